@@ -174,7 +174,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     back = 0
     words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
     if approved:
-        found.guild_with_bot()  # before anything is told
+        found.guild_with_bot()  # raises before a message is edited
     move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
     db.add(move)
     await db.flush()

@@ -1,12 +1,9 @@
 """Two parts of the product change one role at the same time, or one of them ends midway: nobody is forgotten."""
 
 import asyncio
-from datetime import timedelta
-from typing import Any
-from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, text
+from sqlalchemy import text
 
 from gateways import gateways
 from gateways.discord.types import GuildMember as LiveMember
@@ -14,16 +11,14 @@ from gateways.discord.types import refusal
 from gateways.transport.errors import ProviderConfused
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from models import Breaker, Due, Member, transaction
+from models import Member, transaction
 from services.core import queue
-from services.core.actors import Actor
-from services.engine import ledger, read_and_confirm
+from services.engine import read_and_confirm
 from services.engine.outcome import BatchOutcome
-from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome
-from services.rules import pausing, rules
+from services.rules import pausing
 from services.runtime.tasks import stop
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
@@ -141,84 +136,6 @@ async def _all_held(town: Town) -> bool:
     return {row.state for row in await grants(town)} == {"held"}
 
 
-async def test_a_rule_that_pauses_itself_while_a_removal_is_written_down_takes_nothing(
-    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pause does not see the removal yet, and waits for no reconcile."""
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    of_removals, role_id = ledger.removal_batches.of_removals, await town.role("Holder")
-
-    async def and_meanwhile_the_rule_is_paused(*arguments: Any) -> dict[tuple[int, str], UUID]:
-        async with transaction() as db:
-            await pausing.pause_role(db, town.server_id, role_id, "For a while.", "above_bot")
-        return await of_removals(*arguments)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(ledger.removal_batches, "of_removals", and_meanwhile_the_rule_is_paused)
-        await looked_at(town)
-    intent, start = await the_intent(), await town.mark()
-    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
-    await looked_at(town)
-    assert await town.writes(start) == []
-    assert [row.state for row in await grants(town)] == ["held"]
-
-
-async def test_a_breaker_that_trips_while_the_member_is_read_stops_the_removal(
-    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    intent, reads = await about_to_lose_it(town, engine), gateways().discord.member
-    start = await town.mark()
-
-    async def and_meanwhile_too_many_would_lose_it(guild: str, user: str) -> LiveMember:
-        async with transaction() as db:
-            db.add(Breaker(server_id=town.server_id, role_id=intent.role_id, would_lose=6, holders=6))
-        return await reads(guild, user)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(gateways().discord, "member", and_meanwhile_too_many_would_lose_it)
-        await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
-    assert await town.writes(start) == []
-    await looked_at(town)
-    (held_back,) = await grants(town)
-    assert held_back.held_back_at is not None
-
-
-async def test_who_is_not_known_as_a_member_loses_nothing_by_a_look_that_no_change_can_end(
-    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Changes queue members as they are stored; a list that did not name carol has deleted what was stored of her."""
-    token = await town.buys("carol")
-    rule_id = await town.rule("Holder")
-    async with engine():
-        await town.prove("carol")
-        await given(town)
-    await town.sells(token)
-    async with transaction() as db:
-        await db.execute(delete(Due))
-        began = await db.now() + timedelta(seconds=1)
-        await members.list_ended(db, town.server_id, began)
-    decide_cases, ada = read_and_confirm.decide_cases, Actor(1, town.people["ada"]["id"], "ada")
-
-    async def and_meanwhile_the_rule_is_paused(*arguments: object, **more: object) -> BatchOutcome:
-        done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
-        async with transaction() as db:
-            await rules.change(db, gateways(), ada, rule_id, {"state": "paused"})
-        return done
-
-    with monkeypatch.context() as patched:
-        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_the_rule_is_paused)
-        assert await Reconciler(asyncio.Event()).once() == 1
-    assert [row.state for row in await grants(town)] == ["held"]
-    await town.change(rule_id, state="active")
-    async with engine():
-        await taken(town)
-
-
 async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_hides_nothing(
     town: Town, engine: Engine
 ) -> None:
@@ -234,26 +151,6 @@ async def test_a_gift_that_is_written_down_after_its_member_left_and_came_back_h
     await looked_at(town)
     async with engine():
         await given(town)
-
-
-@pytest.mark.parametrize("action", ["remove_role", "leave"])
-async def test_what_was_read_of_a_member_does_not_replace_what_became_known_meanwhile(
-    town: Town, engine: Engine, action: str
-) -> None:
-    intent = await about_to_lose_it(town, engine)
-    member = await gateways().discord.membership(intent.guild_id, intent.discord_id)
-    async with transaction() as db:
-        if action == "leave":
-            await gateway_events.member_left(db, intent.guild_id, intent.discord_id)
-        else:
-            await gateway_events.member_changed(
-                db, intent.guild_id, MemberFacts(intent.discord_id, "carol", frozenset())
-            )
-    async with transaction() as db:
-        assert member is not None
-        await members.seen_many(db, [(town.server_id, member)])
-    row = await known(town)
-    assert (row.roles, row.left_at is not None) == ([], action == "leave")
 
 
 async def test_who_came_back_before_it_was_written_down_that_they_had_left_is_there(town: Town, engine: Engine) -> None:
@@ -345,28 +242,6 @@ async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_befor
     assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
     async with transaction() as db:
         assert await open_intents(db, 10, ()) == [], "but Discord may take it yet"
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="remove_role", **carol)
-    await time_passes(town)
-    async with engine():
-        await given(town)
-    assert "role.lost" not in await kinds(town)
-
-
-async def test_a_second_removal_that_the_writer_did_not_live_to_see_is_waited_for_from_its_own_time(
-    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Discord may answer the second as late as the first, so the role is given back after that only."""
-    intent = await about_to_lose_it(town, engine)
-    await ends_while(intent, monkeypatch, "remove_role")
-    async with transaction() as db:
-        await db.execute(text("UPDATE unanswered SET at = at - interval '50 seconds'"))
-    await ends_while(intent, monkeypatch, "remove_role")
-    await town.buys("carol")
-    await looked_at(town)
-    async with transaction() as db:
-        await db.execute(text("UPDATE unanswered SET at = at - interval '50 seconds'"))
-        assert await open_intents(db, 10, ()) == [], "Discord may take it yet"
     carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
     await town.call("members", action="remove_role", **carol)
     await time_passes(town)
