@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import reflex as rx
@@ -66,8 +67,8 @@ def test_every_stylesheet_and_font_is_served_from_here() -> None:
 def test_the_browsers_own_bars_have_the_colour_of_the_page() -> None:
     css = (ROOT / "assets" / "holdfast.css").read_text()
     grounds = re.findall(r"color-scheme: (light|dark);[^}]*?--color-base-200: (#[0-9a-f]{6});", css)
-    metas = [part for part in app.head_components if getattr(part, "name", None) is not None]
-    said = {str(part.custom_attrs["media"]): str(part.content) for part in metas}  # pyright: ignore
+    metas: list[Any] = [part for part in app.head_components if getattr(part, "name", None) is not None]
+    said = {str(meta.custom_attrs["media"]): str(meta.content) for meta in metas}
     assert {scheme for scheme, _ in grounds} == {"light", "dark"}
     for scheme, color in grounds:
         assert color in said[f"(prefers-color-scheme: {scheme})"], f"the {scheme} page is {color}"
