@@ -16,7 +16,7 @@ import orjson
 from benchmarks.support.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
 from benchmarks.support.rounds import Measured, Method, goal, interleaved, ratio, show
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.token_history import TRANSFER
+from gateways.evm.tokens.event_topics import TRANSFER
 from gateways.evm.transfer_logs import Transfer, TransferLogs, decode_logs, read_logs
 
 HOLDERS = 10_000

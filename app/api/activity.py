@@ -80,11 +80,11 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
 
     async def written() -> AsyncIterator[str]:
         page = first
-        yield csv_tables.head() + csv_tables.body(page)
+        yield csv_tables.log_heading() + csv_tables.log_rows(page)
         while len(page) == CSV_PAGE:
             async with transaction() as db:
                 page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)
-            yield csv_tables.body(page)
+            yield csv_tables.log_rows(page)
 
     headers = {
         "Content-Disposition": f'attachment; filename="activity-{server_id}.csv"', "Cache-Control": "no-store",

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from gateways.evm.tokens.token_history import TRANSFER
+from gateways.evm.tokens.event_topics import TRANSFER
 
 CONTRACT = "0x" + "c0" * 20
 TOKENS, HOLDERS = 200_000, 50_000

@@ -21,14 +21,8 @@ from gateways.evm.rpc.node import Head, Node, patiently
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.special_addresses import UNUSED
 from gateways.evm.rpc.stated_limits import stated_blocks
-from gateways.evm.tokens.token_history import (
-    CONSECUTIVE,
-    TRANSFER,
-    TRANSFER_BATCH,
-    TRANSFER_SINGLE,
-    about_range,
-    too_much,
-)
+from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm.tokens.token_history import about_range, too_much
 from gateways.transport import question_time
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized

@@ -1,6 +1,7 @@
 """The paths that a sign-in may return to: the screens of the page table and nothing else."""
 
 import re
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from settings import settings
 
@@ -13,6 +14,7 @@ ROUTES = (
 )  # fmt: skip
 """The page table's routes; a test compares the two. `[name]` matches one segment of the path."""
 
+_LONGEST = 1_000
 _PATTERNS = tuple(re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(route))) for route in ROUTES)
 
 
@@ -20,3 +22,29 @@ def is_screen(path: str) -> bool:
     """Return whether a path without a query is a screen; a trailing slash does not matter."""
     plain = path.rstrip("/") or "/"
     return any(pattern.fullmatch(plain) for pattern in _PATTERNS)
+
+
+def checked_return_path(path: str | None) -> str | None:
+    """Return the path if it is a screen of ours, without a session parameter; otherwise None.
+
+    Only plain absolute paths of the page table pass. They cannot be read as another host. API calls are refused, so
+    that a link cannot end a sign-in with a log-out. Files are refused, because they have no script that removes the
+    session from the URL.
+    """
+    if path is None or len(path) > _LONGEST or not path.isprintable():
+        return None
+    if not path.startswith("/") or path.startswith("//"):
+        return None
+    parts = urlsplit(path)
+    plain = unquote(parts.path)
+    odd = "\\" in path or "\\" in plain or "//" in plain or not plain.isprintable()
+    if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or not is_screen(plain):
+        return None
+    pairs = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
+    query = urlencode(pairs, quote_via=quote)
+    return quote(plain) + (f"?{query}" if query else "")
+
+
+def with_session(path: str, session_id: str) -> str:
+    """Return a checked return path with the session's id for the page."""
+    return f"{path}{'&' if '?' in path else '?'}session={session_id}"

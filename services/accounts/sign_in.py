@@ -5,7 +5,6 @@ import logging
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from sqlmodel import col, delete
 
@@ -16,7 +15,7 @@ from gateways.transport.errors import ProviderError
 from models import SignIn, User, now
 from models.db.session import AsyncSession
 from services.accounts import sessions, users
-from services.accounts.return_paths import is_screen
+from services.accounts.return_paths import checked_return_path, with_session
 from services.core import audit
 from services.core.errors import SignInFailed
 from settings import CALLBACK_PATH, settings
@@ -26,7 +25,6 @@ SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
 """Where a sign-in ends if it has no return path."""
 JOURNEY = timedelta(minutes=10)
-_RETURN_LENGTH = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -150,29 +148,3 @@ async def revoke(outside: Gateways, token: str | None) -> None:
         await outside.oauth.revoke(token)
     except ProviderError as error:
         _log.warning("token deleted but not revoked reason=%s", error)
-
-
-def checked_return_path(path: str | None) -> str | None:
-    """Return the path if it is a screen of ours, without a session parameter; otherwise None.
-
-    Only plain absolute paths of the page table pass. They cannot be read as another host. API calls are refused, so
-    that a link cannot end a sign-in with a log-out. Files are refused, because they have no script that removes the
-    session from the URL.
-    """
-    if path is None or len(path) > _RETURN_LENGTH or not path.isprintable():
-        return None
-    if not path.startswith("/") or path.startswith("//"):
-        return None
-    parts = urlsplit(path)
-    plain = unquote(parts.path)
-    odd = "\\" in path or "\\" in plain or "//" in plain or not plain.isprintable()
-    if odd or parts.netloc or {".", ".."} & set(plain.split("/")) or not is_screen(plain):
-        return None
-    pairs = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
-    query = urlencode(pairs, quote_via=quote)
-    return quote(plain) + (f"?{query}" if query else "")
-
-
-def with_session(path: str, session_id: str) -> str:
-    """Return a checked return path with the session's id for the page."""
-    return f"{path}{'&' if '?' in path else '?'}session={session_id}"

@@ -66,7 +66,7 @@ def site(place: str, url: str) -> Site:
 def is_link(text: str, sites: Iterable[Site] = ()) -> bool:
     """Return whether the text should be read as a URL: it names a marketplace, or has a scheme."""
     lowered = text.lower()
-    hosts = {"opensea.io", "magiceden.io", "magiceden.us"} | {one.host for one in sites}
+    hosts = (*_HOSTS, *(one.host for one in sites))
     return any(host in lowered for host in hosts) or _SCHEME.match(lowered) is not None
 
 

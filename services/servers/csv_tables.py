@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from locales import NP_, pgettext
 from services.servers.activity import LogLine
 
-HEAD = (
+LOG_COLUMNS = (
     NP_("column", "time"), NP_("column", "kind"), NP_("column", "what happened"), NP_("column", "done by"),
     NP_("column", "done by (id)"), NP_("column", "member"), NP_("column", "member (id)"), NP_("column", "role"),
     NP_("column", "role (id)"), NP_("column", "rule"), NP_("column", "rule (id)"), NP_("column", "batch"),
 )  # fmt: skip
-"""The names of the columns; their context in the catalogue is `column`."""
+"""The names of the audit log's columns; their context in the catalogue is `column`."""
 _RUNS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """A cell that begins with one of these is a formula, in some spreadsheets also with the full-width characters of East
 Asian keyboards. A leading apostrophe makes it text."""
@@ -21,13 +21,13 @@ _INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])'
 """Where a spreadsheet that separates by `;` (Excel in most of Europe) would find such a cell inside one of ours."""
 
 
-def head() -> str:
-    """Return the header row."""
-    return heading(HEAD)
+def log_heading() -> str:
+    """Return the header row of the audit log."""
+    return heading(LOG_COLUMNS)
 
 
-def body(lines: Iterable[LogLine]) -> str:
-    """Return the rows of these lines; times are in UTC and ISO 8601."""
+def log_rows(lines: Iterable[LogLine]) -> str:
+    """Return the rows of these lines of the audit log; times are in UTC and ISO 8601."""
     return table(
         (
             line.at.isoformat(timespec="seconds"), line.kind, line.text, line.actor_name or "",

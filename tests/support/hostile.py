@@ -1,7 +1,7 @@
 """A malicious contract in a few bytes of EVM code: only its answers and its logs matter."""
 
 from gateways.evm import delegate_registry
-from gateways.evm.tokens.token_history import TRANSFER
+from gateways.evm.tokens.event_topics import TRANSFER
 
 # supportsInterface names ERC-165 and ERC-721, and balanceOf says that everybody has two tokens. Other calls write as
 # many Transfer logs as their first word says, until the gas is used up. A call without data writes an event of the

@@ -12,19 +12,13 @@ from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
 from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.evm.rpc.stated_limits import stated_blocks
+from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.transport import question_time
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
 from locales import N_
 from locales.stored_texts import storable
 
-# Topics: docs/facts.md#token-standards. ERC-20's Transfer has the same first topic, but three topics where ERC-721 has
-# four.
-TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-TRANSFER_SINGLE = "0xc3d58168c5ae7397731d063d5bbf3d657854427343f4c083240f7aacaa2d0f62"
-TRANSFER_BATCH = "0x4a39dc06d4c0dbc64b70af90fd698a233a518aa5d07e595d983b8c0526c8f7fb"
-CONSECUTIVE = "0xdeaa91b6123d068f5821d0fb0678463d1a8a6079fe8af5de3ce5e896dcf9133d"
-"""ERC-2309: many ERC-721 tokens of consecutive ids at once, from the first indexed id to the id in the data."""
 _RECEIVER = {TRANSFER: 2, TRANSFER_SINGLE: 3, TRANSFER_BATCH: 3, CONSECUTIVE: 3}
 """Which topic is the owner that the tokens came to."""
 

@@ -11,7 +11,7 @@ from eth_utils.crypto import keccak
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import Decode, Node
-from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.transfer_logs import Log, Transfer, decode_logs, read_logs
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, CAROL, CONTRACT, log, topic

@@ -17,7 +17,7 @@ from gateways.evm import delegate_registry
 from gateways.evm.rpc import block_ranges
 from gateways.evm.rpc import node as evm
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.token_history import TRANSFER
+from gateways.evm.tokens.event_topics import TRANSFER
 from gateways.evm.transfer_logs import LogRead, TransferLogs
 from gateways.transport.errors import ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, log, topic

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from gateways.evm.rpc import block_ranges
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.transfer_logs import LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, CONTRACT, log, topic

@@ -11,7 +11,7 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from models import SignIn, now, transaction
-from services.accounts import sign_in
+from services.accounts import return_paths, sign_in
 from settings import settings
 
 
@@ -117,7 +117,7 @@ async def test_nothing_stored_of_a_journey_lets_anybody_finish_it(product: None)
     ],
 )
 def test_only_a_plain_screen_of_ours_is_returned_to(path: str | None, checked: str | None):
-    assert sign_in.checked_return_path(path) == checked
+    assert return_paths.checked_return_path(path) == checked
 
 
 def test_the_redirect_address_comes_from_the_settings(monkeypatch: pytest.MonkeyPatch):

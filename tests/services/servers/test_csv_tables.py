@@ -24,7 +24,7 @@ def line(name: str) -> LogLine:
      "\uff20SUM(A1)"],
 )  # fmt: skip
 def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str) -> None:
-    (row,) = csv.reader(io.StringIO(csv_tables.body([line(name)]), newline=""))
+    (row,) = csv.reader(io.StringIO(csv_tables.log_rows([line(name)]), newline=""))
     assert row[5] == f"'{name}"
     assert row[2] == f"'{name} got Holder."
 
@@ -34,15 +34,17 @@ def test_a_cell_that_a_spreadsheet_would_run_is_a_text(name: str) -> None:
     "name", ["x;=1+1;y", "x; =1+1", 'x;"=1+1"', "x\t@SUM(A1)", "x|-1", "x\n=1+1", "x;\uff1d1+1", ";=1", "=1;=2"]
 )
 def test_no_other_separator_makes_a_cell_that_a_spreadsheet_would_run(name: str, separator: str) -> None:
-    written = csv_tables.body([line(name)])
+    written = csv_tables.log_rows([line(name)])
     cells = [cell for row in csv.reader(io.StringIO(written), delimiter=separator) for cell in row]
     signs = ("=", "+", "-", "@", "\uff1d")
     assert [cell for cell in cells if cell.lstrip(' "').startswith(signs)] == []
 
 
 def test_other_cells_are_as_they_are() -> None:
-    head, row = csv.reader(io.StringIO(csv_tables.head() + csv_tables.body([line('Zoë "Cat", 猫\nx')]), newline=""))
+    head, row = csv.reader(
+        io.StringIO(csv_tables.log_heading() + csv_tables.log_rows([line('Zoë "Cat", 猫\nx')]), newline="")
+    )
     cells = dict(zip(head, row, strict=True))
     assert cells["time"] == "2026-01-02T03:04:05+00:00"
     assert (cells["member"], cells["member (id)"], cells["role"]) == ('Zoë "Cat", 猫\nx', "2", "Holder")
-    assert csv_tables.head().endswith("\r\n")
+    assert csv_tables.log_heading().endswith("\r\n")

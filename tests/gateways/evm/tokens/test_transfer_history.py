@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.token_history import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
+from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.tokens.transfer_history import COIN, HistorySlice, TokenMove, TransferHistory
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, CONTRACT, topic
