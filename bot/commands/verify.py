@@ -138,7 +138,8 @@ class Verify(BackgroundCog):
                 reply = await outcome(self._again(search, before))
                 if search.verdict is None:
                     search.looks = search.looks.after()
-                found, refused = search.verdict, search.verdict is not None and search.verdict.linked is not None
+                found = search.verdict
+                refused = found is not None and not found.success and not found.again
                 if reply.tone == "good" or reply.title == _("Wallet verified") or refused:
                     await show(search.context.interaction, reply)
                     return

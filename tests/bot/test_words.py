@@ -1,25 +1,32 @@
 """What the bot says, without a Discord: within its limits, with other people's words shown unchanged."""
 
+import asyncio
 import re
-from dataclasses import replace
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from bot.client import build
-from bot.commands import cogs
+from bot.commands import cogs, verify
 from bot.commands.general import GeneralCommands
+from bot.commands.verify import Verify
 from bot.interaction.answering import InteractionContext
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses
 from bot.messages import verify_words, words
 from bot.messages.reply import Button, Reply
 from models import now
+from services.core.actors import Actor
 from services.core.discord_text import plain
 from services.holdings.requirement_view import RequirementView
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
+from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
+from services.wallets import bio_schedule
 from services.wallets.ownership import LinkedProfile, Verdict
 from services.wallets.transaction_check import ask
 from services.wallets.wallets import ChallengeView
@@ -186,3 +193,69 @@ def test_a_form_is_read_in_both_layouts(rows: object) -> None:
 @pytest.mark.parametrize("rows", [None, "x", [1], [{"component": 3}], [{"components": [None, {"custom_id": 5}]}]])
 def test_a_form_of_another_shape_is_empty(rows: object) -> None:
     assert filled_in({"components": rows}) == {}
+
+
+@dataclass
+class Search:
+    """carol's searches for proofs, with what each check finds, and what the bot shows: the address and the reply."""
+
+    finds: dict[str, Verdict]
+    shown: list[tuple[str, Reply]]
+    cog: Verify
+    user_id: int = 1
+    """Her number in our database by now; the searches begin with 1."""
+
+    def begin(self, address: str, method: str = "opensea_bio", first: float = 0.0) -> None:
+        """Begin a search whose first check comes after so many seconds, and whose last one follows at once."""
+        asked = MemberContext(Actor(1, "2", "carol"), 1, "1", "Cats")
+        search, told = self, cast("Any", address)
+
+        class Context(InteractionContext):
+            async def find_member(self, *, keep: bool = False) -> MemberContext:
+                return replace(asked, actor=Actor(search.user_id, "2", "carol"))
+
+        looks = bio_schedule.Looks(next_in=first)
+        self.cog._look_on(verify.ProofSearch(Context(told, "1", "2", "carol"), asked, address, method, looks))
+
+    async def end(self) -> None:
+        """Wait until all searches have ended."""
+        await asyncio.gather(*self.cog.tasks())
+
+
+@pytest.fixture
+def search(monkeypatch: pytest.MonkeyPatch) -> Search:
+    made = Search({}, [], Verify(Presses()))
+
+    async def check_again(_db: object, _outside: object, _actor: Actor, address: str, _method: str) -> Verdict:
+        return made.finds[address]
+
+    async def show(interaction: Any, reply: Reply) -> bool:
+        made.shown.append((interaction, reply))
+        return True
+
+    async def held(_member: MemberContext) -> frozenset[str]:
+        return frozenset()
+
+    async def result(_context: object, _member: object, _before: object, title: str, text: str) -> Reply:
+        return Reply(title, text, "good")
+
+    @asynccontextmanager
+    async def transaction() -> AsyncIterator[None]:
+        yield
+
+    monkeypatch.setattr(bio_schedule.Looks, "after", lambda _self, **_more: bio_schedule.Looks(next_in=None))
+    monkeypatch.setattr(verify.wallets, "check_again", check_again)
+    monkeypatch.setattr(verify.waiting, "held", held)
+    monkeypatch.setattr(verify.waiting, "result", result)
+    for name, value in (("transaction", transaction), ("gateways", lambda: None), ("show", show)):
+        monkeypatch.setattr(verify, name, value)
+    return made
+
+
+async def test_a_search_that_is_refused_says_why(search: Search) -> None:
+    search.finds[ADDRESS] = Verdict(False, "Somebody else has verified this wallet.")
+    search.begin(ADDRESS)
+    await search.end()
+    assert [(reply.title, reply.text) for _, reply in search.shown] == [
+        ("Not verified", "Somebody else has verified this wallet.")
+    ]
