@@ -75,6 +75,8 @@ class Verify(BackgroundCog):
             asked = await wallets.challenge(db, gateways(), member.actor, claimed)
         if names.is_name(claimed):
             return verify_words.confirm(asked, method)
+        if method == wallets.BIO and asked.family != "evm":
+            return verify_words.without_profile(asked.address)
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), member.actor, asked.address)

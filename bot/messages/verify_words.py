@@ -12,6 +12,7 @@ from locales import _, ngettext, series
 from services.core.addresses import shorten
 from services.core.discord_text import plain
 from services.core.relative_times import in_time
+from services.wallets import bio_proof
 from services.wallets.bio_proof import LONG_WAIT, bare_name
 from services.wallets.wallets import BIO, TRANSACTION, ChallengeView, Verdict
 
@@ -37,6 +38,11 @@ def confirm(asked: ChallengeView, method: str) -> Reply:
         "info",
         buttons=(Button(f"holdfast:address:{method}:{asked.address}", _("Yes, that is mine"), ButtonStyle.primary),),
     )
+
+
+def without_profile(address: str) -> Reply:
+    """Say that no bio verifies this wallet, and offer the other way."""
+    return Reply(_("Not verified"), _(bio_proof.ON_SOLANA), "warning", buttons=(other_way(address),))
 
 
 def challenge(asked: ChallengeView, method: str, username: str) -> Reply:

@@ -102,6 +102,9 @@ LONG_WAIT = 20
 LONGEST_NAME = 50
 CODE_SECONDS = 4.0
 """Seconds that a proof waits for a chain to say whether the wallet is a contract there."""
+ON_SOLANA = N_(
+    "The OpenSea bio verifies wallets whose address starts with 0x. This one is on Solana: choose Transaction Proof."
+)
 _OTHER_WAY = N_("Or choose Transaction Proof, which does without OpenSea.")
 
 
@@ -111,13 +114,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     `again` marks an automatic check; it leaves the marketplace's reads to requested checks.
     """
     if row.family != "evm":
-        return Verdict(
-            False,
-            _(
-                "The OpenSea bio verifies wallets whose address starts with 0x. This one is on Solana: choose "
-                "Transaction Proof."
-            ),
-        )
+        return Verdict(False, _(ON_SOLANA))
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
     try:

@@ -205,17 +205,21 @@ class Search:
     user_id: int = 1
     """Her number in our database by now; the searches begin with 1."""
 
-    def begin(self, address: str, method: str = "opensea_bio", first: float = 0.0) -> None:
-        """Begin a search whose first check comes after so many seconds, and whose last one follows at once."""
-        asked = MemberContext(Actor(1, "2", "carol"), 1, "1", "Cats")
-        search, told = self, cast("Any", address)
+    def context(self, address: str) -> InteractionContext:
+        """Return the context of one of her interactions, with the address in the interaction's place."""
+        search = self
 
         class Context(InteractionContext):
             async def find_member(self, *, keep: bool = False) -> MemberContext:
-                return replace(asked, actor=Actor(search.user_id, "2", "carol"))
+                return MemberContext(Actor(search.user_id, "2", "carol"), 1, "1", "Cats")
 
+        return Context(cast("Any", address), "1", "2", "carol")
+
+    def begin(self, address: str, method: str = "opensea_bio", first: float = 0.0) -> None:
+        """Begin a search whose first check comes after so many seconds, and is the only one."""
+        member = MemberContext(Actor(1, "2", "carol"), 1, "1", "Cats")
         looks = bio_schedule.Looks(next_in=first)
-        self.cog._look_on(verify.ProofSearch(Context(told, "1", "2", "carol"), asked, address, method, looks))
+        self.cog._look_on(verify.ProofSearch(self.context(address), member, address, method, looks))
 
     async def end(self) -> None:
         """Wait until all searches have ended."""
@@ -259,3 +263,19 @@ async def test_a_search_that_is_refused_says_why(search: Search) -> None:
     assert [(reply.title, reply.text) for _, reply in search.shown] == [
         ("Not verified", "Somebody else has verified this wallet.")
     ]
+
+
+async def test_a_solana_wallet_is_not_asked_for_a_bio(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = replace(ASKED, chains=(), memo=ASKED.code, family="solana", address="So1" * 12)
+
+    async def challenge(*_: object) -> ChallengeView:
+        return asked
+
+    async def spend(*_: object) -> None: ...
+
+    monkeypatch.setattr(verify.wallets, "challenge", challenge)
+    monkeypatch.setattr(verify.rate_limits, "spend", spend)
+    reply = await search.cog._claim(search.context(asked.address), asked.address, "opensea_bio")
+    assert "choose Transaction Proof" in reply.text
+    assert [one.name for one in reply.buttons] == [f"holdfast:address:transaction:{asked.address}"]
+    assert not search.cog.tasks()
