@@ -153,6 +153,11 @@ class Verify(BackgroundCog):
     async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
         context, member, address, method = search.context, search.member, search.address, search.method
         search.verdict = None
+        if (await context.find_member()).actor.user_id != member.actor.user_id:
+            # They were forgotten meanwhile, and their code with them.
+            gone = Verdict(False, _("Your code was deleted with everything about you. Ask for a new one."))
+            search.saw(gone)
+            return verify_words.not_yet(gone, address, method)
         async with transaction() as db:
             verdict = await wallets.check_again(db, gateways(), member.actor, address, method)
         search.saw(verdict)

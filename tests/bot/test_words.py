@@ -279,3 +279,13 @@ async def test_a_solana_wallet_is_not_asked_for_a_bio(search: Search, monkeypatc
     assert "choose Transaction Proof" in reply.text
     assert [one.name for one in reply.buttons] == [f"holdfast:address:transaction:{asked.address}"]
     assert not search.cog.tasks()
+
+
+async def test_a_search_ends_for_somebody_who_is_forgotten_meanwhile(search: Search) -> None:
+    search.finds[ADDRESS] = Verdict(False, "Your code was not found in the bio yet.", again=True)
+    search.user_id = 0
+    search.begin(ADDRESS)
+    await search.end()
+    ((_, reply),) = search.shown
+    assert (reply.title, reply.buttons) == ("Not verified", ())
+    assert reply.text == "Your code was deleted with everything about you. Ask for a new one."
