@@ -27,6 +27,8 @@ CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
 """Seconds for which we check for a transaction (an answer can be edited for 15 minutes), between checks in the first
 minute, and between later checks. `services/wallets/bio_schedule.py` has the times for bios."""
+MOST_SEARCHES = 5
+"""Wallets of one person for which we check at the same time; for more, the oldest check ends."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -35,8 +37,8 @@ class Verify(BackgroundCog):
     """The commands and buttons with which a member proves a wallet."""
 
     def __init__(self, presses: Presses) -> None:
-        self.looking: dict[str, asyncio.Task[None]] = {}
-        """By person, the task that checks for the proof."""
+        self.looking: dict[tuple[str, str], asyncio.Task[None]] = {}
+        """By person and address, the task that checks for the proof, oldest first."""
         presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
         presses.sent |= {"claim": self.claim, "sent": self.sent}
 
@@ -106,28 +108,31 @@ class Verify(BackgroundCog):
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
         if verdict.success:
-            self._stop(context.discord_id)
+            self._stop((context.discord_id, address))
             return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
-            self._stop(context.discord_id)
-        elif method == wallets.BIO or context.discord_id not in self.looking:
+            self._stop((context.discord_id, address))
+        elif method == wallets.BIO or (context.discord_id, address) not in self.looking:
             looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
         return verify_words.not_yet(verdict, address, method)
 
     def _look_on(self, search: "ProofSearch") -> None:
-        who = search.context.discord_id
-        self._stop(who)
+        key = (search.context.discord_id, search.address)
+        self._stop(key)
+        theirs = [one for one in self.looking if one[0] == key[0]]
+        for oldest in theirs[: max(0, len(theirs) + 1 - MOST_SEARCHES)]:
+            self._stop(oldest)
         task = asyncio.create_task(self._look(search))
-        self.looking[who] = task
-        task.add_done_callback(lambda done: self._forget(who, done))
+        self.looking[key] = task
+        task.add_done_callback(lambda done: self._forget(key, done))
 
-    def _forget(self, discord_id: str, task: asyncio.Task[None]) -> None:
-        if self.looking.get(discord_id) is task:
-            del self.looking[discord_id]
+    def _forget(self, key: tuple[str, str], task: asyncio.Task[None]) -> None:
+        if self.looking.get(key) is task:
+            del self.looking[key]
 
-    def _stop(self, discord_id: str) -> None:
-        if task := self.looking.pop(discord_id, None):
+    def _stop(self, key: tuple[str, str]) -> None:
+        if task := self.looking.pop(key, None):
             task.cancel()
 
     async def _look(self, search: "ProofSearch") -> None:

@@ -289,3 +289,28 @@ async def test_a_search_ends_for_somebody_who_is_forgotten_meanwhile(search: Sea
     ((_, reply),) = search.shown
     assert (reply.title, reply.buttons) == ("Not verified", ())
     assert reply.text == "Your code was deleted with everything about you. Ask for a new one."
+
+
+async def test_a_proved_wallet_ends_no_search_for_another_one(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def verified(*_: object) -> Verdict:
+        return Verdict(True, "Your wallet has been successfully verified!")
+
+    async def spend(*_: object) -> None: ...
+
+    monkeypatch.setattr(verify.wallets, "verify", verified)
+    monkeypatch.setattr(verify.rate_limits, "spend", spend)
+    other = "0x" + "cd" * 20
+    search.finds[other] = Verdict(True, "Your wallet has been successfully verified!")
+    search.begin(ADDRESS, first=60.0)
+    search.begin(other, first=0.2)
+    await search.cog._check(search.context(ADDRESS), ADDRESS, "opensea_bio")
+    await search.end()
+    assert [(address, reply.title) for address, reply in search.shown] == [(other, "Wallet verified")]
+
+
+async def test_one_person_has_few_searches(search: Search) -> None:
+    for number in range(verify.MOST_SEARCHES + 2):
+        search.begin(f"0x{number:040x}", first=60.0)
+    assert len(search.cog.tasks()) == verify.MOST_SEARCHES
+    for task in search.cog.tasks():
+        task.cancel()
