@@ -6,7 +6,7 @@ from datetime import datetime
 from bot.messages.reply import Reply, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
-from services.core.discord_text import plain
+from services.core.discord_text import LONGEST_FIELD, cut, plain
 from services.engine.trial import Trial
 from services.guilds.panel import SAFE_NAME, SAFETY
 from services.holdings.requirement_view import RequirementView
@@ -60,8 +60,10 @@ def _body(role: RoleWhy) -> str:
         name = f"**{plain(rule.name, 80)}**"
         found.append(name if rule.state == "active" else _("{rule} (this rule is not active)").format(rule=name))
         found += [f"• {_requirement(one)}" for one in rule.requirements]
-    found.append(f"*{plain(role.next, 200)}*")
-    return "\n".join(found)
+    then = f"*{plain(role.next, 200)}*"
+    # Cut here, so that what happens next is shown whatever the rules say.
+    told = cut("\n".join(found), LONGEST_FIELD - len(then) - 1)
+    return "\n".join(part for part in (told, then) if part)
 
 
 def _requirement(one: RequirementView) -> str:

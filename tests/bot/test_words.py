@@ -314,3 +314,14 @@ async def test_one_person_has_few_searches(search: Search) -> None:
     assert len(search.cog.tasks()) == verify.MOST_SEARCHES
     for task in search.cog.tasks():
         task.cancel()
+
+
+def test_a_roles_next_step_is_never_cut_off() -> None:
+    one = RequirementView("A cat " * 40, 1, 0, None, "base", None, None, None, "no", "r" * 120, None, ("1", "0"))
+    rules = tuple(RuleWhy(number, "Cats", "active", "no", (one,) * 3) for number in range(3))
+    seen = MemberWhy("1", "carol", (RoleWhy("1", "Holder", rules, True, True, "Taken on Monday."),), protected=False)
+    (embed,) = words.why(seen).embeds()
+    value = embed.fields[0].value or ""
+    assert len(value) <= 1024
+    assert value.endswith("\n*Taken on Monday.*")
+    assert "…" in value
