@@ -54,9 +54,9 @@ class Reply:
             title=cut(self.title, 256), description=cut(self.text, LONGEST_DESCRIPTION - 600), color=COLORS[self.tone]
         )
         used = len(self.title) + len(self.text) + sum(len(one) for one in self.before)
-        for name, value in self.fields[:MOST_FIELDS]:
+        for place, (name, value) in enumerate(self.fields):
             name, value = cut(name, 256), cut(value, LONGEST_FIELD)
-            if used + len(name) + len(value) > MOST_CHARACTERS:
+            if place == MOST_FIELDS or used + len(name) + len(value) > MOST_CHARACTERS:
                 main.set_footer(text=_("There is more than fits here: the dashboard shows everything."))
                 break
             used += len(name) + len(value)

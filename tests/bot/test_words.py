@@ -325,3 +325,9 @@ def test_a_roles_next_step_is_never_cut_off() -> None:
     assert len(value) <= 1024
     assert value.endswith("\n*Taken on Monday.*")
     assert "…" in value
+
+
+def test_a_reply_says_when_it_has_more_fields_than_fit() -> None:
+    fields = tuple((f"Role {number}", "x") for number in range(26))
+    assert Reply("Roles to earn", fields=fields[:25]).embeds()[0].footer.text is None
+    assert Reply("Roles to earn", fields=fields).embeds()[0].footer.text is not None
