@@ -1,6 +1,7 @@
 """Answer interactions: acknowledge within three seconds, then send the result or an error, always something."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from services.servers.notices import MemberContext, NoticeView
 
 log = logging.getLogger("holdfast.bot")
 
+MOST_OF_NOTICES = 2_000
+"""Characters of the notices above one reply; Discord limits all embeds of a message together."""
 Work = Callable[["InteractionContext"], Awaitable[Reply]]
 
 
@@ -75,7 +78,7 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
     reply = await outcome(work(context))
-    notices = await _notices(context)
+    notices = fitting(await _notices(context))
     if notices:
         text = lines([notice.text for notice in notices])
         reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
@@ -135,6 +138,13 @@ async def offer(interaction: nextcord.Interaction[nextcord.Client], find: Callab
         return interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]
 
     await delivery.first(send)
+
+
+def fitting(notices: list[NoticeView]) -> list[NoticeView]:
+    """Return the first notices that fit above a reply, at least one; the others are shown the next time."""
+    length = itertools.accumulate(len(notice.text) for notice in notices)
+    return [notice for place, (notice, used) in enumerate(zip(notices, length, strict=True))
+            if not place or used <= MOST_OF_NOTICES]  # fmt: skip
 
 
 async def _notices(context: InteractionContext) -> list[NoticeView]:

@@ -50,10 +50,11 @@ class Reply:
 
     def embeds(self) -> list[nextcord.Embed]:
         """Return the library's embeds, within Discord's limits."""
-        main = nextcord.Embed(
-            title=cut(self.title, 256), description=cut(self.text, LONGEST_DESCRIPTION - 600), color=COLORS[self.tone]
-        )
-        used = len(self.title) + len(self.text) + sum(len(one) for one in self.before)
+        above = sum(len(one) for one in self.before)
+        title = cut(self.title, 256)
+        room = min(LONGEST_DESCRIPTION - 600, MOST_CHARACTERS - above - len(title))
+        main = nextcord.Embed(title=title, description=cut(self.text, room), color=COLORS[self.tone])
+        used = above + len(main)
         for place, (name, value) in enumerate(self.fields):
             name, value = cut(name, 256), cut(value, LONGEST_FIELD)
             if place == MOST_FIELDS or used + len(name) + len(value) > MOST_CHARACTERS:

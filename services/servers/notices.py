@@ -19,7 +19,8 @@ from services.guilds.role_safety import UNKNOWN_ROLE
 from services.servers import activity
 from settings import settings
 
-MOST_NOTICES = 10
+MOST_NOTICES, MOST_ROLES = 10, 10
+"""Notices that are shown at once, and roles that a reminder names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[Notic
         said = _("{bot} will decide about {roles}. Verify a wallet now to keep it.")
     else:
         said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.")
-    named = listed([names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles])
+    shown = [names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles[:MOST_ROLES]]
+    more = len(roles) - len(shown)
+    named = listed([*shown, _("{count} more").format(count=more)] if more > 0 else shown)
     return [NoticeView(0, said.format(bot=settings().bot_name, roles=named, until=day_and_time(until)))]
 
 

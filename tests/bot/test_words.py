@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from nextcord import Embed
 
 from bot.client import build
 from bot.commands import cogs, verify
@@ -331,3 +332,11 @@ def test_a_reply_says_when_it_has_more_fields_than_fit() -> None:
     fields = tuple((f"Role {number}", "x") for number in range(26))
     assert Reply("Roles to earn", fields=fields[:25]).embeds()[0].footer.text is None
     assert Reply("Roles to earn", fields=fields).embeds()[0].footer.text is not None
+
+
+def test_a_reply_below_long_notices_stays_within_discords_limits() -> None:
+    before = (Embed(title="Since we last met", description="n" * 3000),)
+    fields = tuple((f"Role {n}", "x" * 2000) for n in range(40))
+    embeds = Reply("Roles", "t" * 9000, fields=fields).after(before).embeds()
+    assert sum(len(one) for one in embeds) <= 6000
+    assert embeds[-1].title == "Roles"

@@ -1,6 +1,8 @@
 """Interactions answered at the same time, each in its own language."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +15,7 @@ from bot.interaction.forms import Form
 from bot.messages.reply import Reply
 from locales import _
 from models import now
+from services.servers.notices import NoticeView
 
 TITLES = {"ja": "あなたのウォレット", "pt-BR": "Suas carteiras", "es-419": "Tus billeteras", "de": "Your wallets"}
 
@@ -55,3 +58,35 @@ async def test_a_form_is_made_in_the_language_of_who_asks_for_it() -> None:
     for locale in ("ja", "xx"):
         await ask(interaction(locale, shown), claim_form)
     assert shown == {"ja": "ウォレットを認証", "xx": "Verify a wallet"}
+
+
+async def test_notices_that_do_not_fit_above_an_answer_wait_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, told = [NoticeView(number, "n" * 900) for number in range(1, 9)], list[int]()
+
+    async def some(_context: InteractionContext) -> list[NoticeView]:
+        return waiting
+
+    async def mark(_db: object, notices: list[NoticeView]) -> None:
+        told.extend(one.id for one in notices)
+
+    @asynccontextmanager
+    async def transaction() -> AsyncIterator[None]:
+        yield
+
+    async def work(_context: InteractionContext) -> Reply:
+        return Reply("Your wallets", "w" * 5000)
+
+    monkeypatch.setattr(answering, "_notices", some)
+    monkeypatch.setattr(answering.notice_service, "told", mark)
+    monkeypatch.setattr(answering, "transaction", transaction)
+    asked, sent = interaction("en-US", {}), list[list[Any]]()
+
+    async def edit(embeds: list[Any], **_options: Any) -> None:
+        sent.append(embeds)
+
+    asked.edit_original_message = edit
+    await answer(asked, work)
+    (embeds,) = sent
+    assert all(len(one.description) <= 4096 for one in embeds)
+    assert sum(len(one) for one in embeds) <= 6000
+    assert told == [1, 2]

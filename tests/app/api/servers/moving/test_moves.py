@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlmodel import col, update
+from sqlmodel import col, select, update
 
 from gateways import gateways
 from models import Grant, Member, RivalMove, Server, ServerMove, now, transaction
@@ -191,6 +191,17 @@ async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Brows
         assert "will decide about Holder. Verify a wallet until " in reminder
     assert await told("carol") == []
     assert await told("ada") == []
+    others = [f"{number:018}" for number in range(14)]
+    async with transaction() as db:
+        (move,) = (await db.exec(select(ServerMove))).all()
+        holder, kept = move.roles[0], col(Member.discord_id) == town.people["dave"]["id"]
+        await db.exec(update(ServerMove).values(roles=[holder, *others]))
+        await db.exec(update(Member).where(kept).values(roles=[holder, *others]))
+    (reminder,) = await told("dave")
+    assert (reminder.count("Unknown Role"), "and 5 more" in reminder) in {(9, True), (10, True)}
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(roles=[holder]))
+        await db.exec(update(Member).where(kept).values(roles=[holder]))
     async with transaction() as db:
         await db.exec(update(ServerMove).values(until=now() - timedelta(hours=1)))
     (reminder,) = await told("dave")
