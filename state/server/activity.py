@@ -19,6 +19,7 @@ from services.servers import activity, undo
 from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
+from state.core.errors import UNREADABLE
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
@@ -193,8 +194,12 @@ class ActivityState(ServerTab, rx.State):
         """Turn to older lines (1) or back to newer ones (-1)."""
         page = await open_tab(self, "activity")
         if page is not None:
-            self.page = min(max(1, self.page + by), len(self._starts) + 1)
-            await self._read(actor, page)
+            shown, self.page = self.page, min(max(1, self.page + by), len(self._starts) + 1)
+            try:
+                await self._read(actor, page)
+            except UNREADABLE:
+                self.page = shown  # whose rows are still there
+                raise
 
     @signed_in
     async def ask_undo(self, actor: Actor, batch: str) -> None:

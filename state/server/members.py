@@ -18,6 +18,7 @@ from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.member_list import MemberRow, MembersPage
 from services.triggers import rechecks, sweep
 from settings import settings
+from state.core.errors import UNREADABLE
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import signed_in
 from state.core.retry import ask
@@ -161,8 +162,13 @@ class MembersState(ServerTab, rx.State):
     @signed_in
     async def turn(self, actor: Actor, by: int) -> None:
         """Turn to the next page or back."""
-        self.page, self.opened = min(max(1, self.page + by), self.pages), ""
-        await self._again(actor)
+        shown, self.page = self.page, min(max(1, self.page + by), self.pages)
+        try:
+            await self._again(actor)
+        except UNREADABLE:
+            self.page = shown  # whose rows are still there
+            raise
+        self.opened = ""
 
     async def _again(self, actor: Actor) -> None:
         page = await open_tab(self, "members")

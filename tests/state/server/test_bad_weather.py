@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
+from models import Server, transaction
 from services.collections.census import days
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps
-from services.servers import held_back, servers
+from services.servers import held_back, member_list, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
 from state.dashboard.servers import OpenServerState
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
+from state.server import activity as activity_tab
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
 from state.server.developers import DevelopersState
@@ -29,6 +31,7 @@ from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
+from tests.support.builders import a_member
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 SILENT = "Discord does not answer as it should right now."
@@ -156,3 +159,26 @@ async def test_the_form_of_somebody_elses_server_is_not_shown(sign_in: SignIn) -
     tab.go("/add-verification-rule", serverId=1, serverName="Cats")
     await tab.run(form.load())
     assert form.unknown_server
+
+
+async def test_a_page_that_could_not_be_read_is_not_turned_to(
+    sign_in: SignIn, storm: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    monkeypatch.setattr(member_list, "PAGE_SIZE", 1)
+    monkeypatch.setattr(activity_tab, "PAGE_SIZE", 1)
+    async with transaction() as db:
+        for _ in range(3):
+            await a_member(db, await db.get_one(Server, server_id))
+    for kind, name in ((MembersState, "members"), (ActivityState, "activity")):
+        state: Any = await opened(tab, kind, server_id, name)
+        first = state.rows
+        storm(True)
+        with pytest.raises(ProviderUnavailable):
+            await tab.run(state.turn(1))
+        assert (state.page, state.rows) == (1, first), name
+        storm(False)
+        await tab.run(state.turn(1))
+        assert state.page == 2, name
+        assert state.rows != first, name
