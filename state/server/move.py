@@ -18,6 +18,7 @@ from services.roles.moves.lifecycle import MoveOrder
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
 from state.core.entered_dates import end_of_day, start_of_day
+from state.core.errors import UNREADABLE
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH
@@ -258,7 +259,11 @@ class MoveState(ServerTab, rx.State):
             return
         self.named_role, self.named_standing, self.names, self.names_page = role_id, standing, [], 0
         self.named_title = f"{role.name}: {_titles()[standing]}"
-        await self._more(actor)
+        try:
+            await self._more(actor)
+        except UNREADABLE:
+            self.named_role = self.named_standing = ""
+            raise
 
     @signed_in
     async def more_names(self, actor: Actor) -> None:
@@ -268,11 +273,12 @@ class MoveState(ServerTab, rx.State):
 
     async def _more(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)
-        self.names_page += 1
+        number = self.names_page + 1
         async with transaction() as db:
             found = await coverage.holders(
-                db, gateways(), actor, page.server_id, self.named_role, self.named_standing, self.names_page
+                db, gateways(), actor, page.server_id, self.named_role, self.named_standing, number
             )
+        self.names_page = number
         self.names = [*self.names, *(one.name for one in found.members)]
         self.names_hidden = not found.named
         self.names_more = max(0, found.total - len(self.names)) if found.named and found.members else 0

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 
 import pytest
-from sqlmodel import select, update
+from sqlmodel import delete, select, update
 
-from models import MoveCount, Rule, ServerMove, now, transaction
+from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
+from services.core.errors import ProviderUnavailable
 from services.roles.moves import coverage
 from state.core.toasts import ToastState
 from state.rule_form.preview import ImpactState
@@ -95,3 +96,33 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert ((await stored())[0].state, move.state) == ("undone", NONE)
     toast = await tab.state(ToastState)
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
+
+
+async def test_names_that_could_not_be_read_are_not_skipped(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    monkeypatch.setattr(coverage, "PAGE", 1)
+    async with transaction() as db:
+        await db.exec(delete(Wallet))
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    (role,) = move.roles
+    read = coverage.holders
+
+    async def silent(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer.")
+
+    monkeypatch.setattr(coverage, "holders", silent)
+    with pytest.raises(ProviderUnavailable):
+        await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
+    assert move.named_role == "", "no list is shown as empty"
+    monkeypatch.setattr(coverage, "holders", read)
+    await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
+    assert (len(move.names), move.names_more) == (1, 1)
+    monkeypatch.setattr(coverage, "holders", silent)
+    with pytest.raises(ProviderUnavailable):
+        await tab.run(move.more_names())
+    monkeypatch.setattr(coverage, "holders", read)
+    await tab.run(move.more_names())
+    assert sorted(move.names) == sorted(town.people[who]["username"] for who in ("carol", "dave"))
