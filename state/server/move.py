@@ -10,7 +10,7 @@ from gateways import gateways
 from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotSignedIn
 from services.engine.preview import Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
@@ -138,9 +138,14 @@ class MoveState(ServerTab, rx.State):
         page = await open_tab(self, "move")
         is_idle = not (self.editing or self.asked or self.working or self.state == NONE)
         if page is not None and is_idle and self.shown_for == page.server_id:
-            async with transaction() as db:
-                found = await views.view(db, gateways(), actor, page.server_id)
-            self._show(found)
+            try:
+                async with transaction() as db:
+                    found = await views.view(db, gateways(), actor, page.server_id)
+            except MoveNotFound:
+                # Another admin has undone it.
+                await self._read(actor, page)
+            else:
+                self._show(found)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> MoveScreen:

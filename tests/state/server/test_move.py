@@ -98,6 +98,17 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
 
 
+async def test_a_move_that_another_admin_undoes_is_no_longer_shown(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    assert move.state == "running"
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(state="cancelled", ended_at=now()))
+    await tab.run(move.look())
+    assert (move.state, move.roles) == (NONE, [])
+
+
 async def test_names_that_could_not_be_read_are_not_skipped(
     sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
