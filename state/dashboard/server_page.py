@@ -1,5 +1,6 @@
 """The server that a screen is about, the open tab, and the content above the tabs."""
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -19,6 +20,7 @@ from state.dashboard.servers import configure_url
 TABS = ("rules", "members", "activity", "health", "channel", "move", "developers")
 """Values of `tab` in the URL; any other value means the first."""
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 
 class ServerPageState(rx.State):
@@ -107,6 +109,16 @@ async def open_tab(state: rx.State, *tabs: str) -> ServerPageState | None:
     page = await state.get_state(ServerPageState)
     known = page.loaded and not page.missing and page._read_for == page.server_id
     return page if known and page.tab in tabs else None
+
+
+async def after_change(read: Awaitable[object]) -> None:
+    """Read a tab again after a change. A failure leaves the tab as it was, because the toast says what was changed."""
+    try:
+        await read
+    except NotSignedIn:
+        raise
+    except UNREADABLE as fault:
+        _log.info("tab not read after a change reason=%s", sentence_of(fault))
 
 
 class ServerTab(rx.State, mixin=True):

@@ -22,7 +22,7 @@ from settings import settings
 from state.core.errors import UNREADABLE
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
 PAGE_SIZE = 50
 ROLE, RULE = "role:", "rule:"
@@ -231,7 +231,7 @@ class ActivityState(ServerTab, rx.State):
         try:
             async with transaction() as db:
                 view = await undo.undo(db, gateways(), actor, page.server_id, UUID(batch))
-            await self._filtered(actor)
+            await after_change(self._filtered(actor))
             await say(self, _("Undone"), view.text)
         except HoldfastError as fault:
             await refuse(self, _("This cannot be undone"), fault.message)

@@ -13,7 +13,7 @@ from services.guilds import alert_channel, channels
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.panel import PanelState
 
 
@@ -71,7 +71,7 @@ class ChannelsState(ServerTab, rx.State):
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
             done = " ".join(outcome.done) or _("There was nothing to repair.")
             await say(self, _("#{channel} is ready").format(channel=outcome.channel_name), done)
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         finally:
             self.working = False
 

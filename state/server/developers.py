@@ -17,7 +17,7 @@ from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.webhook_form import WebhookState
 
 LIVES = ("30", "90", "365")
@@ -140,7 +140,7 @@ class DevelopersState(ServerTab, rx.State):
                 made = await tokens.create(db, gateways(), actor, page.server_id, self.name, scopes, end)
             self._close()
             self.token = made.token
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         except FieldRefused as fault:
             self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:

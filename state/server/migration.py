@@ -22,7 +22,7 @@ from services.runtime import rate_limits
 from state.core.entered_dates import end_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import ImpactState
 from state.server.rules import RulesState
 
@@ -250,7 +250,7 @@ class MigrationState(ServerTab, rx.State):
                     done = await contract_migrations.end(db, gateways(), actor, page.server_id, self.asked_id)
             self.new, self.until = "", ""
             self._changed()
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
             await say(self, _replaced(done), _("Members are being checked now. Activity has the way back."))
         finally:
             self.working = False

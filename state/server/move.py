@@ -22,7 +22,7 @@ from state.core.errors import UNREADABLE
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import ImpactState
 from state.server.channels import ChannelOptionView
 
@@ -240,7 +240,7 @@ class MoveState(ServerTab, rx.State):
         else:
             title = _("The move has begun") if is_new else _("The move is changed")
             await say(self, title, _("Nobody loses a role of it before you approve its end.") if is_told else _untold())
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         finally:
             self.saving = False
 
@@ -327,7 +327,7 @@ class MoveState(ServerTab, rx.State):
                     undone = await lifecycle.undo(db, gateways(), actor, page.server_id)
                     title, told = _("Move undone"), _undone(undone.members)
             await say(self, title, told)
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         finally:
             self.working = False
 

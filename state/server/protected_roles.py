@@ -13,7 +13,7 @@ from services.servers import protection
 from services.servers.protection import ProtectedRole
 from state.core.gate import public, signed_in
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ProtectedRolesState(ServerTab, rx.State):
         page = await self.get_state(ServerPageState)
         async with transaction() as db:
             await protection.of_role(db, gateways(), actor, page.server_id, role_id, protected)
-        await self._read(actor, page)
+        await after_change(self._read(actor, page))
 
     @public
     def choose(self, role_id: str) -> None:

@@ -18,7 +18,7 @@ from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import ImpactState
 from state.server.protected_roles import ProtectedRolesState
 
@@ -160,7 +160,7 @@ class RulesState(ServerTab, rx.State):
                     await rules.delete(db, gateways(), actor, rule_id)
                 else:
                     await rules.change(db, gateways(), actor, rule_id, {"state": wording.state})
-            await self._reread(actor)
+            await after_change(self._reread(actor))
             await say(self, _(wording.done), _(wording.after))
         finally:
             self.working = 0
@@ -172,7 +172,7 @@ class RulesState(ServerTab, rx.State):
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             count = await rules.activate_all(db, gateways(), actor, page.server_id, self._in_shadow())
-        await self._reread(actor)
+        await after_change(self._reread(actor))
         done = _counted(ngettext("{count} rule activated", "{count} rules activated", count), count)
         after = _("Members are being checked now.") if count else _("No rule was in shadow any more.")
         await say(self, _("Rule activated") if count == 1 else done, after)

@@ -16,7 +16,7 @@ from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, after_change, open_tab
 
 DELETE, NEW_SECRET = "delete", "secret"
 """What a dialog asks about."""
@@ -160,7 +160,7 @@ class WebhookState(rx.State):
             async with transaction() as db:
                 await webhooks.send_test(db, gateways(), actor, page.server_id)
             await say(self, _("Test event queued"), _("It is sent within seconds. Refresh the list to see the result."))
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         except HoldfastError as fault:
             if isinstance(fault, NotSignedIn):
                 raise

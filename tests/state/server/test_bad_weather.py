@@ -10,7 +10,7 @@ from services.collections.census import days
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps
-from services.servers import held_back, member_list, servers
+from services.servers import activity, held_back, member_list, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
@@ -182,3 +182,23 @@ async def test_a_page_that_could_not_be_read_is_not_turned_to(
         await tab.run(state.turn(1))
         assert state.page == 2, name
         assert state.rows != first, name
+
+
+async def test_an_undo_is_not_denied_because_the_log_could_not_be_read_after_it(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    await browser.client.delete(f"/api/verification-rules/{rule['id']}")
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    await tab.run(state.ask_undo(state.rows[0].batch))
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+
+    async def silent(*_: object, **__: object) -> None:
+        raise ProviderUnavailable(SILENT)
+
+    monkeypatch.setattr(activity, "read", silent)
+    await tab.run(state.undo())
+    assert (await browser.client.get(f"/api/verification-rules/{rule['id']}")).status_code == 200
+    assert (await tab.toast()).startswith("Undone: ")
+    assert state.undoing == ""

@@ -8,6 +8,9 @@ from sqlmodel import select
 
 from models import ApiToken, Webhook, WebhookDelivery, now, transaction
 from services.accounts import sessions
+from services.accounts.developers import tokens, webhooks
+from services.core.errors import ProviderUnavailable
+from state.core import retry
 from state.core.toasts import ToastState
 from state.server.developers import DevelopersState
 from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
@@ -148,3 +151,29 @@ async def test_what_was_typed_stays_on_this_server_only(sign_in: SignIn, town: T
     assert (webhook.editing, webhook.secret, shown.is_open, shown.token) == (False, "", False, "")
     async with transaction() as db:
         assert (await db.exec(select(Webhook))).all() == []
+
+
+async def test_a_new_token_and_a_test_event_are_not_denied_because_the_list_could_not_be_read_after_them(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    shown = await opened(tab, DevelopersState, town.server_id, "developers")
+    hook = await tab.state(WebhookState)
+    hook.edit()
+    hook.set_typed(HOOK)
+    await tab.run(hook.save())
+    shown.open_form()
+    shown.set_name("nightly report")
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+
+    async def silent(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer.")
+
+    monkeypatch.setattr(tokens, "list_of", silent)
+    monkeypatch.setattr(webhooks, "view", silent)
+    monkeypatch.setattr(webhooks, "find", silent)
+    for act in (shown.create, hook.send_test):
+        await tab.run(act())
+        assert not (await tab.state(ToastState)).destructive, await tab.toast()
+    assert (bool(shown.token), shown.is_open, shown.working, hook.working) == (True, False, False, False)
+    assert (await tab.toast()).startswith("Test event queued")
