@@ -358,7 +358,7 @@ async def _panel(db: AsyncSession, outside: Gateways, found: Rights, channel: Ch
                 _(
                     "The bot lacks {permission} in this server, and cannot see whether its panel is there. Switch it "
                     "on for the bot's role in Server Settings › Roles."
-                ).format(permission=_NAMES[HISTORY])
+                ).format(permission=_(_NAMES[HISTORY]))
             )
         message = next((one for one in recent if panel.is_panel(one, me)), None)
     if message is None:

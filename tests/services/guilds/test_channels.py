@@ -8,6 +8,7 @@ import pytest
 from sqlmodel import col, select, update
 
 from gateways import gateways
+from locales import speaking
 from models import Event, Server, transaction
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
@@ -239,6 +240,8 @@ async def test_messages_that_the_bot_may_not_read_are_not_taken_for_none(town: T
         await db.exec(update(Server).where(col(Server.id) == town.server_id).values(panel_message_id=None))
     await without_history(town, made.channel_id)
     with pytest.raises(Conflict, match="Read Message History"):
+        await repair(town)
+    with speaking("es"), pytest.raises(Conflict, match="Leer el historial de mensajes"):
         await repair(town)
     assert len((await shown(town, made.channel_id))["messages"]) == 1
 
