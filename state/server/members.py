@@ -129,6 +129,10 @@ class MembersState(ServerTab, rx.State):
         self.rows = [_row(member) for member in found.members]
         self._colors = {role.role_id: role.role_color for member in found.members[:1] for role in member.roles}
         self.total, self.pages = found.total, max(1, -(-found.total // found.page_size))
+        if self.page > self.pages:
+            # The members of this page are gone since it was shown.
+            self.page = self.pages
+            return await self._read(actor, page)
         return True
 
     async def _read_why(self, actor: Actor, page: ServerPageState) -> None:

@@ -5,10 +5,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlmodel import delete
+from sqlmodel import col, delete
 
 from models import Due, Member, Observation, Server, transaction
 from services.core.errors import MemberNotFound
+from services.servers import member_list
 from state.dashboard.server_page import ServerPageState
 from state.server.members import EVERYBODY, MembersState
 from tests.app.api.browsers import Browser
@@ -154,3 +155,19 @@ async def test_nobody_else_sees_or_checks_anybody(made: tuple[Tab, dict[str, Any
         await tab.run(asked)
     assert state.rows == []
     assert state.why == []
+
+
+async def test_a_page_whose_members_are_gone_gives_way_to_the_last_one(
+    made: tuple[Tab, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, rule = made
+    monkeypatch.setattr(member_list, "PAGE_SIZE", 1)
+    await somebody(rule, "Carol")
+    zoe = await somebody(rule, "Zoë")
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    await tab.run(state.turn(1))
+    assert [row.name for row in state.rows] == ["Zoë"]
+    async with transaction() as db:
+        await db.exec(delete(Member).where(col(Member.discord_id) == zoe))
+    await tab.run(state.load())
+    assert (state.page, state.pages, [row.name for row in state.rows]) == (1, 1, ["Carol"])
