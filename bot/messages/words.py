@@ -18,6 +18,8 @@ from services.servers.recheck_report import RecheckReport, RoleLine
 from services.wallets.wallets import WalletView
 from settings import settings
 
+MOST_WALLETS = 25
+"""Wallets that a list names, so that the choices below it fit."""
 HAS, LACKS, UNKNOWN = "✅", "❌", "❔"
 METHODS = {
     # Translators: how a wallet was verified, as in "verified by OpenSea bio".
@@ -160,8 +162,11 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str
         return _("You have verified no wallet yet. Press **Add a wallet** to verify your first one."), "info"
     uses = choice is None or choice.use_wallets
     shares = choice is not None and choice.share_wallets
+    listed = [wallet_line(wallet) for wallet in found[:MOST_WALLETS]]
+    if (more := len(found) - len(listed)) > 0:
+        listed.append(_("{count} more").format(count=more))
     told = [
-        lines([wallet_line(wallet) for wallet in found]),
+        lines(listed),
         "",
         _("In this server your wallets **count** for roles.")
         if uses

@@ -30,7 +30,7 @@ from services.servers.recheck_report import compare
 from services.wallets import bio_schedule
 from services.wallets.ownership import LinkedProfile, Verdict
 from services.wallets.transaction_check import ask
-from services.wallets.wallets import ChallengeView
+from services.wallets.wallets import ChallengeView, WalletView
 from settings import ROOT
 
 ADDRESS = "0x" + "ab" * 20
@@ -340,3 +340,10 @@ def test_a_reply_below_long_notices_stays_within_discords_limits() -> None:
     embeds = Reply("Roles", "t" * 9000, fields=fields).after(before).embeds()
     assert sum(len(one) for one in embeds) <= 6000
     assert embeds[-1].title == "Roles"
+
+
+def test_the_choices_for_a_server_are_said_below_many_wallets() -> None:
+    found = [WalletView(number, ADDRESS, "ethereum", "opensea_bio", now()) for number in range(100)]
+    text, tone = words.wallets(found, None)
+    (embed,) = Reply("Your wallets", text, tone).embeds()
+    assert (embed.description or "").endswith("Its admins **do not see** their addresses.")
