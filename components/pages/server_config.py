@@ -33,6 +33,7 @@ from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
 from state.server.migration import MigrationState
 from state.server.move import MoveState
+from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 
@@ -52,7 +53,9 @@ def _rules() -> rx.Component:
 
 
 TABS = (
-    Tab("rules", _("Rules"), _rules, (RulesState.load, ProtectedRolesState.load, MigrationState.load)),
+    Tab(
+        "rules", _("Rules"), _rules, (RulesState.load, ProtectedRolesState.load, MigrationState.load, NewRoleState.load)
+    ),
     Tab("members", _("Members"), members_tab, (MembersState.load,)),
     Tab("activity", _("Activity"), activity_tab, (ActivityState.load,)),
     Tab("health", _("Health"), server_health_tab, (ServerHealthState.load,)),

@@ -52,6 +52,16 @@ class NewRoleState(rx.State):
 
     asked: bool = False
     working: bool = False
+    _opened_for: int = 0
+    """The server for which the form was opened."""
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Close the dialog, and the form if it is about another server."""
+        self.asked = False
+        if (await self.get_state(ServerPageState)).server_id != self._opened_for:
+            self.is_open, self.old_roles, self.new_roles = False, [], []
+            self._changed()
 
     @signed_in
     async def open_form(self, actor: Actor, role_id: str):
@@ -71,7 +81,7 @@ class NewRoleState(rx.State):
             ]
             self.new_roles = [RoleChoiceView(one.id, one.name, one.reason or "") for one in found]
             self.old = role_id if role_id in given else next((one.id for one in self.old_roles), "")
-            self.new, self.is_open = "", True
+            self.new, self.is_open, self._opened_for = "", True, page.server_id
         finally:
             self.opening = False
 

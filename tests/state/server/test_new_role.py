@@ -7,6 +7,7 @@ from sqlmodel import col, update
 
 from models import Rule, transaction
 from state.core.toasts import ToastState
+from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import ImpactState
 from state.server.new_role import NewRoleState
 from state.server.rules import RulesState
@@ -57,3 +58,16 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     assert (await tab.state(ToastState)).title == "1 rule changed"
     rules = await opened(tab, RulesState, town.server_id, "rules")
     assert [(one.role_name, one.state, one.role_gone) for one in rules.rows] == [("Collector", "active", False)]
+
+
+async def test_the_form_of_one_server_is_not_open_on_another_one(sign_in: SignIn, town: Town, sandbox_url: str) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    await opened(tab, RulesState, town.server_id, "rules")
+    card = await tab.state(NewRoleState)
+    await tab.run(card.open_form(""))
+    await opened(tab, RulesState, town.server_id, "rules")
+    assert card.is_open, "the same server keeps it"
+    page = await tab.state(ServerPageState)
+    page.server_id = page._read_for = town.server_id + 1
+    await tab.run(card.load())
+    assert (card.is_open, card.asked, card.old_roles) == (False, False, [])
