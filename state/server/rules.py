@@ -12,6 +12,7 @@ from services.collections.census import days, reach
 from services.collections.census.days import ReachOnDay
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
+from services.core.errors import NotFound
 from services.engine.preview import Proposal
 from services.rules import limits, rules
 from services.rules.wording import Line
@@ -162,6 +163,10 @@ class RulesState(ServerTab, rx.State):
                     await rules.change(db, gateways(), actor, rule_id, {"state": wording.state})
             await after_change(self._reread(actor))
             await say(self, _(wording.done), _(wording.after))
+        except NotFound:
+            # Somebody else has deleted it since the list was read.
+            await after_change(self._reread(actor))
+            raise
         finally:
             self.working = 0
         # The rules decide which roles can be protected.

@@ -14,7 +14,7 @@ from services.core.errors import NotFound
 from services.engine import preview
 from services.engine.preview import Impact
 from state.rule_form.preview import ImpactState
-from state.server.rules import RulesState
+from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import Tab
@@ -113,3 +113,15 @@ async def test_without_the_rights_nothing_is_activated(sign_in: SignIn, town: To
     with suppress(NotFound):  # the screen says so
         await tab.run(rules.confirm())
     assert await states(town) == ["shadow", "shadow"]
+
+
+async def test_a_rule_that_another_admin_deleted_leaves_the_list_with_the_question(sign_in: SignIn, town: Town) -> None:
+    tab, browser = await sign_in(town.people["ada"]["username"])
+    await brought(browser, town)
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    gone, kept = rules.rows
+    await tab.run(rules.ask(gone.id, PAUSE))
+    assert (await browser.client.delete(f"/api/verification-rules/{gone.id}")).status_code == 200
+    with pytest.raises(NotFound):  # the screen says so
+        await tab.run(rules.confirm())
+    assert ([row.id for row in rules.rows], rules.working) == ([kept.id], 0)
