@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, model_validator
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -208,12 +208,22 @@ class Settings(BaseSettings):
         found = {name: value for name, value in named.items() if isinstance(value, str) and value and _kind(name)}
         return {**given, "by_chain": found}
 
+    @field_validator("public_url")
+    @classmethod
+    def _as_browsers_write_it(cls, given: str) -> str:
+        """Return PUBLIC_URL in lower case, if it is an address at all: a path is refused below."""
+        scheme, separator, rest = given.strip().partition("://")
+        host, slash, path = rest.partition("/")
+        return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
+
     @model_validator(mode="after")
     def _check(self) -> Self:
-        parts = urlsplit(self.public_url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path not in {"", "/"}:
-            raise ValueError(f"PUBLIC_URL must be http(s)://host[:port] without a path, not {self.public_url!r}.")
-        if self.sandbox and parts.hostname not in LOOPBACK:
+        if not _is_an_origin(self.public_url):
+            raise ValueError(
+                f"PUBLIC_URL must be http(s)://host[:port] without a path, not {self.public_url!r}. "
+                "A name with letters outside ASCII is written in its form that begins with xn--."
+            )
+        if self.sandbox and urlsplit(self.public_url).hostname not in LOOPBACK:
             raise ValueError(
                 f"PUBLIC_URL is {self.public_url}, but the sandbox never serves beyond this machine. "
                 "Set the Discord credentials for a live start, or leave PUBLIC_URL unset."
@@ -248,6 +258,17 @@ def _kind(name: str) -> str:
     """Return the prefix of a single chain's setting; empty for any other setting."""
     found = OF_A_CHAIN.fullmatch(name)
     return found[1] if found else ""
+
+
+def _is_an_origin(url: str) -> bool:
+    """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    host = parts.netloc.isascii() and not {"@", " "} & set(parts.netloc) and bool(parts.hostname)
+    return host and parts.scheme in {"http", "https"} and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
 
 
 def _is_a_pace(text: str) -> bool:

@@ -60,6 +60,28 @@ def test_with_all_credentials_it_is_live(monkeypatch: pytest.MonkeyPatch):
     assert not load().sandbox
 
 
+@pytest.mark.parametrize("given", ["HTTPS://Roles.Example.com", " https://roles.example.com "])
+def test_the_public_url_is_read_as_browsers_write_it(monkeypatch: pytest.MonkeyPatch, given: str):
+    live(monkeypatch, PUBLIC_URL=given)
+    found = load()
+    assert found.https, "cookies would not be Secure"
+    assert (found.public_url, found.public_host) == ("https://roles.example.com", "roles.example.com")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "https://münchen.example", "https://roles.example.com?a=1", "https://roles.example.com#a",
+        "https://me:secret@roles.example.com", "https://roles.example.com:99999", "https://[::1",
+        "https://roles .example.com", "https:///", "https://roles.example.com/a", "roles.example.com",
+    ],
+)  # fmt: skip
+def test_a_public_url_that_no_browser_would_send_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, given: str):
+    live(monkeypatch, PUBLIC_URL=given)
+    with pytest.raises(SettingsError, match=r"^PUBLIC_URL must be http"):
+        load()
+
+
 @pytest.mark.parametrize("missing", ["DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN"])
 @pytest.mark.parametrize("value", [None, ""])
 def test_half_set_credentials_are_refused_by_name(monkeypatch: pytest.MonkeyPatch, missing: str, value: str | None):
