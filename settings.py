@@ -298,9 +298,19 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Return the variables set in the environment, otherwise in `.env`, by upper-case name and unchecked."""
-    # Read as pydantic reads it, so that quotes and comments mean the same here.
-    values = {name.upper(): value for name, value in dotenv_values(ENV_FILE).items() if value is not None}
+    """Return the variables set in the environment, otherwise in `.env`, by upper-case name and unchecked.
+
+    Raises SettingsError if there is a `.env` that cannot be read.
+    """
+    try:
+        # Read as pydantic reads it, so that quotes and comments mean the same here.
+        written = dotenv_values(ENV_FILE)
+    except UnicodeDecodeError as fault:
+        line = fault.object.count(b"\n", 0, fault.start) + 1
+        raise SettingsError(f"{ENV_FILE} is not UTF-8 text (line {line}): save it as UTF-8.") from None
+    except OSError as fault:
+        raise SettingsError(f"{ENV_FILE} cannot be read: {fault.strerror}.") from None
+    values = {name.upper(): value for name, value in written.items() if value is not None}
     values.update({name.upper(): value for name, value in os.environ.items() if value})
     return values
 

@@ -249,3 +249,26 @@ def test_a_comment_after_a_quoted_value_is_no_part_of_it(monkeypatch: pytest.Mon
         monkeypatch.delenv(name, raising=False)
     assert module.environment()["PORT"] == "3111"
     assert module.chains_file() == tmp_path / "chains.toml"
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [("LOG_DAYS=7\nPRODUCT_NAME=Löwe\n".encode("latin-1"), 2), ("LOG_DAYS=7\n".encode("utf-16"), 1)],
+)
+def test_an_env_file_in_another_encoding_is_refused_by_its_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: bytes, line: int
+) -> None:
+    (tmp_path / ".env").write_bytes(written)
+    monkeypatch.setattr(module, "ENV_FILE", tmp_path / ".env")
+    with pytest.raises(SettingsError, match=rf"\.env is not UTF-8 text \(line {line}\)"):
+        load()
+
+
+def test_an_env_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refused(_: Path) -> dict[str, str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(module, "ENV_FILE", tmp_path / ".env")
+    monkeypatch.setattr(module, "dotenv_values", refused)
+    with pytest.raises(SettingsError, match=r"\.env cannot be read: Permission denied\.$"):
+        load()
