@@ -20,6 +20,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 ROOT = Path(__file__).resolve().parent
 SOONEST_LOOK = 0.1
 """Shortest time in seconds between two polls of a chain."""
+LONGEST_DAYS = 36_500
+"""The longest time that a setting takes. PostgreSQL's calendar ends, and beyond it each job would fail."""
 OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
 """Settings that each chain has, in lower case. A chain's key has no underscore."""
 SHARDS = re.compile(r"(?:(\d+)-(\d+)/)?(\d+)")
@@ -120,9 +122,9 @@ class Settings(BaseSettings):
     token_ids_per_server: int = Field(default=5_000, ge=1)
     addresses_per_server: int = Field(default=100_000, ge=1)
 
-    log_days: int = Field(default=365, ge=0)
-    sweep_seconds: int = Field(default=86_400, ge=1)
-    follow_seconds: float = Field(default=60.0, ge=SOONEST_LOOK)
+    log_days: int = Field(default=365, ge=0, le=LONGEST_DAYS)
+    sweep_seconds: int = Field(default=86_400, ge=1, le=LONGEST_DAYS * 86_400)
+    follow_seconds: float = Field(default=60.0, ge=SOONEST_LOOK, le=LONGEST_DAYS * 86_400)
     follow_wallets: int = Field(default=2_000, ge=1)
     solana_follow_requests: int = Field(default=1, ge=0)
     sandbox_port: int = Field(default=3210, ge=1, le=65_535)

@@ -272,3 +272,15 @@ def test_an_env_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "dotenv_values", refused)
     with pytest.raises(SettingsError, match=r"\.env cannot be read: Permission denied\.$"):
         load()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LOG_DAYS", "99999999"), ("SWEEP_SECONDS", "99999999999999"), ("FOLLOW_SECONDS", "inf")]
+)
+def test_a_time_beyond_the_databases_calendar_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """`now() - 99999999 days` fails in PostgreSQL, so nothing expired would ever be deleted."""
+    live(monkeypatch, **{name: value})
+    with pytest.raises(SettingsError, match=f"^{name}: "):
+        load()
