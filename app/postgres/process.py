@@ -11,11 +11,12 @@ PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class Postmaster:
-    """The contents of a `postmaster.pid`: the server's process id, its port and the directory of its socket."""
+    """The contents of a `postmaster.pid`: the server's process id, its port, the directory of its socket, its state."""
 
     pid: int
     port: int
     socket_dir: Path
+    state: str = ""
 
 
 def read_pid_file(cluster: Path) -> Postmaster | None:
@@ -25,7 +26,8 @@ def read_pid_file(cluster: Path) -> Postmaster | None:
     """
     try:
         lines = (cluster / "postmaster.pid").read_text().splitlines()
-        return Postmaster(pid=abs(int(lines[0])), port=int(lines[3]), socket_dir=Path(lines[4]))
+        state = lines[7].strip() if len(lines) > 7 else ""  # the server adds this line last
+        return Postmaster(pid=abs(int(lines[0])), port=int(lines[3]), socket_dir=Path(lines[4]), state=state)
     except (FileNotFoundError, ValueError, IndexError):
         return None
 

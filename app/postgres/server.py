@@ -5,6 +5,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,10 @@ from app.postgres.process import end_orphans, read_pid_file, remove_stale_files,
 
 DATABASE = "holdfast"
 PORT = 5432  # part of the socket's file name; nothing listens on TCP
-START_SECONDS = 120
+START_SECONDS = 30
+"""How long `pg_ctl` waits. After that we wait as long as the server recovers: if ended, it would begin that again."""
+STUCK_SECONDS = 120
+"""How long an adopted server may refuse connections while it does not recover."""
 LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside at the next start
 # A socket path has at most 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash take 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
@@ -45,6 +49,7 @@ class Postgres:
         self._lock: IO[str] | None = None
         self._account: DatabaseAccount | None = None
         self._socket_dir: Path | None = None
+        self._given_up = threading.Event()
 
     def start(self) -> str:
         """Start the server, or adopt the one a killed owner left behind; return the DATABASE_URL.
@@ -57,11 +62,16 @@ class Postgres:
             self._prepare(account)
             if not self._adopt():
                 self._launch()
-            self._ensure_database()
+            if not self._given_up.is_set():
+                self._ensure_database()
         except BaseException:
             self._disown()
             raise
         return self.url
+
+    def give_up(self) -> None:
+        """Let a start() in another thread return without waiting for a server that recovers; then call stop()."""
+        self._given_up.set()
 
     def stop(self) -> None:
         """Stop the server (running statements are rolled back) and release the directory."""
@@ -128,6 +138,7 @@ class Postgres:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+        self._given_up.clear()
 
     def _prepare(self, account: DatabaseAccount) -> None:
         """Prepare the start: access, directories, the cluster, the settings file."""
@@ -184,7 +195,7 @@ class Postgres:
         if said is None or not serves(said.pid, self.cluster):
             return False
         socket = said.socket_dir / f".s.PGSQL.{said.port}"
-        if said.port == PORT and socket.exists() and self._answers(said.socket_dir):
+        if said.port == PORT and socket.exists() and (self._answers(said.socket_dir) or self._given_up.is_set()):
             self._say(f"adopted the running PostgreSQL (process {said.pid})")
             self._socket_dir = said.socket_dir
             return True
@@ -204,7 +215,14 @@ class Postgres:
             )
         remove_stale_files(self.cluster, said, socket_dir)
         self._write_settings(socket_dir)
-        self._run("pg_ctl", "-D", self.cluster, "-w", "-t", START_SECONDS, "-l", self.log, "start")
+        done = self._call("pg_ctl", "-D", self.cluster, "-w", "-t", START_SECONDS, "-l", self.log, "start")
+        if done.returncode == 0 or self._given_up.is_set():
+            return
+        if self.is_running():
+            self._say(f"PostgreSQL is recovering, which may take minutes; {self.log} says how far it is")
+            if self._answers(socket_dir) or self._given_up.is_set():
+                return
+        raise self._failure(done)
 
     def _write_settings(self, socket_dir: Path) -> None:
         values = {
@@ -239,15 +257,23 @@ class Postgres:
 
     def _answers(self, socket_dir: Path) -> bool:
         """Return whether the server accepts connections, waiting while it starts or recovers."""
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and self.is_running():
+        deadline = time.monotonic() + STUCK_SECONDS
+        while self.is_running() and not self._given_up.is_set():
             done = self._call("pg_isready", "-h", socket_dir, "-p", PORT, "-t", 3)
             if done.returncode == 0:
                 return True
             if done.returncode != 1:  # 1 means that it starts or stops, 2 that nothing answers
                 return False
+            if self._recovers():
+                deadline = time.monotonic() + STUCK_SECONDS
+            elif time.monotonic() > deadline:
+                return False
             time.sleep(0.1)
         return False
+
+    def _recovers(self) -> bool:
+        said = read_pid_file(self.cluster)
+        return said is not None and said.state == "starting"
 
     def _stop_server(self) -> None:
         done = self._call("pg_ctl", "-D", self.cluster, "-w", "-t", 60, "-m", "fast", "stop")
@@ -275,9 +301,13 @@ class Postgres:
     def _run(self, program: str, *arguments: object) -> str:
         done = self._call(program, *arguments)
         if done.returncode != 0:
-            tail = self.log.read_text(errors="replace").splitlines()[-12:] if self.log.exists() else []
-            raise PostgresFailed("\n".join([f"{program} failed: {done.stdout.strip()}", f"{self.log} ends:", *tail]))
+            raise self._failure(done)
         return done.stdout
+
+    def _failure(self, done: subprocess.CompletedProcess[str]) -> PostgresFailed:
+        tail = self.log.read_text(errors="replace").splitlines()[-12:] if self.log.exists() else []
+        program = Path(done.args[0]).name
+        return PostgresFailed("\n".join([f"{program} failed: {done.stdout.strip()}", f"{self.log} ends:", *tail]))
 
 
 def _make_private(directory: Path, account: DatabaseAccount) -> bool:

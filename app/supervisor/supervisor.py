@@ -67,6 +67,8 @@ class Supervisor:
                 if keeper.process is not None and keeper.process.returncode is None:
                     keeper.process.kill()
         self._stopping.set()
+        if self._postgres is not None:
+            self._postgres.give_up()
 
     async def run(self) -> None:
         """Start everything, keep it running, and stop it on request.

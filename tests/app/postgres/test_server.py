@@ -252,6 +252,17 @@ def test_a_stale_pid_file_is_removed_with_the_lock_of_the_socket(database: Postg
         child.wait()
 
 
+def test_a_recovery_that_takes_long_is_waited_for(
+    database: Postgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server that is ended while it recovers begins again, so a limit could keep it from ever being ready."""
+    monkeypatch.setattr("app.postgres.server.START_SECONDS", 1)
+    monkeypatch.setattr("app.postgres.server.STUCK_SECONDS", 1)
+    recovers_slowly(database, seconds=2)
+    assert ask(database.start(), "SELECT 1") == "1"
+    assert "PostgreSQL is recovering" in capsys.readouterr().out
+
+
 def test_a_killed_initdb_leaves_nothing_in_the_way(fresh: Postgres) -> None:
     half = fresh.data_dir / "cluster.new"
     half.mkdir(parents=True)
@@ -310,6 +321,15 @@ def in_child(work: object, uid: int) -> int:
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def recovers_slowly(database: Postgres, seconds: int) -> None:
+    """Let the next start ask an archive for its log, which takes so many seconds for each file and finds none."""
+    with (database.cluster / "postgresql.conf").open("a") as conf:
+        conf.write(f"\nrestore_command = 'sleep {seconds}; false'\n")
+    (database.cluster / "recovery.signal").touch()
+    owner = database.cluster.stat()
+    os.chown(database.cluster / "recovery.signal", owner.st_uid, owner.st_gid)
 
 
 def leave_behind(database: Postgres, pid: str) -> None:

@@ -1,0 +1,36 @@
+"""The supervisor while its database recovers or does not come up: a stop ends it at once, and it tries again."""
+
+import asyncio
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app.postgres.server import Postgres
+from app.supervisor.supervisor import Supervisor
+from tests.app.supervisor.test_supervisor import notes, patient, plan, until
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+async def test_a_stop_does_not_wait_until_postgres_has_recovered(
+    short_dir: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Postgres(short_dir / "db", durable=False) as database:
+        cluster = database.cluster
+    with (cluster / "postgresql.conf").open("a") as conf:
+        conf.write("\nrestore_command = 'sleep 600; false'\n")
+    (cluster / "recovery.signal").touch()
+    os.chown(cluster / "recovery.signal", cluster.stat().st_uid, cluster.stat().st_gid)
+    monkeypatch.setattr("app.postgres.server.START_SECONDS", 1)
+    supervisor = Supervisor(replace(plan(short_dir, patient("bot")), database=short_dir / "db"), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: any("is recovering" in line for line in said))
+    supervisor.stop()
+    await asyncio.wait_for(task, 30)
+    assert not database.is_running()
+    assert notes(short_dir) == []
