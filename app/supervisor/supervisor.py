@@ -103,7 +103,13 @@ class Supervisor:
             process = await asyncio.create_subprocess_exec(
                 *self._plan.migrate, cwd=self._plan.cwd, env=self._environment
             )
-            if await process.wait() != 0 and not self._stopping.is_set():
+            ended = asyncio.ensure_future(process.wait())
+            stopped = asyncio.ensure_future(self._stopping.wait())
+            await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+            if process.returncode is None:  # the database rolls the migration back, and the next start repeats it
+                process.terminate()
+            if await ended != 0 and not self._stopping.is_set():
                 raise StartFailed("The database could not be brought up to date; the reason is above.")
 
     async def _is_migrated(self) -> bool:

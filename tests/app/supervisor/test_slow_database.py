@@ -34,3 +34,13 @@ async def test_a_stop_does_not_wait_until_postgres_has_recovered(
     await asyncio.wait_for(task, 30)
     assert not database.is_running()
     assert notes(short_dir) == []
+
+
+async def test_a_stop_ends_a_migration_that_takes_long(tmp_path: Path, said: list[str]) -> None:
+    """systemd kills everything a minute after it asked, the database included."""
+    supervisor = Supervisor(plan(tmp_path, patient("bot"), migrate=("sleep", "600")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "bringing the database up to date" in said)
+    supervisor.stop()
+    await asyncio.wait_for(task, 10)
+    assert notes(tmp_path) == []
