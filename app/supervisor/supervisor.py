@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from app.postgres.binaries import PostgresFailed
 from app.postgres.restore_swap import settle
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
@@ -146,6 +147,7 @@ class Supervisor:
     async def _watch(self) -> None:
         """Report the first time that all is well, and restart PostgreSQL if it ends."""
         begun, told, ready = time.monotonic(), False, False
+        pause: float | None = None
         while not self._stopping.is_set():
             if not ready and (ready := await self._is_healthy()):
                 self._say(self._plan.ready_text)
@@ -154,11 +156,23 @@ class Supervisor:
                 self._say("still not healthy; what the processes say is above")
             if self._postgres is not None and not self._postgres.is_running():
                 self._say("PostgreSQL has ended; starting it again")
-                await asyncio.to_thread(self._postgres.start)
+                pause = await self._restart_postgres(self._postgres, pause)
+            else:
+                pause = None
             try:
-                await asyncio.wait_for(self._stopping.wait(), WATCH_SECONDS if ready else 0.1)
+                await asyncio.wait_for(self._stopping.wait(), pause or (WATCH_SECONDS if ready else 0.1))
             except TimeoutError:
                 continue
+
+    async def _restart_postgres(self, postgres: Postgres, pause: float | None) -> float | None:
+        """Start PostgreSQL again. If that fails, return the pause until the next attempt: a full disk may get space."""
+        try:
+            await asyncio.to_thread(postgres.start)
+        except (PostgresFailed, OSError) as fault:
+            pause = self._plan.pauses.after(pause, ran=0.0)
+            self._say(f"{fault}\nPostgreSQL did not start; trying again in {pause:g} s")
+            return pause
+        return None
 
     async def _is_healthy(self) -> bool:
         return self._plan.health is None or await answers_ok(*self._plan.health)

@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.postgres.process import read_pid_file
 from app.postgres.server import Postgres
 from app.supervisor.supervisor import Supervisor
 from tests.app.supervisor.test_supervisor import notes, patient, plan, until
@@ -44,3 +46,23 @@ async def test_a_stop_ends_a_migration_that_takes_long(tmp_path: Path, said: lis
     supervisor.stop()
     await asyncio.wait_for(task, 10)
     assert notes(tmp_path) == []
+
+
+async def test_a_database_that_does_not_come_back_is_tried_again(
+    short_dir: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full for a while must not end the product, which then would stay away."""
+    supervisor = Supervisor(replace(plan(short_dir, patient("bot")), database=short_dir / "db"), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(short_dir))
+    found = read_pid_file(short_dir / "db" / "cluster")
+    assert found is not None
+    control = short_dir / "db" / "cluster" / "global" / "pg_control"
+    os.kill(found.pid, signal.SIGKILL)
+    control.rename(control.with_name("away"))
+    await until(lambda: sum("PostgreSQL did not start" in line for line in said) > 1)
+    control.with_name("away").rename(control)
+    await until(Postgres(short_dir / "db").is_running)
+    assert notes(short_dir) == ["bot begins"]
+    supervisor.stop()
+    await task
