@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from app.postgres import private_files
+
 NUMBERS = re.compile(r"\d+\.\d+\.\d+")
 WHEEL = re.compile(r"holdfast-([^-]+)-.*\.whl")
 STOP_SECONDS = 60.0
@@ -219,7 +221,8 @@ class Journal:
         """Replace the recorded state; it is on the disk when this returns."""
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         half = self.path.with_suffix(".part")
-        with half.open("w") as file:
+        # The address of a database contains a password.
+        with open(half, "w", opener=private_files.opener) as file:
             json.dump(state, file)
             file.flush()
             os.fsync(file.fileno())

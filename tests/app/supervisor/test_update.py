@@ -3,6 +3,7 @@
 The product of these tests is a few lines in a repository of their own; git and the steps are real.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from app import __main__ as start
 from app.supervisor import update
-from app.supervisor.installed import Checkout, UpdateFailed, Wheel, journal
+from app.supervisor.installed import Checkout, Journal, UpdateFailed, Wheel, journal
 from app.supervisor.leftovers import Lock, Running
 from app.supervisor.update import Data, Update, go_back
 
@@ -364,6 +365,16 @@ def test_nothing_starts_during_an_update_or_after_one_that_was_cut_short(
     monkeypatch.setattr(start, "make_plan", None)
     assert start.main() == 1
     assert "`make update` takes it back" in capsys.readouterr().out
+
+
+def test_the_note_of_an_update_is_private_because_it_has_the_databases_password(tmp_path: Path) -> None:
+    note = Journal(tmp_path / "update.json")
+    before = os.umask(0o022)
+    try:
+        note.write({"url": "postgresql://holdfast:secret@db/holdfast"})
+    finally:
+        os.umask(before)
+    assert note.path.stat().st_mode & 0o777 == 0o600
 
 
 def test_it_is_read_by_a_python_that_has_nothing_installed() -> None:
