@@ -119,6 +119,8 @@ class Update:
         for path in (*self._installation.copied, *([database] if database else [])):
             _remove(_kept(path))
             run(["cp", "-a", "--reflink=auto", "--", str(path), str(_kept(path))], cwd=Path("/"))
+        # Before the journal says that the copies are whole: after a power cut they replace what has been changed.
+        os.sync()
         self._note.write({**state, "phase": "changing"})
 
     def _change(self, restore: Path | None) -> None:

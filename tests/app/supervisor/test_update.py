@@ -367,6 +367,16 @@ def test_nothing_starts_during_an_update_or_after_one_that_was_cut_short(
     assert "`make update` takes it back" in capsys.readouterr().out
 
 
+def test_what_is_kept_is_on_the_disk_before_anything_changes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut the copy replaces the database, so it must not be files without their contents."""
+    kept = place.data / "sandbox" / "db.before-update" / "cluster" / "rows"
+    flushed: list[tuple[str, str]] = []
+    monkeypatch.setattr(os, "sync", lambda: flushed.append((journal(place.clone).read()["phase"], kept.read_text())))
+    place.publish("v0.2.0")
+    assert an_update(place, []).to("")
+    assert flushed == [("keeping", "a wallet\n")]
+
+
 def test_the_note_of_an_update_is_private_because_it_has_the_databases_password(tmp_path: Path) -> None:
     note = Journal(tmp_path / "update.json")
     before = os.umask(0o022)
