@@ -17,8 +17,13 @@ def say(text: str) -> None:
 
 
 def repeat(process: str, text: str) -> None:
-    """Print one line of a process's output. A line that cannot be printed is lost."""
+    """Print one line of a process's output. A line that cannot be printed is lost.
+
+    What the output's encoding lacks is escaped: an error here would stop the reading of that process's output.
+    """
     line = as_json(process, text) if settings().log_format == "json" else f"{process:<8}| {text}"
+    encoding = sys.stdout.encoding or "utf-8"
+    line = line.encode(encoding, "backslashreplace").decode(encoding)
     with suppress(OSError):
         try:
             sys.stdout.write(line + "\n")
