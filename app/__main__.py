@@ -55,6 +55,9 @@ def main() -> int:
     except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:
         print(f"holdfast| {fault}", flush=True)
         return 1
+    except OSError as fault:  # a full or read-only disk, or data of another user
+        print(f"holdfast| {fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.", flush=True)
+        return 1
     return 0
 
 

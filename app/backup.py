@@ -134,6 +134,9 @@ def main() -> int:
         else:
             print(str(fault).strip())
         return 1
+    except OSError as fault:  # a full or read-only disk, or data of another user
+        print(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+        return 1
     except KeyboardInterrupt:
         print("stopped")
         return 130

@@ -1,0 +1,30 @@
+"""A start and a backup where a file cannot be used end with one sentence that names it."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app import __main__ as start
+from app import backup
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments"),
+    [(start.main, []), (backup.main, ["make"]), (backup.main, ["restore", "x.dump"])],
+    ids=["start", "backup", "restore"],
+)
+def test_data_that_cannot_be_used_are_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    main: Callable[[], int], arguments: list[str],
+) -> None:  # fmt: skip
+    """A file in the data's place stands for a read-only file system, a full disk or the data of another user."""
+    (tmp_path / "data").touch()
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
+    assert main() == 1
+    said = capsys.readouterr().out.splitlines()[-1]
+    assert str(tmp_path / "data") in said
+    assert "cannot be used: " in said
