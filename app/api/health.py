@@ -36,6 +36,7 @@ class DeepAnswer(ApiAnswer):
     bot: BotHeartbeat | None = None
     followers: tuple[LagHealth, ...] | None = None
     last_sweep: SweepHealth | None = None
+    housekeeping: PartHealth | None = None
 
 
 _UNSAID = {"followers": {"__all__": {"mend"}}}
@@ -97,6 +98,7 @@ def _answer(view: DeepHealth) -> DeepAnswer:
         bot=view.bot,
         followers=view.followers,
         last_sweep=view.last_sweep,
+        housekeeping=view.housekeeping,
     )
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from locales import _, ngettext, sentences
 from locales.stored_texts import said
-from models import now
+from models import Schedule, now
 from models.db.session import AsyncSession
 from services.core.json_view import json_view
 from services.core.relative_times import length
@@ -15,12 +15,15 @@ from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import backlog, provider_states, provider_status
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
+from services.runtime import schedules
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
 
 QUEUE_LATE_AFTER = timedelta(minutes=10)
 FOLLOWER_LATE_AFTER = timedelta(minutes=30)
 """The lag from which the state is bad; a shorter one is at most a warning, because sweeps find what followers miss."""
+HOUSEKEEPING_LATE_AFTER = timedelta(hours=1)
+"""Data must not be kept longer than the policy says, and no other part notices that the schedule has stopped."""
 
 
 @json_view
@@ -65,6 +68,7 @@ class DeepHealth:
     bot: BotHeartbeat
     followers: tuple[LagHealth, ...]
     last_sweep: SweepHealth
+    housekeeping: PartHealth
 
 
 def without_database(reason: str) -> PartHealth:
@@ -79,9 +83,10 @@ async def view(db: AsyncSession) -> DeepHealth:
     bot = await heartbeat(db, moment)
     followers = await lag(db, moment)
     sweep = await backlog.last_sweep(db, moment)
-    state = worst(queue.state, bot.state, sweep.state, *(one.state for one in followers))
+    kept = await housekeeping(db, moment)
+    state = worst(queue.state, bot.state, sweep.state, kept.state, *(one.state for one in followers))
     database = PartHealth(GOOD, _("The database answers."))
-    return DeepHealth(state, moment, database, queue, bot, followers, sweep)
+    return DeepHealth(state, moment, database, queue, bot, followers, sweep, kept)
 
 
 async def work(db: AsyncSession) -> WorkHealth:
@@ -149,6 +154,16 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     count, _servers = await members_intent.count_members(db)
     parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.review_warning(count))
     return BotHeartbeat(GOOD, sentences(*filter(None, parts)), True, seconds)
+
+
+async def housekeeping(db: AsyncSession, moment: datetime) -> PartHealth:
+    """Return whether expired data is deleted: a jobs process may be away, or the deletion may fail."""
+    row = await db.get(Schedule, schedules.HOUSEKEEPING, populate_existing=True)
+    late = moment - row.next_at if row is not None else timedelta()
+    if late > HOUSEKEEPING_LATE_AFTER:
+        told = _("The deletion of expired data is {length} late.").format(length=length(late.total_seconds()))
+        return PartHealth(BAD, told)
+    return PartHealth(GOOD, _("Expired data is deleted."))
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:

@@ -17,7 +17,7 @@ from services.runtime import schedules
 from services.triggers import quarantine, sightings, unreached_blocks
 from settings import settings
 
-SCHEDULE = "housekeeping"
+SCHEDULE = schedules.HOUSEKEEPING
 """The name of its row in the schedule."""
 LEFT_DAYS = 30
 """How long a member who left a server is kept there; the privacy policy states all of these times."""

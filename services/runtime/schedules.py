@@ -11,6 +11,8 @@ Work = Callable[[AsyncSession], Awaitable[object]]
 """The work of a job, done in the transaction that claims its turn."""
 SWEEP = "sweep"
 """The schedule of the sweep over everybody."""
+HOUSEKEEPING = "housekeeping"
+"""The schedule of the deletion of expired data."""
 APART = timedelta(minutes=1)
 """The most by which the start times of two transactions that claim a schedule concurrently may differ."""
 

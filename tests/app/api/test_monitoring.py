@@ -17,6 +17,7 @@ from models import Cursor, Schedule, now, transaction
 from services.core import queue
 from services.health import provider_states, public_status
 from services.health.provider_states import Recorder
+from services.privacy import retention
 from services.runtime import counters
 from services.triggers import sweep
 from settings import settings, version
@@ -56,7 +57,7 @@ async def test_while_all_is_well_every_part_says_so(browser: Browser):
     answer = await browser.client.get("/health/deep")
     body = answer.json()
     assert (answer.status_code, body["state"]) == (200, "good")
-    assert {body[part]["state"] for part in ("database", "queue", "bot", "lastSweep")} == {"good"}
+    assert {body[part]["state"] for part in ("database", "queue", "bot", "lastSweep", "housekeeping")} == {"good"}
     assert body["bot"]["connected"] is True
     assert answer.headers["cache-control"] == "no-store"
 
@@ -84,6 +85,17 @@ async def test_a_queue_that_nobody_works_on_and_a_late_round_are_bad(browser: Br
     assert (body["queue"]["state"], body["queue"]["due"]) == ("bad", 1)
     assert body["queue"]["oldestSeconds"] >= 660
     assert body["lastSweep"]["state"] == "bad"
+
+
+async def test_a_schedule_that_stands_still_is_bad_though_nobody_waits(browser: Browser):
+    """A deletion that fails each time, or a scheduler that hangs: the next sweep may be a day away."""
+    await all_is_well()
+    async with transaction() as db:
+        db.add(Schedule(name=retention.SCHEDULE, next_at=now() - timedelta(minutes=61)))
+    answer = await browser.client.get("/health/deep")
+    body = answer.json()
+    assert (answer.status_code, body["housekeeping"]["state"], body["queue"]["state"]) == (503, "bad", "good")
+    assert body["housekeeping"]["text"] == "The deletion of expired data is 1 hour late."
 
 
 async def test_a_follower_that_stays_behind_is_bad_only_where_a_rule_asks(browser: Browser):
