@@ -1,6 +1,5 @@
 """The HTTP server of the sandbox: who may reach it, what is logged, and the routes of every part."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import urlsplit
 
@@ -148,8 +147,6 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         return await handler(request)
     except Refusal as refusal:
         return web.json_response({"message": refusal.message}, status=refusal.status)
-    except json.JSONDecodeError:
-        return web.json_response({"message": "The body is not JSON."}, status=400)
     except ConnectionResetError:
         # The client hung up while sending its request: no answer reaches it, and nothing is wrong here.
         return web.Response(status=400)

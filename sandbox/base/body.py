@@ -1,5 +1,6 @@
 """Readers for the bodies of control calls; a refusal says in a sentence what is missing."""
 
+import json
 from typing import Any
 
 from aiohttp import web
@@ -7,14 +8,42 @@ from aiohttp import web
 from sandbox.base.refusal import Refusal
 
 Body = dict[str, Any]
+GREATEST = 2**53
+"""The greatest number that every reader of JSON keeps exactly."""
+MOST_DIGITS = 78
+"""The decimal digits of the greatest number of 256 bits."""
 
 
 async def fields(request: web.Request) -> Body:
     """Return the JSON object in the body; an empty body gives an empty object. Raises Refusal(400)."""
-    body: Any = await request.json() if await request.text() else {}
+    content = await request.read()
+    try:
+        body = parsed(content) if content else {}
+    except ValueError:
+        raise Refusal(400, "The body is not JSON.") from None
     if not isinstance(body, dict):
         raise Refusal(400, "The body is a JSON object.")
     return body
+
+
+def parsed(content: bytes) -> Any:
+    """Return what is in a JSON text, which is UTF-8 (RFC 8259 section 8.1). Raises ValueError."""
+    try:
+        found = json.loads(content.decode(), parse_constant=_no_number)
+        if b"\\u" in content:
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
+    except RecursionError:
+        raise ValueError("It is nested too deeply.") from None
+    return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no JSON.")
+
+
+def is_whole(digits: str) -> bool:
+    """Return whether a text is a whole number in decimal digits, of at most about 256 bits."""
+    return digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS
 
 
 def text(body: Body, name: str) -> str:
@@ -37,4 +66,6 @@ def number(body: Body, name: str) -> float:
     value = body.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Refusal(400, f"{name} is a number.")
+    if abs(value) > GREATEST:
+        raise Refusal(400, f"{name} is a number of at most {GREATEST}.")
     return float(value)

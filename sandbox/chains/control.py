@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, optional_text, text
+from sandbox.base.body import Body, fields, is_whole, optional_text, text
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, names, replay
@@ -383,7 +383,7 @@ def _data(body: Body) -> str:
 
 def _number(body: Body, name: str) -> int:
     digits = text(body, name)
-    if not (digits.isascii() and digits.isdigit()) or int(digits) >= UINT256:
+    if not is_whole(digits) or int(digits) >= UINT256:
         raise Refusal(400, f"{name} is a decimal number of at most 256 bits.")
     return int(digits)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from sandbox.base.body import fields, number, text
+from sandbox.base.body import fields, is_whole, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
 from sandbox.discord.control import gateway, guilds
@@ -26,7 +26,7 @@ def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
 
     async def requests(request: web.Request) -> web.Response:
         since = request.query.get("since", "0")
-        if not since.isdigit():
+        if not is_whole(since):
             raise Refusal(400, "since is the number of a request.")
         return web.json_response(sandbox.traffic.since(int(since)))
 

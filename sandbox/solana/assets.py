@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sandbox.base.body import is_whole
 from sandbox.base.people import person
 from sandbox.chains.seeds import Collection, seeded_traits
 from sandbox.solana import coins
@@ -158,4 +159,4 @@ def mint_named(contract: str, token: str) -> str | None:
     """Return the address that a text means: an address, or that of a number in a collection; otherwise None."""
     if is_address(token):
         return token
-    return mint_of(contract, int(token)) if token.isascii() and token.isdigit() else None
+    return mint_of(contract, int(token)) if is_whole(token) else None

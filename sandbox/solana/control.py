@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, optional_text, text
+from sandbox.base.body import Body, fields, is_whole, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
 from sandbox.solana import coins
@@ -152,7 +152,7 @@ def send(ledger: Ledger, body: Body) -> dict[str, Any]:
     sender = _address(body, "from")
     to = _address(body, "to") if body.get("to") is not None else sender
     value = optional_text(body, "value_wei") or "0"
-    if not (value.isascii() and value.isdigit()) or int(value) >= 2**64:
+    if not is_whole(value) or int(value) >= 2**64:
         raise Refusal(400, "value_wei is a number of lamports of at most 64 bits.")
     record: Record = {"kind": "send", "signers": [sender], "others": [] if to == sender else [to]}
     record |= {"lamports": int(value) if to != sender else 0, "failed": _flag(body, "fail", False)}
@@ -162,7 +162,7 @@ def send(ledger: Ledger, body: Body) -> dict[str, Any]:
 def mine(ledger: Ledger, body: Body) -> dict[str, Any]:
     """Let slots pass at once: `{blocks}`."""
     blocks = text(body, "blocks")
-    if not (blocks.isascii() and blocks.isdigit()) or not 0 < int(blocks) <= MOST_SLOTS:
+    if not is_whole(blocks) or not 0 < int(blocks) <= MOST_SLOTS:
         raise Refusal(400, f"blocks is at least 1 and at most {MOST_SLOTS}.")
     ledger.pass_by(int(blocks))
     return {"block": ledger.slots.now()}
@@ -203,7 +203,7 @@ def _coin_holder(coin: SplCoin, body: Body) -> str:
 def _units(body: Body) -> int:
     """Return an amount in base units."""
     units = text(body, "amount")
-    if not (units.isascii() and units.isdigit()) or not 0 < int(units) <= coins.MOST_UNITS:
+    if not is_whole(units) or not 0 < int(units) <= coins.MOST_UNITS:
         raise Refusal(400, "amount is a number from 1 to 64 bits.")
     return int(units)
 

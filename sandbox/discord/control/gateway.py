@@ -13,6 +13,8 @@ from sandbox.discord.gateway import tampering
 from sandbox.discord.world.lookup import find_guild
 
 ACTIONS = ("drop", "malformed", "pause", "close", "send", *tampering.KINDS, "unavailable", "available")
+MOST_SENT = 1_000
+"""The most copies of an event that one call sends, so that other callers do not wait long."""
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
@@ -82,7 +84,9 @@ def _send(discord: LocalDiscord, body: Body) -> None:
     payload: Any = body.get("payload")
     wanted = optional_text(body, "guild")
     guild_id = find_guild(discord, wanted).id if wanted else None
-    event, times = optional_text(body, "event"), int(body.get("times") or 1)
+    event, times = optional_text(body, "event"), int(number(body, "times")) if body.get("times") is not None else 1
+    if not 1 <= times <= MOST_SENT:
+        raise Refusal(400, f"times is between 1 and {MOST_SENT}.")
     if event is None and isinstance(payload, dict) and payload.get("op") == 0:
         event, payload = optional_text(payload, "t"), payload.get("d")
     if event is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, number, optional_text, text
+from sandbox.base.body import Body, fields, is_whole, number, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
 from sandbox.discord.control import interactions
@@ -252,14 +252,14 @@ def _tags(body: Body) -> dict[str, str | None] | None:
         return None
     if not isinstance(tags, dict) or not roles.TAGS.issuperset(tags):
         raise Refusal(400, f"tags is an object with any of: {', '.join(sorted(roles.TAGS))}.")
-    if not all(value is None or (isinstance(value, str) and value.isdigit()) for value in tags.values()):
+    if not all(value is None or (isinstance(value, str) and is_whole(value)) for value in tags.values()):
         raise Refusal(400, "A tag is an id as text, or null.")
     return dict(tags)
 
 
 def _permissions(body: Body, default: int) -> int:
     value = body.get("permissions", default)
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and is_whole(value):
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise Refusal(400, "permissions is a number, or its digits as text.")

@@ -1,0 +1,67 @@
+"""Whatever a control call contains, it is done or refused in a sentence, at once."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.sandbox.conftest import Outside
+
+ODD = (
+    "null", "true", "-1", "1.5", "1e30", "1e400", "NaN", "Infinity", "9" * 5000, '"' + "9" * 5000 + '"',
+    '"²"', '"\\ud800"', '""', "[]", "[1]", '["a", {}]', "{}", '{"a": 1}', '[{"name": "x"}]',
+)  # fmt: skip
+BASE = {"guild": "Base Builders"}
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "guilds": [
+        {**BASE, "action": "add_role", "name": "R", "permissions": 0, "position": 1},
+        {**BASE, "action": "move_role", "role": "Holder", "position": 1},
+        {**BASE, "action": "populate", "count": 1},
+        {"guild": "Cool Holders Club", "action": "add_bot", "position": 1, "permissions": "8"},
+    ],
+    "members": [{**BASE, "user": "carol", "action": "add_role", "role": "Holder", "by": "bob"}],
+    "gateway": [
+        {"action": "pause", "seconds": 0},
+        {"action": "close", "code": 4000},
+        {"action": "send", "event": "X", "payload": {}, "times": 1},
+        {"action": "send", "payload": {"op": 11, "d": None}, "times": 1},
+    ],
+    "application": [{"shards": 1, "max_concurrency": 1, "guilds_per_shard": 10, "identifies_left": 1000}],
+    "faults": [
+        {"target": "magiceden", "kind": "empty", "seconds": 1},
+        {"target": "discord", "kind": "answer", "path": "/x", "status": 500, "body": "x", "times": 1, "seconds": 1},
+        {"target": "discord", "kind": "latency", "path": "/x", "ms": 1, "seconds": 1},
+    ],
+}  # fmt: skip
+
+
+def altered(call: dict[str, Any]) -> Iterator[str]:
+    """Yield the call's text with each of its values in turn replaced by each odd one."""
+    for name in call:
+        rest = json.dumps({key: value for key, value in call.items() if key != name})[1:-1]
+        for odd in ODD:
+            yield "{" + rest + (", " if rest else "") + f'"{name}": {odd}' + "}"
+
+
+@pytest.mark.parametrize("path", CALLS)
+async def test_an_odd_value_is_refused_in_a_sentence(discord: Outside, path: str):
+    refused = 0
+    for call in CALLS[path]:
+        for body in altered(call):
+            answer = await discord.http.post(f"/control/{path}", content=body)
+            assert answer.status_code in (200, 400, 404, 409), body[:200]
+            assert answer.status_code == 200 or answer.json()["message"], body[:200]
+            refused += answer.status_code != 200
+    assert refused
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff{}", b"[" * 100_000, b'{"seconds": NaN}', b'{"action": "\\ud800"}'])
+async def test_what_is_no_json_is_said_to_be_none(discord: Outside, body: bytes):
+    answer = await discord.http.post("/control/gateway", content=body)
+    assert (answer.status_code, answer.json()) == (400, {"message": "The body is not JSON."})
+
+
+@pytest.mark.parametrize("since", ["²", "9" * 4500, "-1", "x"])
+async def test_requests_are_asked_for_from_a_number(discord: Outside, since: str):
+    assert (await discord.http.get("/control/requests", params={"since": since})).status_code == 400
