@@ -65,3 +65,10 @@ async def test_what_is_no_json_is_said_to_be_none(discord: Outside, body: bytes)
 @pytest.mark.parametrize("since", ["²", "9" * 4500, "-1", "x"])
 async def test_requests_are_asked_for_from_a_number(discord: Outside, since: str):
     assert (await discord.http.get("/control/requests", params={"since": since})).status_code == 400
+
+
+@pytest.mark.parametrize("position", ["x", 0, -1])
+async def test_a_refused_role_is_not_made(discord: Outside, position: Any):
+    body = {**BASE, "action": "add_role", "name": "Half", "position": position}
+    assert (await discord.http.post("/control/guilds", json=body)).status_code == 400
+    assert "Half" not in [role["name"] for role in (await discord.guild("1170000000000002000"))["roles"]]

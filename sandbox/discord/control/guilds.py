@@ -21,6 +21,7 @@ from sandbox.discord.world.seed import BOT_PERMISSIONS
 MOST_OF_A_CROWD = 20_000
 """The most members that one call adds, so that other callers do not wait long."""
 LONGEST_NICK = 32
+NOT_EVERYONE = "@everyone stays at position 0, and every other role above it."
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
@@ -80,9 +81,10 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
             bots.remove(discord, guild, by)
         case "add_role":
             edit = RoleEdit(text(body, "name"), _permissions(body, 0), tags=_tags(body))
+            position = _position(body) if "position" in body else None
             role = roles.create(discord, guild, edit, by)
-            if "position" in body:
-                roles.move(discord, guild, {role.id: int(number(body, "position"))}, by)
+            if position is not None:
+                roles.move(discord, guild, {role.id: position}, by)
             return {"id": role.id}
         case "edit_role":
             role = find_role(guild, text(body, "role"))
@@ -95,15 +97,21 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
             roles.delete(discord, guild, role, by)
         case "move_role":
             role = find_role(guild, text(body, "role"))
-            position = int(number(body, "position"))
-            if role.id == guild.id or position < 1:
-                raise Refusal(400, "@everyone stays at position 0, and every other role above it.")
-            roles.move(discord, guild, {role.id: position}, by)
+            if role.id == guild.id:
+                raise Refusal(400, NOT_EVERYONE)
+            roles.move(discord, guild, {role.id: _position(body)}, by)
         case "offer_command":
             _offer(discord, guild, body)
         case action:
             raise Refusal(400, f"There is no guild action {action!r}.")
     return {}
+
+
+def _position(body: Body) -> int:
+    position = int(number(body, "position"))
+    if position < 1:
+        raise Refusal(400, NOT_EVERYONE)
+    return position
 
 
 def _populate(discord: LocalDiscord, guild: Guild, body: Body) -> dict[str, str]:
