@@ -6,6 +6,7 @@ import zlib
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole
 from sandbox.discord.world.discord import Discord
 
 SIZES = tuple(1 << power for power in range(4, 13))
@@ -51,7 +52,7 @@ def _answer(request: web.Request, wanted: str | None) -> web.Response:
 
 def _png_answer(request: web.Request, seed: str) -> web.Response:
     size = request.query.get("size", "128")
-    if not size.isdigit() or int(size) not in SIZES:
+    if not is_whole(size) or int(size) not in SIZES:
         raise web.HTTPBadRequest
     image = picture(seed, min(int(size), DRAWN_AT_MOST))
     return web.Response(body=image, content_type="image/png", headers={"Cache-Control": "public, max-age=31536000"})

@@ -6,6 +6,7 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole
 from sandbox.discord.deeds import bots
 from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER, OAuth
 from sandbox.discord.oauth.pages import page
@@ -127,7 +128,7 @@ class Authorize:
             text = f"<p>{escape(user.username)} may not add a bot to {escape(guild.name)}: Manage Server is needed.</p>"
             return _page("Not allowed", text, 403)
         asked = query.get("permissions", "0")
-        if not asked.isdigit():
+        if not is_whole(asked):
             return _page("Something is wrong with this link", "<p>permissions is a number.</p>", 400)
         bots.add(self.discord, guild, int(asked) & permissions.ALL, By(user.id))
         return self._approved(query, scopes, redirect, user, guild)

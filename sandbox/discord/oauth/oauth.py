@@ -107,7 +107,7 @@ class OAuth:
         try:
             if request.content_type != "application/x-www-form-urlencoded":
                 raise TokenRefusal("invalid_request", "The content type is application/x-www-form-urlencoded.")
-            form = {key: str(value) for key, value in (await request.post()).items()}
+            form = await _form(request)
             self._authenticate(request.headers.get("Authorization"), form)
             return answered(verb(form), 200, {"Cache-Control": "no-store"})
         except TokenRefusal as refusal:
@@ -187,6 +187,13 @@ class OAuth:
         owners = {grant.user_id for grant in grants.values() if form["token"] in (grant.id, grant.refresh)}
         self.discord.world.remove(*[grant for grant in grants.values() if grant.user_id in owners])
         return {}
+
+
+async def _form(request: web.Request) -> dict[str, str]:
+    try:
+        return {key: str(value) for key, value in (await request.post()).items()}
+    except (ValueError, LookupError):
+        raise TokenRefusal("invalid_request", "The body is not a form.") from None
 
 
 def _verifies(code: Code, verifier: str) -> bool:

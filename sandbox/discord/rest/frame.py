@@ -1,13 +1,13 @@
 """The frame around every REST call: faults, the caller, limits, ids, and the form of answers."""
 
-import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole, parsed
 from sandbox.discord.answers.errors import (
     DiscordError,
     blocked,
@@ -104,7 +104,7 @@ class Call:
         value = self.request.query.get(name)
         if value is None:
             return default
-        if not re.fullmatch(r"-?\d+", value):
+        if not is_whole(value.removeprefix("-")):
             raise form_error(name, f'Value "{value}" is not int.')
         if int(value) < lowest:
             raise form_error(name, f"int value should be greater than or equal to {lowest}.")
@@ -272,23 +272,29 @@ async def _body(request: web.Request) -> Any:
     if not request.can_read_body:
         return EMPTY
     if request.content_type == "application/json":
-        return _parsed(await request.text())
+        return _parsed(await request.read())
     if request.content_type == "multipart/form-data":
-        form = await request.post()
-        return _parsed(str(form.get("payload_json", "{}")))
+        return _parsed(str((await _form(request)).get("payload_json", "{}")).encode())
     if not await request.read():
         return EMPTY
     if request.content_type == "application/x-www-form-urlencoded":
-        fields = dict(await request.post())
+        fields = dict(await _form(request))
         # Clients that send forms in order to send files use this content type when there is no file.
-        return _parsed(str(fields["payload_json"])) if "payload_json" in fields else fields
+        return _parsed(str(fields["payload_json"]).encode()) if "payload_json" in fields else fields
     raise DiscordError(400, 50035, "Expected \"Content-Type\" header to be one of {'application/json'}.")
 
 
-def _parsed(text: str) -> Any:
-    if not text:
+async def _form(request: web.Request) -> Mapping[str, Any]:
+    try:
+        return await request.post()
+    except (ValueError, LookupError, AssertionError):
+        raise DiscordError(400, 50035, "Invalid Form Body") from None
+
+
+def _parsed(content: bytes) -> Any:
+    if not content:
         return EMPTY
     try:
-        return json.loads(text)
-    except json.JSONDecodeError:
+        return parsed(content)
+    except ValueError:
         raise DiscordError(400, 50109, "The request body contains invalid JSON.") from None

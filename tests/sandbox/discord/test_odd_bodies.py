@@ -83,3 +83,40 @@ async def test_a_fault_of_our_own_stands_in_the_log_of_requests(discord: Outside
     assert (await discord.http.get("/discord/api/v10/users/@me", headers=headers)).status_code == 500
     seen = (await discord.http.get("/control/requests", params={"since": before})).json()["requests"]
     assert [request["status"] for request in seen] == [500]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "code"),
+    [
+        (b"\xff", "application/json", 50109),
+        (b"[" * 100_000, "application/json", 50109),
+        (b'{"color": ' + b"9" * 5000 + b"}", "application/json", 50109),
+        (b'{"color": NaN}', "application/json", 50109),
+        (b'{"name": "\\ud800"}', "application/json", 50109),
+        (b"x", "multipart/form-data", 50035),
+        (b"x", "multipart/form-data; boundary=a", 50035),
+        (b"\xff", "application/x-www-form-urlencoded", 50035),
+    ],
+)
+async def test_a_body_that_cannot_be_read_is_refused(discord: Outside, content: bytes, kind: str, code: int):
+    headers = {"Content-Type": kind}
+    answer = await discord.bot("POST", f"/guilds/{BASE}/roles", content=content, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("limit", ["9" * 4500, "²", "١", "", "1.0"])
+async def test_a_limit_is_a_number_in_plain_digits(discord: Outside, limit: str):
+    answer = await discord.bot("GET", f"/guilds/{BASE}/members", params={"limit": limit})
+    assert (answer.status_code, answer.json()["code"]) == (400, 50035)
+
+
+async def test_a_token_call_whose_form_cannot_be_read_is_refused(discord: Outside):
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await discord.http.post("/discord/api/v10/oauth2/token", content=b"\xff", headers=headers)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
+
+
+async def test_an_invite_for_odd_permissions_is_a_page(discord: Outside):
+    for permissions in ("²", "9" * 4500):
+        invite = {"client_id": APP, "scope": "bot", "guild_id": BASE, "as": "ada", "permissions": permissions}
+        assert (await discord.http.get("/discord/oauth2/authorize", params=invite)).status_code == 400
