@@ -12,7 +12,7 @@ from aiohttp import WSMsgType, web
 from sandbox.base.faults import SLOW_SECONDS
 from sandbox.base.traffic import NOTED
 from sandbox.discord.gateway import chunks, compression
-from sandbox.discord.gateway.gateway import Gateway
+from sandbox.discord.gateway.gateway import ENDING, Gateway
 from sandbox.discord.gateway.session import INVALID_SESSION, Session, frame
 from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.entities import Guild
@@ -62,10 +62,10 @@ class Connection:
         if self._request.transport is not None:
             self._request.transport.abort()
 
-    def close(self, code: int) -> asyncio.Task[bool]:
+    def close(self, code: int, reason: str = "") -> asyncio.Task[bool]:
         """Close with a code; the task is done when the client has answered, or when too much time has passed."""
         if self._closing is None:
-            self._closing = asyncio.create_task(self._socket.close(code=code))
+            self._closing = asyncio.create_task(self._socket.close(code=code, message=reason.encode()))
         return self._closing
 
     async def run(self) -> web.WebSocketResponse:
@@ -78,8 +78,10 @@ class Connection:
         try:
             await self._talk()
         except Closing as closing:
+            if closing.code in ENDING and self._session is not None:
+                self.gateway.sessions.pop(self._session.id, None)
             await self._flush()
-            await self._socket.close(code=closing.code, message=str(closing).encode())
+            self.close(closing.code, str(closing))
         finally:
             if self._closing is not None:
                 # Returning from here ends the connection, perhaps before the close frame is sent.
@@ -235,6 +237,7 @@ class Connection:
             self.send(frame(INVALID_SESSION, False))
             return
         if sequence > session.sequence:
+            del self.gateway.sessions[session.id]
             raise Closing(4007, "Invalid seq.")
         missed = session.missed(sequence)
         if missed is None:

@@ -114,6 +114,45 @@ async def test_a_silent_client_is_closed(discord: Outside):
         assert await client.frame() == {"close": 4009}
 
 
+async def resumed(discord: Outside, session_id: str, seq: int) -> dict[str, Any]:
+    """Return the gateway's first answer to a resume."""
+    async with connected(discord) as client:
+        await client.frame()
+        token = discord.settings["DISCORD_BOT_TOKEN"]
+        await client.send(6, {"token": token, "session_id": session_id, "seq": seq})
+        return await client.frame()
+
+
+async def test_a_session_that_timed_out_is_over(discord: Outside):
+    async with ready(discord) as (client, hello):
+        seq = (await client.until("GUILD_CREATE"))["s"]
+        discord.sandbox.discord.gateway.heartbeat_ms = 1
+        await client.send(1, None)
+        while (frame := await client.frame()).get("op") is not None:
+            pass
+        assert frame == {"close": 4009}
+        discord.sandbox.discord.gateway.heartbeat_ms = 41_250
+    refused = await resumed(discord, hello["session_id"], seq)
+    assert (refused["op"], refused["d"]) == (9, False)
+
+
+async def test_a_session_is_over_when_it_is_resumed_from_the_future(discord: Outside):
+    async with ready(discord) as (client, hello):
+        seq = (await client.until("GUILD_CREATE"))["s"]
+        await discord.control("gateway", action="drop")
+    assert await resumed(discord, hello["session_id"], seq + 99) == {"close": 4007}
+    refused = await resumed(discord, hello["session_id"], seq)
+    assert (refused["op"], refused["d"]) == (9, False)
+
+
+async def test_a_client_that_sent_an_unknown_opcode_may_resume(discord: Outside):
+    async with ready(discord) as (client, hello):
+        seq = (await client.until("GUILD_CREATE"))["s"]
+        await client.send(99, None)
+        assert await client.frame() == {"close": 4001}
+    assert (await resumed(discord, hello["session_id"], seq))["t"] == "RESUMED"
+
+
 async def test_a_resumed_session_hears_what_it_missed_once(discord: Outside):
     token = discord.settings["DISCORD_BOT_TOKEN"]
     async with ready(discord) as (client, hello):
