@@ -13,6 +13,12 @@ from sandbox.discord.world.snowflakes import made_at, now_iso
 
 REPLY = 19
 NONCE_LIVES = timedelta(minutes=5)
+_NO_PLACE = {
+    4: (50008, "Cannot send messages in a non-text channel"),
+    15: (40058, "Cannot send a message in a forum channel"),
+    16: (40058, "Cannot send a message in a forum channel"),
+}  # fmt: skip
+"""Channel type → the refusal of messages in a category, and outside of a thread in a forum or a media channel."""
 # A channel takes five messages in five seconds (not documented by Discord, but clients meet it).
 POSTS = Limit("messages of a channel", 5, 5.0)
 
@@ -37,6 +43,8 @@ async def post_message(call: Call) -> dict[str, Any]:
     """Answer POST /channels/{channel}/messages."""
     guild, channel = call.channel()
     call.need_in(guild, channel, permissions.SEND_MESSAGES)
+    if channel.type in _NO_PLACE:
+        raise DiscordError(400, *_NO_PLACE[channel.type])
     form = call.form()
     message = Message(call.discord.world.ids.next(), channel.id, call.discord.bot_id, "", now_iso())
     content.write(call.discord, message, form, ephemeral_allowed=False)

@@ -74,3 +74,13 @@ def test_a_rich_guild_outlives_the_sandbox(sandbox_process: Process):
         sandbox_process.start()
         assert bot.get(path).json() == before
     assert before["premium_tier"] == 3
+
+
+async def test_a_message_goes_into_no_category_and_no_forum(discord: Outside):
+    await discord.control("guilds", action="enrich", guild=BASE)
+    channels = (await discord.bot("GET", f"/guilds/{BASE}/channels")).json()
+    refusals = {0: None, 2: None, 4: 50008, 15: 40058, 16: 40058}
+    for kind, code in refusals.items():
+        place = next(channel["id"] for channel in channels if channel["type"] == kind)
+        answer = await discord.bot("POST", f"/channels/{place}/messages", {"content": "gm"})
+        assert (answer.status_code, answer.json().get("code")) == (200 if code is None else 400, code)
