@@ -8,6 +8,7 @@ from sandbox.discord.deeds import content
 from sandbox.discord.forms import components as parts
 from sandbox.discord.forms.commands import LOCALES
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
+from sandbox.discord.interactions.filling import filled_in
 from sandbox.discord.interactions.interactions import (
     AUTOCOMPLETE,
     COMMAND,
@@ -15,7 +16,6 @@ from sandbox.discord.interactions.interactions import (
     MODAL_SUBMIT,
     Interaction,
     Interactions,
-    inputs_of,
 )
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
@@ -133,7 +133,10 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
     data = {"custom_id": body["custom_id"], "component_type": component["type"], "id": component["id"]}
     if is_button:
         return data
-    values = [str(value) for value in body.get("values") or []]
+    given: Any = body.get("values") or []
+    if not isinstance(given, list):
+        raise Refusal(400, "values is a list.")
+    values = [str(value) for value in given]
     if component["type"] == parts.STRING_SELECT:
         offered = {option["value"] for option in component["options"]}
         if not set(values) <= offered:
@@ -156,30 +159,9 @@ def _modal(interactions: Interactions, member: Member, body: Body) -> tuple[dict
     given: dict[str, Any] = body.get("fields") or {}
     if not isinstance(given, dict):
         raise Refusal(400, "fields is an object of custom ids and values.")
-    rows = [_row(row, given, number) for number, row in enumerate(modal["components"], start=1)]
+    rows = filled_in(modal["components"], given)
     del interactions.modals[member.user_id, custom_id]
     return {"custom_id": custom_id, "components": rows}, source
-
-
-def _row(row: dict[str, Any], given: dict[str, Any], number: int) -> dict[str, Any]:
-    if row["type"] == parts.TEXT_DISPLAY:
-        return {"type": parts.TEXT_DISPLAY, "id": number}
-    entries = [_entry(entry, given) for _, entry in inputs_of(row)]
-    if "component" in row:
-        return {"type": parts.LABEL, "id": number, "component": entries[0]}
-    return {"type": parts.ACTION_ROW, "id": number, "components": entries}
-
-
-def _entry(entry: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    value = given.get(entry["custom_id"], entry.get("value", ""))
-    about = {"type": entry["type"], "id": 100, "custom_id": entry["custom_id"]}
-    if entry["type"] != parts.TEXT_INPUT:
-        return {**about, "values": value if isinstance(value, list) else [value]}
-    lowest = max(entry.get("min_length") or 0, 1 if entry.get("required", True) else 0)
-    highest = entry.get("max_length") or 4000
-    if (value or entry.get("required", True)) and not lowest <= len(str(value)) <= highest:
-        raise Refusal(400, f"The field {entry['custom_id']} takes {lowest} to {highest} characters.")
-    return {**about, "value": str(value)}
 
 
 def _event(

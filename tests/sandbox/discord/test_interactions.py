@@ -94,3 +94,49 @@ async def test_a_message_may_come_as_a_form_with_its_json_in_a_field(discord: Ou
     async with httpx.AsyncClient(headers=headers) as http:
         answer = await http.post(url, data=form, files=files)
     assert (answer.status_code, answer.json()["content"]) == (200, "In a form")
+
+
+FORM = {
+    "custom_id": "form",
+    "title": "Form",
+    "components": [
+        {"type": 18, "label": "Word", "component": {"type": 4, "custom_id": "word", "style": 1, "max_length": 3}},
+        {
+            "type": 18,
+            "label": "Way",
+            "component": {
+                "type": 3,
+                "custom_id": "way",
+                "options": [{"label": "A", "value": "a"}, {"label": "B", "value": "b", "default": True}],
+            },
+        },
+    ],
+}
+
+
+async def opens(discord: Outside, client: Client) -> None:
+    """Show carol the form."""
+    body = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go"}
+    pressing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
+    event = (await client.until("INTERACTION_CREATE"))["d"]
+    shown = {"type": 9, "data": FORM}
+    assert (await discord.bot("POST", f"/interactions/{event['id']}/{event['token']}/callback", shown)).is_success
+    await pressing
+
+
+async def test_a_menu_of_a_modal_sends_what_is_chosen_there(discord: Outside):
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Go", "components": [row]})
+    async with ready(discord) as (client, _):
+        for way, sent in (({}, ["b"]), ({"way": "a"}, ["a"])):
+            await opens(discord, client)
+            data = await told(discord, client, kind="modal", custom_id="form", fields={"word": "abc", **way})
+            parts = [row["component"] for row in data["components"]]
+            assert (parts[0]["value"], parts[1]["values"]) == ("abc", sent)
+        await opens(discord, client)
+        for fields, status in (
+            ({"word": "abcd"}, 400), ({"word": ["abc"]}, 400), ({"word": "abc", "way": "c"}, 400),
+            ({"word": "abc", "way": ["a", "b"]}, 400), ({"word": "abc", "way": []}, 400), ({"words": "abc"}, 404),
+        ):  # fmt: skip
+            body = {"guild": BASE, "user": "carol", "kind": "modal", "custom_id": "form", "fields": fields}
+            assert (await discord.http.post("/control/interactions", json=body)).status_code == status, fields
