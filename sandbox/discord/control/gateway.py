@@ -13,7 +13,7 @@ from sandbox.discord.gateway import tampering
 from sandbox.discord.world.lookup import find_guild
 
 ACTIONS = ("drop", "malformed", "pause", "close", "send", *tampering.KINDS, "unavailable", "available")
-MOST_SENT = 1_000
+MOST_SENT = 10_000
 """The most copies of an event that one call sends, so that other callers do not wait long."""
 
 
