@@ -31,7 +31,7 @@ def parsed(content: bytes) -> Any:
     try:
         found = json.loads(content.decode(), parse_constant=_no_number)
         if b"\\u" in content:
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
+            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is not text
     except RecursionError:
         raise ValueError("It is nested too deeply.") from None
     return found
