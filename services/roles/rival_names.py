@@ -114,7 +114,11 @@ async def read(outside: Gateways, search: Search) -> RoleLog:
 
 
 def match(moves: Sequence[OpenMove], entries: Sequence[RoleEntry]) -> dict[int, RoleEntry]:
-    """Return, by move, the nearest fitting entry, which says who made it; each role change in an entry serves once."""
+    """Return, by move, the fitting entry that says who made it; each role change in an entry serves once.
+
+    That is the newest entry that is not newer than the move: a move may be noticed late, but not before it happens.
+    Only without one is it the nearest newer entry, because clocks differ.
+    """
     waiting: dict[tuple[str, str, bool], list[RoleEntry]] = {}
     for entry in entries:
         for place in _places(entry):
@@ -125,7 +129,7 @@ def match(moves: Sequence[OpenMove], entries: Sequence[RoleEntry]) -> dict[int, 
         after = move.since - BACKWARD if move.since else move.at - LOOK_BACK
         fitting = [one for one in candidates if after <= one.at <= move.at + FORWARD]
         if fitting:
-            chosen = min(fitting, key=lambda one: abs(one.at - move.at))
+            chosen = min(fitting, key=lambda one: (one.at > move.at, abs(one.at - move.at)))
             candidates.remove(chosen)
             found[move.id] = chosen
     return found

@@ -108,9 +108,9 @@ async def test_a_fight_ends_after_the_second_reversal_and_names_the_rival(town: 
         assert await RivalNamer().once()
         assert not await RivalNamer().once(), "everything is named"
         found = await moves_by_others(town)
-        told = sorted((one.taken, one.naming, one.actor_name, one.actor_bot, one.against) for one in found)
+        told = [(one.taken, one.naming, one.actor_name, one.actor_bot, one.against) for one in found]
         by = ("named", rival, True)
-        assert told == [(False, *by, False), (True, *by, False), (True, *by, True), (True, *by, True)], "two reversals"
+        assert told == [(True, *by, True), (False, *by, False), (True, *by, False), (True, *by, True)]
         async with transaction() as db:
             row = await db.get_one(Truce, (town.server_id, truce.discord_id, truce.role_id))
             row.until = now() - timedelta(seconds=1)

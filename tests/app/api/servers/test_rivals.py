@@ -1,7 +1,7 @@
 """Rivals and truces through the dashboard's calls: who the rival is, why nothing changes, and how to continue."""
 
 from collections.abc import AsyncIterator, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from services.guilds import rivals
 from services.guilds.rivals import Reversal
 from services.health import alerts
 from services.roles import rival_names
-from services.roles.rival_names import RoleLog, Search
+from services.roles.rival_names import OpenMove, RoleLog, Search
 from tests.app.api.browsers import Browser
 from tests.app.api.requests.test_tokens import made, program
 from tests.jobs.town import Town, a_town
@@ -186,3 +186,20 @@ async def test_a_token_that_may_only_read_learns_no_persons_name(
     assert {path: "Dave the moderator" in text or "4242" in text for path, text in said.items()} == {
         "health": False, "move": False,
     }  # fmt: skip
+
+
+def test_a_move_that_is_noticed_late_is_not_named_after_a_later_one() -> None:
+    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+    def entry(number: int, seconds: float) -> RoleEntry:
+        at = noon + timedelta(seconds=seconds)
+        return RoleEntry(str(number), at, "9", "rival", True, "1", frozenset[str](), frozenset({"2"}))
+
+    def noticed(number: int, seconds: float) -> OpenMove:
+        return OpenMove(number, "1", "2", True, noon + timedelta(seconds=seconds), noon)
+
+    late = [noticed(1, 13), noticed(2, 20)]
+    entries = [entry(19, 19), entry(14, 14), entry(10, 10)]
+    assert {number: one.id for number, one in rival_names.match(late, entries).items()} == {1: "10", 2: "19"}
+    ahead = rival_names.match([noticed(1, 13)], [entry(15, 15), entry(14, 14)])
+    assert ahead[1].id == "14", "the clock of the log may be ahead"
