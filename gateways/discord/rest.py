@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import cast
 from urllib.parse import quote
 
@@ -307,7 +306,7 @@ class Discord(ChannelCalls, AuditLogCalls):
                 last = f"no answer ({type(fault).__name__})"
             finally:
                 self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
-            if answer is not None and (said := _date(answer)) is not None:
+            if answer is not None and (said := clock.http_date(answer.headers.get("date"))) is not None:
                 self._date = said, loop.time()
             if answer is not None and answer.status_code == 429:
                 last = "too many requests"
@@ -411,13 +410,6 @@ def _lessons(answer: httpx.Response) -> dict[str, str] | None:
     if answer.status_code in {401, 429} or answer.status_code >= 500:
         return dict(answer.headers) if "x-ratelimit-limit" in answer.headers else None
     return dict(answer.headers)
-
-
-def _date(answer: httpx.Response) -> datetime | None:
-    try:
-        return parsedate_to_datetime(answer.headers["date"])
-    except (KeyError, ValueError, OverflowError):
-        return None
 
 
 def json_of(answer: httpx.Response) -> object:

@@ -34,17 +34,22 @@ def _wall() -> datetime:
     return datetime.now(UTC)
 
 
+def http_date(header: str | None) -> datetime | None:
+    """Return an HTTP date (RFC 9110 §5.6.7); None for anything else."""
+    try:
+        return parsedate_to_datetime(header) if header is not None else None
+    except (ValueError, OverflowError):  # a stranger's header may have a year of twenty digits
+        return None
+
+
 def note(host: str, headers: Mapping[str, str]) -> None:
     """Keep the time of a host's clock, from the Date header (RFC 9110 §6.6.1) of an answer that has just come."""
     ticks = _ticks()
     said = headers.get("date")
     if said is None or ticks - _offsets.get(host, (0.0, -NOTED_EVERY))[1] < NOTED_EVERY:
         return
-    try:
-        moment = parsedate_to_datetime(said)
-    except (ValueError, OverflowError):
-        return
-    if moment.tzinfo is not None:
+    moment = http_date(said)
+    if moment is not None and moment.tzinfo is not None:
         # The header leaves out the fraction of its second.
         _offsets[host] = moment.timestamp() + 0.5 - ticks, ticks
 

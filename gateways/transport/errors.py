@@ -2,8 +2,8 @@
 
 import re
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
+from gateways.transport.clock import http_date
 from gateways.transport.plain_text import plain
 
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
@@ -74,9 +74,8 @@ def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float
     try:
         seconds = float(header)
     except ValueError:
-        try:
-            moment = parsedate_to_datetime(header)
-        except (ValueError, OverflowError):  # a stranger's header may have a year of twenty digits
+        moment = http_date(header)
+        if moment is None:
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
