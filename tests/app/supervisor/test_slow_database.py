@@ -11,6 +11,7 @@ import pytest
 from app.postgres.process import read_pid_file
 from app.postgres.server import Postgres
 from app.supervisor.supervisor import Supervisor
+from tests.app.postgres.test_server import recovers_slowly
 from tests.app.supervisor.test_supervisor import notes, patient, plan, until
 
 
@@ -23,11 +24,8 @@ async def test_a_stop_does_not_wait_until_postgres_has_recovered(
     short_dir: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Postgres(short_dir / "db", durable=False) as database:
-        cluster = database.cluster
-    with (cluster / "postgresql.conf").open("a") as conf:
-        conf.write("\nrestore_command = 'sleep 600; false'\n")
-    (cluster / "recovery.signal").touch()
-    os.chown(cluster / "recovery.signal", cluster.stat().st_uid, cluster.stat().st_gid)
+        pass
+    recovers_slowly(database, seconds=600)
     monkeypatch.setattr("app.postgres.server.START_SECONDS", 1)
     supervisor = Supervisor(replace(plan(short_dir, patient("bot")), database=short_dir / "db"), say=said.append)
     task = asyncio.create_task(supervisor.run())
