@@ -46,6 +46,8 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
     if len(written) > _LONGEST:
         what["rule"].pop("expression")
     values = {"server": rule.server_id, "actor": actor.discord_id, "kind": KIND, "proposal": proposal}
+    # Previews asked for at once would each count the others as not begun.
+    await db.lock(f"previews of {actor.discord_id} in {rule.server_id}")
     found = await db.execute(
         text(
             "SELECT count(*) FILTER (WHERE data ->> 'proposal' = :proposal), "

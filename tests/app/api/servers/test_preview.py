@@ -1,5 +1,6 @@
 """What a rule would do to members before it is saved, changed or deleted; a preview writes nothing."""
 
+import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -125,6 +126,20 @@ async def test_so_many_different_previews_on_tokens_are_to_be_had_in_a_day(
     answers = [(await browser.client.post(PREVIEW, json=one)).status_code for one in asked_for]
     assert answers == [200, 200, 200, 429]
     assert (await browser.client.post(PREVIEW, json=await payload(town))).status_code == 200, "others are not counted"
+
+
+async def test_previews_asked_for_at_once_are_counted_one_after_the_other(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    monkeypatch.setenv("PREVIEWS_PER_DAY", "2")
+    settings.cache_clear()
+    body = await payload(town, verificationType="token_id")
+    body.pop("minTokens")
+    asked_for = (browser.client.post(PREVIEW, json=body | {"tokenIds": [str(number)]}) for number in range(6))
+    answers = [answer.status_code for answer in await asyncio.gather(*asked_for)]
+    assert sorted(answers) == [200, 200, 429, 429, 429, 429]
+    assert len(await previews()) == 2
 
 
 async def test_a_new_rule_tells_who_gains_and_who_keeps_and_writes_nothing(browser: Browser, town: Town) -> None:
