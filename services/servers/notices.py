@@ -13,6 +13,7 @@ from models import Notice, Server, User, now
 from models.db.session import AsyncSession
 from services.accounts import users
 from services.core.actors import Actor
+from services.core.discord_text import plain
 from services.core.errors import ServerNotFound
 from services.engine import grace_warnings
 from services.guilds.role_safety import UNKNOWN_ROLE
@@ -35,7 +36,10 @@ class MemberContext:
 
 @dataclass(frozen=True, slots=True)
 class NoticeView:
-    """A sentence for the member: a notice that they have not been shown yet, or a reminder, whose id is 0."""
+    """A sentence for the member: a notice that they have not been shown yet, or a reminder, whose id is 0.
+
+    Discord shows `text`, so the names of roles in it are escaped.
+    """
 
     id: int
     text: str
@@ -86,7 +90,7 @@ async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[Notic
         said = _("{bot} will decide about {roles}. Verify a wallet now to keep it.")
     else:
         said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.")
-    shown = [names.get(role_id) or _(UNKNOWN_ROLE) for role_id in roles[:MOST_ROLES]]
+    shown = [plain(names.get(role_id) or _(UNKNOWN_ROLE)) for role_id in roles[:MOST_ROLES]]
     more = len(roles) - len(shown)
     named = listed([*shown, _("{count} more").format(count=more)] if more > 0 else shown)
     return [NoticeView(0, said.format(bot=settings().bot_name, roles=named, until=day_and_time(until)))]
@@ -112,7 +116,7 @@ async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
 
 
 def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    role = str(data.get("roleName") or names.get(str(data.get("roleId"))) or _(UNKNOWN_ROLE))
+    role = plain(str(data.get("roleName") or names.get(str(data.get("roleId"))) or _(UNKNOWN_ROLE)))
     match kind:
         case "role.taken":
             return _("{role} was taken from you, because no rule gives it to you any more.").format(role=role)
