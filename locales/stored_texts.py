@@ -24,6 +24,21 @@ def within(text: str) -> str:
     return text if text.startswith(_BEGINNING) else json.dumps({"text": text, "values": {}}, ensure_ascii=False)
 
 
+def with_token_hidden(text: str) -> str:
+    """Return a stored text with `…` in place of every token id, which would name the wallet that holds the token."""
+    if not text.startswith(_BEGINNING):
+        return text
+    try:
+        found = cast("dict[str, Any]", json.loads(text))
+        values = {
+            name: "…" if name == "token" else with_token_hidden(one) if isinstance(one, str) else one
+            for name, one in found["values"].items()
+        }
+        return json.dumps(found | {"values": values}, ensure_ascii=False)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return text
+
+
 def said(text: str) -> str:
     """Return a stored text in the reader's language. A text without values is looked up, or appears as it is."""
     if not text.startswith(_BEGINNING):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
-from locales.stored_texts import storable, within
+from locales.stored_texts import storable, with_token_hidden, within
 from services.collections.stored_traits import TokenTraits
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
@@ -71,14 +71,14 @@ class CaseOutcome:
 
     @property
     def doubt(self) -> str | None:
-        """Why the member has to be reconciled again: what could not be read, and where."""
+        """Why the member has to be reconciled again: what could not be read, and where, without the token."""
         if self.fault is not None:
             return self.fault
         unknown = (one for readings in self.readings.values() for one in readings if one.answer is Answer.UNKNOWN)
         first = next(unknown, None)
         if first is None:
             return None
-        reason, chain = first.reason or N_("not read"), chain_title(first.requirement.chain)
+        reason, chain = with_token_hidden(first.reason or N_("not read")), chain_title(first.requirement.chain)
         return storable("{chain}: {reason}", chain=chain, reason=within(reason)) if chain else reason
 
     def evidence(self, decision: Decision) -> list[Reading]:

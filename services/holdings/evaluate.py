@@ -12,7 +12,7 @@ from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
 from gateways.solana.balances import SolanaBalances
 from locales import N_
-from locales.stored_texts import storable, within
+from locales.stored_texts import storable, with_token_hidden, within
 from services.collections.trait_match import TokenTraits, match_all
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
@@ -305,15 +305,21 @@ class Reading:
         return frozenset[str]().union(*(part.judged for part in self.parts))
 
     def document(self) -> dict[str, Any]:
-        """Return the evidence as the ledger and the log store it; it contains no address."""
+        """Return the evidence as the ledger and the log store it: nothing in it names a wallet.
+
+        Admins read it whether or not the member shares wallets, so large amounts are rounded and token ids are hidden.
+        """
         leaf, most = self.requirement, self.requirement.most
+        delegated = sum(part.amount for part in self.parts if part.through)
         return {
             "chain": leaf.chain, "contract": leaf.contract, "type": leaf.type,
             "answer": self.answer.value, "needed": leaf.in_json(self.needed),
             **({"most": leaf.in_json(most)} if most is not None else {}),
-            "held": None if self.held is None else leaf.shown(self.held),
-            "delegated": leaf.shown(sum(part.amount for part in self.parts if part.through)),
-            "block": self.block, "source": self.source, "reason": self.reason,
+            "held": None if self.held is None else leaf.shown(leaf.rounded(self.held)),
+            **({"rounded": True} if self.held is not None and leaf.rounded(self.held) != self.held else {}),
+            "delegated": leaf.shown(leaf.rounded(delegated)),
+            "block": self.block, "source": self.source,
+            "reason": self.reason and with_token_hidden(self.reason),
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
             **({"first": {"source": self.first[0], "block": self.first[1]}} if self.first else {}),
             **({"oneSource": True} if self.one_source else {}),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from locales import _
-from locales.stored_texts import said
+from locales.stored_texts import said, with_token_hidden
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading
@@ -18,7 +18,11 @@ from services.rules.wording import Names, in_words
 @json_view
 @dataclass(frozen=True, slots=True)
 class RequirementView:
-    """One requirement and the last known holdings; `wallet` is set only for people who may see it."""
+    """One requirement and the last known holdings.
+
+    `wallet` is set only for people who may see it. For anybody else a large `held` has two significant digits and
+    `reason` hides token ids, because both can name the wallet.
+    """
 
     text: str
     needed: Amount
@@ -37,34 +41,36 @@ class RequirementView:
 
 
 def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) -> RequirementView:
-    """Return what is remembered about a requirement; `shared` shows the wallets."""
+    """Return what is remembered about a requirement; `shared` shows the wallets, exact amounts and token ids."""
     reading = Reading(leaf, held.answer, held.held, reason=held.reason)
     if (oldest := held.oldest) is not None:
         reading = replace(reading, block=oldest.block, source=oldest.source, observed_at=oldest.observed_at)
-    return _view(reading, held.holding if shared else (), names)
+    return _view(reading, held.holding, names, shared=shared)
 
 
 def view_of_reading(reading: Reading, names: Names, *, shared: bool = True) -> RequirementView:
-    """Return a reading that was just made; `shared` shows the wallets that hold something."""
-    return _view(reading, [part for part in reading.parts if part.amount and shared], names)
+    """Return a reading that was just made; `shared` shows exact amounts, token ids and the wallets with something."""
+    return _view(reading, [part for part in reading.parts if part.amount], names, shared=shared)
 
 
-def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names) -> RequirementView:
+def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, shared: bool) -> RequirementView:
     leaf, most = reading.requirement, reading.requirement.most
+    held = reading.held if shared or reading.held is None else leaf.rounded(reading.held)
+    reason = reading.reason if shared or not reading.reason else with_token_hidden(reading.reason)
     return RequirementView(
         text=in_words(leaf, names),
         needed=leaf.in_json(reading.needed),
-        held=None if reading.held is None else leaf.in_json(reading.held),
-        wallet=", ".join(map(_shown, wallets)) or None,
+        held=None if held is None else leaf.in_json(held),
+        wallet=", ".join(map(_shown, wallets if shared else ())) or None,
         chain=leaf.chain,
         block=reading.block,
         source=reading.source,
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
         # A reason that was stored, or is about to be, is in English.
-        reason=said(reading.reason) if reading.reason else reading.reason,
+        reason=said(reason) if reason else reason,
         most=None if most is None else leaf.in_json(most),
-        amounts=_amounts(leaf, reading.held),
+        amounts=_amounts(leaf, held, is_rounded=held != reading.held),
     )
 
 
@@ -76,7 +82,10 @@ def _shown(part: WalletShare) -> str:
     return told.format(wallet=shorten(part.through), vault=shorten(part.address))
 
 
-def _amounts(leaf: Requirement, held: int | None) -> tuple[str, str]:
+def _amounts(leaf: Requirement, held: int | None, *, is_rounded: bool) -> tuple[str, str]:
     least, most = leaf.spoken(leaf.least), leaf.most
     needed = least if most is None else _("{first} to {last}").format(first=least, last=leaf.spoken(most))
-    return needed, _("not known") if held is None else leaf.spoken(held)
+    if held is None:
+        return needed, _("not known")
+    # Translators: {amount} is a rounded number, such as 1,200.
+    return needed, _("about {amount}").format(amount=leaf.spoken(held)) if is_rounded else leaf.spoken(held)

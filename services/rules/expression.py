@@ -70,6 +70,23 @@ class Requirement:
         """Return an amount for a JSON document: a number for tokens, a text for any other amount."""
         return amount if self.details is None else self.shown(amount)
 
+    def rounded(self, amount: int) -> int:
+        """Return an amount in at most two significant digits, on the same side of both bounds as before.
+
+        An exact large amount can name its wallet: few wallets hold exactly 1,234,567 of a coin, and a contract may
+        return the address itself as the balance.
+        """
+        step = 10 ** max(0, len(str(abs(amount))) - 2)
+        below = amount // step * step
+        fitting = (one for one in (below, below + step, self.least) if self._side(one) == self._side(amount))
+        return amount if below == amount else next(fitting, amount)
+
+    def _side(self, amount: int) -> int:
+        """Return -1 below the bounds, 0 within them, 1 above them."""
+        if amount < self.least:
+            return -1
+        return int(self.most is not None and amount > self.most)
+
 
 @dataclass(frozen=True, slots=True)
 class AtLeast:

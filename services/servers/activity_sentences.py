@@ -174,6 +174,7 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     # Translators: {collection} on {chain}: where something is held, such as "Mellow Cats on Base".
     name = _("{collection} on {chain}").format(collection=names.get(place) or shorten(place[1]), chain=chain)
     held, needed, most = one.get("held") or 0, one.get("needed"), one.get("most")
+    held = _("about {amount}").format(amount=held) if one.get("rounded") else held
     if kind.source == "anything":
         return _("holds no NFT on {chain}").format(chain=chain)
     if kind.source == "calls":

@@ -3,7 +3,7 @@
 import pytest
 
 from locales import N_, speaking
-from locales.stored_texts import said, storable, storable_count, within
+from locales.stored_texts import said, storable, storable_count, with_token_hidden, within
 
 GONE = N_("Your transaction is no longer on {chain}. It is looked for again.")
 
@@ -43,6 +43,13 @@ def test_a_stored_text_in_another_one_is_looked_up_too() -> None:
     with speaking("ja"):
         assert said(kept) == "トークン7：コントラクトが応答しませんでした"
     assert within(kept) == kept
+    outer = storable("{chain}: {reason}", chain="Base", reason=kept)
+    assert said(with_token_hidden(outer)) == "Base: token …: the contract gave no answer"
+
+
+@pytest.mark.parametrize("text", ["", "not read yet", '{"text": ', '{"text": 1}', '{"text": "x", "values": []}'])
+def test_a_text_without_a_token_stays_as_it_is(text: str) -> None:
+    assert with_token_hidden(text) == text
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from gateways.evm.rpc.node import Head
 from gateways.solana.balances import balances_of
 from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
-from services.holdings.evaluate import Answers, read, unread
+from services.holdings.evaluate import Answers, Reading, read, unread
+from services.holdings.requirement_view import view_of_reading
 from services.holdings.shares import WalletShare, conclude, conclude_for, counting
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
@@ -396,3 +397,22 @@ def test_an_amount_that_is_unknown_on_solana_is_no_contracts_fault() -> None:
     busy = balances_of(said, 9, Head(9, NOW), {}, (ann,), {coin: {}}, {coin: {ann: "too many requests"}})
     answers = Answers(frozenset({ann}), busy, coins=frozenset({coin}))
     assert read(asked[0], [("solana", ann)], answers).reason == "too many requests"
+
+
+def test_stored_evidence_has_no_amount_that_names_the_wallet() -> None:
+    mine = WalletShare("0x" + "a1" * 20, 1_234_567)
+    vault = WalletShare("0x" + "b2" * 20, 7_654_321, through="0x" + "a1" * 20)
+    reading = Reading(leaf("basic", "base", min_tokens=3), YES, 8_888_888, parts=(mine, vault))
+    stored = reading.document()
+    assert (stored["held"], stored["delegated"], stored["rounded"]) == ("8800000", "7600000", True)
+    assert "rounded" not in replace(reading, held=12).document()
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_reason_names_a_members_token_only_to_people_who_may_see_the_wallet(shared: bool) -> None:
+    ann = PLACES["base"][1]
+    wanted = leaf("trait", "base", traits=(("Fur", "Gold"),))
+    reading = read(wanted, [("evm", ann)], answers_for(wanted, tokens("base", {ann: {"9000000": 1}})))
+    assert reading.answer is UNKNOWN
+    assert "9000000" not in str(reading.document())
+    assert ("9000000" in str(view_of_reading(reading, {}, shared=shared).reason)) is shared

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from services.core.answer import Answer
 from services.rules.expression import (
@@ -97,3 +99,28 @@ def test_each_leaf_has_the_sense_of_its_place() -> None:
     tree = AtLeast(2, (mine, Not(AtLeast(1, (other, Not(both)))), Not(both)))
     assert with_sense(tree) == ((mine, True), (other, False), (both, True), (both, False))
     assert with_sense(Not(Not(other))) == ((other, True),)
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "amount", "rounded"),
+    [
+        (1, None, 0, 0), (1, None, 99, 99), (1, None, 1_234_567, 1_200_000), (1_250, None, 1_260, 1_300),
+        (1_250, None, 1_240, 1_200), (155, 158, 156, 155), (1, 105, 107, 110),
+        (1, None, int("5a" * 20, 16), 51 * 10**46),
+    ],
+)  # fmt: skip
+def test_a_large_amount_keeps_two_digits_and_its_side_of_the_bounds(
+    least: int, most: int | None, amount: int, rounded: int
+) -> None:
+    assert Requirement("basic", "base", "0xaa", min_tokens=least, max_tokens=most).rounded(amount) == rounded
+
+
+@given(st.integers(0, 10**6), st.none() | st.integers(0, 10**6), st.integers(0, 10**7))
+def test_a_rounded_amount_says_as_much_about_the_bounds(least: int, span: int | None, amount: int) -> None:
+    leaf = Requirement("basic", "base", "0xaa", min_tokens=least, max_tokens=None if span is None else least + span)
+
+    def answer(held: int) -> bool:
+        return held >= least and (leaf.most is None or held <= leaf.most)
+
+    assert answer(leaf.rounded(amount)) is answer(amount)
+    assert abs(leaf.rounded(amount) - amount) <= amount / 10

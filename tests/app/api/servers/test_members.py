@@ -173,6 +173,20 @@ async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
         assert (await role_of(browser, ruled, who))["rules"][0]["requirements"][0]["wallet"] == shorten(wallet)
 
 
+async def test_an_amount_that_is_the_wallet_itself_is_shown_only_when_the_member_shares(
+    browser: Browser, ruled: dict[str, Any]
+):
+    # A contract of an admin's own may return the address as the balance.
+    wallet = address()
+    who = await joined(ruled, "Somebody", wallet=wallet, amount=int(wallet, 16))
+    (told,) = (await role_of(browser, ruled, who))["rules"][0]["requirements"]
+    assert told["outcome"] == "yes"
+    assert len(str(told["held"]).rstrip("0")) <= 2
+    await share(ruled, who)
+    (told,) = (await role_of(browser, ruled, who))["rules"][0]["requirements"]
+    assert told["held"] == int(wallet, 16)
+
+
 async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[str, Any]):
     who = await joined(ruled, "Holder", wallet=address(), amount=0, role=True)
 
