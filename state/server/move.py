@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 
 import reflex as rx
 
@@ -107,6 +107,8 @@ class MoveState(ServerTab, rx.State):
     """The last day, as `YYYY-MM-DD` in UTC."""
     begins: str = ""
     begins_open: bool = True
+    _moments: dict[str, datetime] = {}
+    """By field, the moments of the stored move: a program may have chosen another one than midnight."""
     channel: str = ""
     first_day: str = ""
     fault_field: str = ""
@@ -176,6 +178,7 @@ class MoveState(ServerTab, rx.State):
         self.until = f"{last.astimezone(UTC):%Y-%m-%d}"
         self.begins_open = move is None or move.state == views.PLANNED
         self.begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
+        self._moments = {"until": move.until, "beginsAt": move.begins_at} if move else {}
         self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
         self.fault_field = self.fault_text = ""
         self.editing = False
@@ -246,12 +249,17 @@ class MoveState(ServerTab, rx.State):
 
     def _order(self) -> MoveOrder:
         """Return the order that the form describes. Raises FieldRefused for a text that is not a date."""
-        until = end_of_day(self.until, "until")
+        until = self._unchanged("until", self.until) or end_of_day(self.until, "until")
         if until is None:
             raise FieldRefused("until", _("Choose the last day of the move."))
-        begins = start_of_day(self.begins, "beginsAt") if self.begins_open else None
+        begins = self._unchanged("beginsAt", self.begins) or start_of_day(self.begins, "beginsAt")
         chosen = [one.id for one in self.choices if one.chosen]
-        return MoveOrder(until, chosen, begins, self.channel or None)
+        return MoveOrder(until, chosen, begins if self.begins_open else None, self.channel or None)
+
+    def _unchanged(self, field: str, day: str) -> datetime | None:
+        """Return the stored moment if the form still shows its day."""
+        stored = self._moments.get(field)
+        return stored if stored is not None and f"{stored.astimezone(UTC):%Y-%m-%d}" == day else None
 
     @signed_in
     async def show_names(self, actor: Actor, role_id: str, standing: str) -> None:

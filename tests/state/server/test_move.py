@@ -98,6 +98,25 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
 
 
+async def test_a_day_that_is_not_changed_keeps_its_time(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    move.begins = f"{now() + timedelta(days=3):%Y-%m-%d}"
+    await tab.run(move.save())
+    (begun,) = await stored()
+    begins, until = begun.begins_at + timedelta(hours=15), begun.until - timedelta(hours=9)
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=begins, until=until))
+    await tab.run(move.load())
+    await tab.run(move.save())
+    (kept,) = await stored()
+    assert (move.fault_text, kept.begins_at, kept.until) == ("", begins, until)
+    move.set_until(f"{until + timedelta(days=1):%Y-%m-%d}")
+    await tab.run(move.save())
+    (later,) = await stored()
+    assert (later.begins_at, later.until) == (begins, begun.until + timedelta(days=1))
+
+
 async def test_a_move_that_another_admin_undoes_is_no_longer_shown(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
     move = await opened(tab, MoveState, town.server_id, "move")
