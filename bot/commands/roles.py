@@ -45,16 +45,16 @@ class Roles(commands.Cog):
     async def roles_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the roles with rules whose name contains the typed text."""
         context = context_of(interaction)
-        names: dict[str, str] = {}
+        roles: list[tuple[str, str]] = []
         if context is not None:
             try:
                 member = await context.find_member()
                 async with transaction() as db:
                     found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
-                names = {rule.role_name[:100]: rule.role_id for rule in found if rule.state != "shadow"}
+                roles = [(rule.role_name, rule.role_id) for rule in found if rule.state != "shadow"]
             except HoldfastError:
-                names = {}
-        fitting = {name: id_ for name, id_ in names.items() if typed.casefold() in name.casefold()}
+                roles = []
+        fitting = [(name, id_) for name, id_ in roles if typed.casefold() in name.casefold()]
         await offer(interaction, lambda: fitting)
 
     async def show_roles(self, interaction: Interaction, _: list[str]) -> None:

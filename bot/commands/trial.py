@@ -57,7 +57,7 @@ class Trials(commands.Cog):
             except HoldfastError:
                 found = ()
         fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
-        await offer(interaction, lambda: {_label(rule): str(rule.id) for rule in fitting})
+        await offer(interaction, lambda: [(_label(rule), str(rule.id)) for rule in fitting])
 
     async def _try(self, context: InteractionContext, chosen: str, address: str) -> Reply:
         member = await context.find_member(keep=True)

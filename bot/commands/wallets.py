@@ -61,11 +61,11 @@ class Wallets(commands.Cog):
                 found = await self._own(member)
             except HoldfastError:
                 found = []
-        fitting = {
-            f"{one.short_address} ({one.blockchain})": str(one.id)
+        fitting = [
+            (f"{one.short_address} ({one.blockchain})", str(one.id))
             for one in found
             if typed.casefold() in one.wallet_address.casefold() or typed.casefold() in one.short_address.casefold()
-        }
+        ]
         await offer(interaction, lambda: fitting)
 
     async def list_(self, interaction: Interaction, _arguments: list[str]) -> None:

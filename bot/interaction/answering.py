@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import nextcord
@@ -21,6 +21,8 @@ from services.servers.notices import MemberContext, NoticeView
 
 log = logging.getLogger("holdfast.bot")
 
+MOST_CHOICES, LONGEST_LABEL = 25, 100
+"""Choices of an autocomplete, and characters of a label."""
 MOST_OF_NOTICES = 2_000
 """Characters of the notices above one reply; Discord limits all embeds of a message together."""
 Work = Callable[["InteractionContext"], Awaitable[Reply]]
@@ -129,15 +131,34 @@ async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable
             await delivery.first(lambda: interaction.response.send_modal(form))
 
 
-async def offer(interaction: nextcord.Interaction[nextcord.Client], find: Callable[[], Mapping[str, str]]) -> None:
-    """Send an autocomplete's choices, label → value; Discord accepts 25 (docs/facts.md#discord-interactions)."""
+async def offer(
+    interaction: nextcord.Interaction[nextcord.Client], find: Callable[[], Iterable[tuple[str, str]]]
+) -> None:
+    """Send an autocomplete's choices, pairs of a label and a value."""
     with speaking(interaction.locale):
-        choices: dict[str, str] = dict(list(find().items())[:25])
+        choices = distinct(find())
 
     def send() -> Awaitable[object]:
         return interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]
 
     await delivery.first(send)
+
+
+def distinct(choices: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the choices as label → value, as many as Discord accepts (docs/facts.md#discord-interactions).
+
+    A label that another value already has gets a number, or a person could choose only one of two roles of one name.
+    """
+    found: dict[str, str] = {}
+    for whole, value in dict.fromkeys(choices):
+        label, number = whole[:LONGEST_LABEL], 1
+        while label in found:
+            number += 1
+            label = f"{whole[: LONGEST_LABEL - 6]} ({number})"
+        found[label] = value
+        if len(found) == MOST_CHOICES:
+            break
+    return found
 
 
 def fitting(notices: list[NoticeView]) -> list[NoticeView]:

@@ -15,7 +15,7 @@ from bot.client import build
 from bot.commands import cogs, verify
 from bot.commands.general import GeneralCommands
 from bot.commands.verify import Verify
-from bot.interaction.answering import InteractionContext
+from bot.interaction.answering import InteractionContext, distinct
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses
 from bot.messages import verify_words, words
@@ -59,6 +59,12 @@ def role(name: str, *, held: bool, outcome: str = "no", state: str = "active", r
 )
 def test_words_of_others_are_shown_as_they_are(text: str, shown: str) -> None:
     assert plain(text) == shown
+
+
+def test_choices_of_one_name_can_each_be_chosen() -> None:
+    roles = [("Holder", "1"), ("Holder", "2"), ("Holder", "1"), ("h" * 100, "3"), ("h" * 101, "4")]
+    assert distinct(roles) == {"Holder": "1", "Holder (2)": "2", "h" * 100: "3", "h" * 94 + " (2)": "4"}
+    assert len(distinct((str(number), str(number)) for number in range(30))) == 25
 
 
 def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> None:
