@@ -43,7 +43,10 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
     if method not in methods.OFFERED:
         return refusal(item, -32601, f"the method {method} does not exist/is not available")
     if not isinstance(params, list):
-        return refusal(item, -32602, "non-array args")
+        return refusal(item, methods.INVALID, "non-array args")
+    if (wrong := methods.unreadable(method, params)) is not None:
+        return refusal(item, methods.INVALID, wrong)
+    item["params"] = params = methods.within_reach(method, params)
     denial = denial_of(chain, item, pinned)
     if denial is not None:
         return denied(item, denial)

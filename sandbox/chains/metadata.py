@@ -10,7 +10,7 @@ from sandbox.base.sandbox import Sandbox
 from sandbox.chains.chain import Chain
 from sandbox.chains.seeds import Collection
 
-PATH = r"/metadata/{chain}/{contract:0x[0-9a-fA-F]{40}}/{token:\d+}"
+PATH = r"/metadata/{chain}/{contract:0x[0-9a-fA-F]{40}}/{token:[0-9]{1,78}}"
 
 
 def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:

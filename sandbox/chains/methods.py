@@ -1,5 +1,10 @@
-"""The methods that a full node offers to the public, and the parameter in which each names its block."""
+"""The methods that a full node offers to the public, and what it reads in their parameters.
 
+It refuses what it cannot read, as Geth does (its `rpc.BlockNumber`): the development node behind it ends when it is
+asked for a huge number of fees.
+"""
+
+import re
 from typing import Any
 
 CLIENT = "Geth/v1.16.7-stable/linux-amd64/go1.25.1"
@@ -70,6 +75,12 @@ FIXED: dict[str, Any] = {
 HEAD_TAGS = ("latest", "pending", "safe", "finalized")
 _NO_ANSWER = {*FROM_A_BLOCK, *BLOCK_AT, "eth_createAccessList", "eth_getProof"}
 _LISTS = {"eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_getBlockReceipts", "eth_accounts"}
+INVALID = -32602
+MOST_FEES = 1024
+"""The most blocks of one `eth_feeHistory`; a node answers for the last so many of a longer one."""
+_QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_HASH = re.compile(r"0x[0-9a-fA-F]{64}")
+_OF_LOGS = ("eth_getLogs", "eth_newFilter")
 
 
 def emptiness(method: str) -> Any:
@@ -100,3 +111,55 @@ def zeroed(method: str, result: Any) -> Any:
     if method == "eth_call" and isinstance(result, str):
         return "0x" + "0" * (len(result) - 2)
     return "0x0" if method == "eth_getBalance" else result
+
+
+def unreadable(method: str, params: list[Any]) -> str | None:
+    """Return what the node says of the first parameter that it cannot read; None if it can read them all."""
+    if method in _OF_LOGS and params:
+        return _of_filter(params[0])
+    if method in FROM_A_BLOCK and params and not _is_hash(params[0]):
+        return "invalid argument 0: a hash of 32 bytes is expected"
+    place = STATE_AT.get(method, BLOCK_AT.get(method))
+    if place is not None and len(params) > place and not _is_block(params[place]):
+        return f"invalid argument {place}: a block's number, tag or hash is expected"
+    if method == "eth_feeHistory" and params and not _is_number(params[0]):
+        return "invalid argument 0: a number of blocks is expected"
+    return None
+
+
+def within_reach(method: str, params: list[Any]) -> list[Any]:
+    """Return the parameters, with no more blocks of fees than a node answers for."""
+    if method != "eth_feeHistory" or not params:
+        return params
+    count = params[0] if isinstance(params[0], int) else int(params[0], 16)
+    return [hex(min(count, MOST_FEES)), *params[1:]]
+
+
+def _of_filter(given: Any) -> str | None:
+    if not isinstance(given, dict):
+        return "invalid argument 0: a filter is expected"
+    if "blockHash" in given:
+        return None if _is_hash(given["blockHash"]) else "invalid argument 0: blockHash is a hash of 32 bytes"
+    for side in ("fromBlock", "toBlock"):
+        if isinstance(given.get(side), dict) or not _is_block(given.get(side)):
+            return f"invalid argument 0: {side} is a block's number or tag"
+    return None
+
+
+def _is_block(given: Any) -> bool:
+    if isinstance(given, dict):
+        if "blockHash" in given:
+            return _is_hash(given["blockHash"])
+        return "blockNumber" in given and not isinstance(given["blockNumber"], dict) and _is_block(given["blockNumber"])
+    return given is None or (isinstance(given, str) and given in (*HEAD_TAGS, "earliest")) or _is_number(given)
+
+
+def _is_number(given: Any) -> bool:
+    """Return whether it is a number of a block: the node's are signed and have 64 bits."""
+    if isinstance(given, str):
+        return _QUANTITY.fullmatch(given) is not None and int(given, 16) < 2**63
+    return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63
+
+
+def _is_hash(given: Any) -> bool:
+    return isinstance(given, str) and _HASH.fullmatch(given) is not None

@@ -193,7 +193,7 @@ def _body(form: Mapping[str, Any]) -> dict[str, Any]:
         text = str(value).replace("\r\n", "\n")
         if name == "back" or (text == "" and name != "bio"):
             continue
-        if name in NUMBERS and text.replace(".", "", 1).isdigit():
+        if name in NUMBERS and text.isascii() and text.replace(".", "", 1).isdigit():
             body[name] = float(text)
         elif name == "body":
             body[name] = _json_or_text(text)

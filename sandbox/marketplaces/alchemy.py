@@ -1,12 +1,12 @@
 """`/alchemy/<network>/nft/v3/<key>`: Alchemy's lists of an account's tokens and of a collection's owners."""
 
 import base64
-import binascii
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
 from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
@@ -101,7 +101,7 @@ class Alchemy:
 
     def _paged(self, request: web.Request, tokens: list[Token], owner: str, market: Market) -> web.Response:
         size, start = request.query.get("pageSize", str(MOST)), _start(request.query.get("pageKey"))
-        if not (size.isdigit() and 1 <= int(size) <= MOST) or start is None:
+        if not (is_whole(size) and 1 <= int(size) <= MOST) or start is None:
             return _refused(400, f"pageSize is 1 to {MOST}, and pageKey one of ours")
         end = start + int(size)
         following = base64.b64encode(str(end).encode()).decode() if end < len(tokens) else None
@@ -146,10 +146,10 @@ def _start(key: str | None) -> int | None:
     if not key:
         return 0
     try:
-        said = base64.b64decode(key, validate=True)
-    except binascii.Error:
+        said = base64.b64decode(key, validate=True).decode()
+    except ValueError:
         return None
-    return int(said) if said.isdigit() else None
+    return int(said) if is_whole(said) else None
 
 
 def _refused(status: int, message: str) -> web.Response:

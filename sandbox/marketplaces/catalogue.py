@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from sandbox.base.body import is_whole
 from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains import Chains
@@ -56,7 +57,7 @@ class Market:
         """Return a token's id in the chain's form; None where it has no such form."""
         if self.name == SOLANA:
             return text
-        return int(text) if text.isascii() and text.isdigit() else None
+        return int(text) if is_whole(text) else None
 
     def address(self, text: str) -> str:
         """Return an account's address in the chain's form."""

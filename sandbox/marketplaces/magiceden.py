@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
@@ -244,7 +245,7 @@ class MagicEden:
 
 def _part(request: web.Request, items: list[Any], usual: int, most: int) -> list[Any]:
     offset, limit = request.query.get("offset", "0"), request.query.get("limit", str(usual))
-    if not (offset.isdigit() and limit.isdigit() and 1 <= int(limit) <= most):
+    if not (is_whole(offset) and is_whole(limit) and 1 <= int(limit) <= most):
         raise web.HTTPBadRequest(text=f"limit must be between 1 and {most}")
     return items[int(offset) : int(offset) + int(limit)]
 

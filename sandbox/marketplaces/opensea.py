@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
@@ -255,7 +256,7 @@ class OpenSea:
 async def _body(request: web.Request) -> dict[str, Any]:
     try:
         body = await request.json()
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise web.HTTPBadRequest(text="the body is not JSON") from wrong
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="the body is not an object")
@@ -267,7 +268,7 @@ def _wanted_traits(request: web.Request) -> set[tuple[str, str]]:
     try:
         asked = json.loads(request.query.get("traits", "[]"))
         return {(str(one["traitType"]), str(one["value"])) for one in asked}
-    except (ValueError, TypeError, KeyError) as wrong:
+    except (ValueError, TypeError, KeyError, RecursionError) as wrong:
         raise web.HTTPBadRequest(text="traits is a JSON list of traitType and value") from wrong
 
 
@@ -296,7 +297,7 @@ def _shown(account: Account) -> dict[str, Any]:
 
 def _paged(request: web.Request, items: list[Any], name: str, most: int = _MOST, cursor: str = "next") -> Any:
     limit = request.query.get("limit", str(_DEFAULT_LIMIT))
-    if not limit.isdigit() or not 1 <= int(limit) <= most:
+    if not is_whole(limit) or not 1 <= int(limit) <= most:
         raise web.HTTPBadRequest(text=f"limit must be between 1 and {most}")
     try:
         return shapes.page(items, name, int(limit), request.query.get(cursor, ""))

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sandbox.base.body import is_whole
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.catalogue import Market, Token
 from sandbox.marketplaces.networks import coin
@@ -148,7 +149,10 @@ def picture(one: Collection) -> str:
 
 def page(items: list[Item], name: str, limit: int, cursor: str) -> Item:
     """Return `{name: items, next?}` from an opaque cursor. Raises ValueError for a cursor that we did not issue."""
-    at = int(base64.urlsafe_b64decode(cursor.encode())) if cursor else 0
+    place = base64.urlsafe_b64decode(cursor.encode()).decode() if cursor else "0"
+    if not is_whole(place):
+        raise ValueError("No cursor of ours begins at such a place.")
+    at = int(place)
     answer: Item = {name: items[at : at + limit]}
     if at + limit < len(items):
         answer["next"] = base64.urlsafe_b64encode(str(at + limit).encode()).decode()

@@ -101,6 +101,8 @@ def _list(view: View, params: Named, found: Iterable[Asset]) -> Any:
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise RpcError(INVALID, f"Pagination Error. Limit should not be greater than {MOST}.")
     sort = params.get("sortBy") or {}
+    if not isinstance(sort, dict):
+        raise RpcError(INVALID, "Invalid params: sortBy is an object.")
     by, descending = sort.get("sortBy", "id"), sort.get("sortDirection", "asc") == "desc"
     if by not in SORTS:
         raise RpcError(INVALID, f"Invalid params: unknown sort {by!r}.")

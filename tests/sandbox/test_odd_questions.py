@@ -1,0 +1,146 @@
+"""Whatever a question to a marketplace or a node contains, the answer is one that the real service could give."""
+
+import base64
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from sandbox.chains.methods import BLOCK_AT, FROM_A_BLOCK, STATE_AT
+from sandbox.marketplaces import alchemy
+from tests.sandbox.chains import otters as solana
+from tests.sandbox.chains.nodes import MELLOW_CATS, Nodes, running
+from tests.sandbox.chains.otters import Otters
+
+ODD_TEXTS = ("-1", "1.5", "1e30", "NaN", "²", "٣", "9" * 5000, "0x1", " 1", "1_0", "\x00", "true", "[]", "")
+ODD_VALUES = (
+    "null", "true", "-1", "0", "1.5", "1e30", "9" * 5000, '"' + "9" * 5000 + '"', '"²"', '""', "[]", "[1]",
+    '["a", {}]', "{}", '{"a": 1}', '"0x"', '"0xzz"', '"-0x1"', f'"0x{"f" * 100}"', '"latest"',
+    '{"blockNumber": -1}', '{"blockNumber": 1.5}', '{"blockHash": 1}', '{"blockHash": "0xzz"}',
+    '{"commitment": []}', '{"encoding": 1, "dataSlice": 1}', '{"limit": 1.5}', '{"limit": 1e30, "before": []}',
+    '{"filters": [1]}', '{"filters": [{"dataSize": 1e30}, {"memcmp": {"offset": -1, "bytes": 1}}]}',
+    '{"mint": 1}', '{"programId": []}', '{"encoding": "base64", "dataSlice": {"offset": -1, "length": 1.5}}',
+)  # fmt: skip
+SOLANA_METHODS = (
+    "getSlot", "getBlockHeight", "getBlockTime", "getLatestBlockhash", "getBalance", "getAccountInfo",
+    "getMultipleAccounts", "getProgramAccounts", "getTokenLargestAccounts", "getTokenSupply",
+    "getTokenAccountBalance", "getTokenAccountsByOwner", "getSignaturesForAddress", "getSignatureStatuses",
+    "getTransaction",
+)  # fmt: skip
+DAS_FIELDS = (
+    "limit", "page", "before", "after", "sortBy", "options", "ids", "id", "ownerAddress", "groupKey", "groupValue",
+    "tokenType", "grouping", "burnt", "cursor",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    with running(tmp_path_factory.mktemp("odd") / "sandbox") as nodes:
+        yield nodes
+
+
+@pytest.fixture
+async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
+    async with solana.running(tmp_path / "sandbox") as made:
+        yield made
+
+
+def odd_cursors() -> list[str]:
+    """Return odd texts, and odd places in the form of a cursor."""
+    return [*ODD_TEXTS, *(base64.urlsafe_b64encode(text.encode()).decode() for text in ODD_TEXTS)]
+
+
+def test_a_marketplace_refuses_odd_numbers(nodes: Nodes):
+    cats = nodes.collection(MELLOW_CATS)["contract"]
+    otters = nodes.world()["chains"]["solana"]["collections"][0]
+    opensea, eden, key = "/opensea/api/v2", "/magiceden/v2", f"/alchemy/base-mainnet/nft/v3/{alchemy.KEY}"
+    carol = nodes.wallet("carol")
+    asked = [
+        *((f"{opensea}/collection/{MELLOW_CATS}/nfts", name) for name in ("limit", "next", "traits")),
+        *((f"{opensea}/chain/base/account/{carol}/nfts", name) for name in ("limit", "next", "collection")),
+        (f"{opensea}/collections/{MELLOW_CATS}/holders", "limit"),
+        *((f"{eden}/wallets/{otters['contract']}/tokens", name) for name in ("offset", "limit", "mcc_address")),
+        *((f"{eden}/collections", name) for name in ("offset", "limit")),
+        *((f"{key}/getNFTsForOwner?owner={carol}", name) for name in ("pageSize", "pageKey")),
+        *((f"{key}/getOwnersForContract?contractAddress={cats}", name) for name in ("pageSize", "pageKey")),
+    ]
+    for path, name in asked:
+        assert nodes.http.get(path, headers={"X-API-KEY": "sandbox-opensea-key"}).status_code < 500, path
+        for odd in odd_cursors():
+            query = f"{path}{'&' if '?' in path else '?'}{name}={quote(odd)}"
+            answer = nodes.http.get(query, headers={"X-API-KEY": "sandbox-opensea-key"})
+            assert answer.status_code < 500, query[:200]
+
+
+def test_an_odd_number_of_a_token_is_none(nodes: Nodes):
+    cats = nodes.collection(MELLOW_CATS)["contract"]
+    nft = f"/opensea/api/v2/chain/base/contract/{cats}/nfts/{{}}"
+    paths = [
+        nft, f"{nft}/owners",
+        f"/opensea/item/base/{cats}/{{}}", f"/magiceden/item-details/base/{cats}/{{}}", f"/metadata/base/{cats}/{{}}",
+        f"/metadata/base/{cats}/{{}}/image.svg", f"/opensea/item/solana/{cats}/{{}}", "/magiceden/v2/tokens/{}",
+    ]  # fmt: skip
+    for path in paths:
+        for odd in ODD_TEXTS:
+            answer = nodes.http.get(path.format(quote(odd)), headers={"X-API-KEY": "sandbox-opensea-key"})
+            assert answer.status_code < 500, path + odd[:50]
+
+
+def test_a_batch_at_a_marketplace_refuses_odd_values(nodes: Nodes):
+    cats = nodes.collection(MELLOW_CATS)["contract"]
+    key = {"X-API-KEY": "sandbox-opensea-key"}
+    for odd in ODD_VALUES:
+        one = f'{{"chain": "base", "contract_address": "{cats}", "token_id": {odd}}}'
+        for body in (f'{{"identifiers": [{one}]}}', f'{{"identifiers": {odd}}}', odd):
+            answer = nodes.http.post("/opensea/api/v2/nfts/batch", content=body, headers=key)
+            assert answer.status_code < 500, body[:200]
+        answer = nodes.http.post("/opensea/api/v2/collections/batch", content=f'{{"slugs": {odd}}}', headers=key)
+        assert answer.status_code < 500, odd[:200]
+
+
+def asked(method: str, params: str) -> str:
+    return f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}", "params": {params}}}'
+
+
+def check(answer: httpx.Response, given: str) -> None:
+    """Assert that a node answers in JSON-RPC."""
+    assert answer.status_code == 200, f"{answer.status_code} for {given[:200]}"
+    said = answer.json()
+    assert "result" in said or isinstance(said["error"]["code"], int), given[:200]
+
+
+@pytest.mark.parametrize("method", sorted({*STATE_AT, *BLOCK_AT, *FROM_A_BLOCK, "eth_getLogs"}))
+def test_a_node_of_the_evm_refuses_odd_parameters(nodes: Nodes, method: str):
+    place = STATE_AT.get(method, BLOCK_AT.get(method, 0))
+    usual = ['"0x' + "ab" * 20 + '"'] * 3
+    for odd in ODD_VALUES:
+        for params in (f"[{', '.join([*usual[:place], odd])}]", odd, f'[{{"fromBlock": {odd}, "toBlock": {odd}}}]'):
+            check(nodes.http.post("/rpc/base", content=asked(method, params)), f"{method} {params}")
+
+
+@pytest.mark.parametrize("method", SOLANA_METHODS)
+async def test_a_node_of_solana_refuses_odd_parameters(otters: Otters, method: str):
+    address = '"' + (await otters.collection())["contract"] + '"'
+    for odd in ODD_VALUES:
+        for params in (odd, f"[{odd}]", f"[{address}, {odd}]", f"[{address}, {odd}, {odd}]"):
+            check(await otters.http.post("/solana", content=asked(method, params)), params)
+
+
+@pytest.mark.parametrize("field", DAS_FIELDS)
+async def test_the_index_of_solana_refuses_odd_parameters(otters: Otters, field: str):
+    address = (await otters.collection())["contract"]
+    usual: dict[str, dict[str, Any]] = {
+        "getAsset": {"id": address}, "getAssetBatch": {"ids": [address]},
+        "getAssetsByOwner": {"ownerAddress": address},
+        "getAssetsByGroup": {"groupKey": "collection", "groupValue": address},
+        "searchAssets": {"tokenType": "all", "ownerAddress": address},
+    }  # fmt: skip
+    for method, params in usual.items():
+        rest = json.dumps({name: value for name, value in params.items() if name != field})[1:-1]
+        for odd in (*ODD_VALUES, '{"sortBy": [], "sortDirection": 1}', '{"showFungible": 1.5}'):
+            given = "{" + rest + (", " if rest else "") + f'"{field}": {odd}' + "}"
+            check(await otters.http.post("/solana", content=asked(method, given)), given)
