@@ -20,7 +20,7 @@ from services.rules.wording import Names, in_words
 class RequirementView:
     """One requirement and the last known holdings.
 
-    `wallet` is set only for people who may see it. For anybody else a large `held` has two significant digits and
+    `wallet` is set only for people who may see it. For anybody else a large `held` has three significant digits and
     `reason` hides token ids, because both can name the wallet.
     """
 

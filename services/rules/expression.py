@@ -71,12 +71,12 @@ class Requirement:
         return amount if self.details is None else self.shown(amount)
 
     def rounded(self, amount: int) -> int:
-        """Return an amount in at most two significant digits, on the same side of both bounds as before.
+        """Return an amount in at most three significant digits, on the same side of both bounds as before.
 
         An exact large amount can name its wallet: few wallets hold exactly 1,234,567 of a coin, and a contract may
         return the address itself as the balance.
         """
-        step = 10 ** max(0, len(str(abs(amount))) - 2)
+        step = 10 ** max(0, len(str(abs(amount))) - 3)
         below = amount // step * step
         fitting = (one for one in (below, below + step, self.least) if self._side(one) == self._side(amount))
         return amount if below == amount else next(fitting, amount)

@@ -404,7 +404,7 @@ def test_stored_evidence_has_no_amount_that_names_the_wallet() -> None:
     vault = WalletShare("0x" + "b2" * 20, 7_654_321, through="0x" + "a1" * 20)
     reading = Reading(leaf("basic", "base", min_tokens=3), YES, 8_888_888, parts=(mine, vault))
     stored = reading.document()
-    assert (stored["held"], stored["delegated"], stored["rounded"]) == ("8800000", "7600000", True)
+    assert (stored["held"], stored["delegated"], stored["rounded"]) == ("8880000", "7650000", True)
     assert "rounded" not in replace(reading, held=12).document()
 
 

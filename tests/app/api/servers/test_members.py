@@ -181,7 +181,7 @@ async def test_an_amount_that_is_the_wallet_itself_is_shown_only_when_the_member
     who = await joined(ruled, "Somebody", wallet=wallet, amount=int(wallet, 16))
     (told,) = (await role_of(browser, ruled, who))["rules"][0]["requirements"]
     assert told["outcome"] == "yes"
-    assert len(str(told["held"]).rstrip("0")) <= 2
+    assert len(str(told["held"]).rstrip("0")) <= 3
     await share(ruled, who)
     (told,) = (await role_of(browser, ruled, who))["rules"][0]["requirements"]
     assert told["held"] == int(wallet, 16)
