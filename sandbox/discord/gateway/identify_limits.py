@@ -17,7 +17,7 @@ class Starts:
     def forget(self) -> None:
         """Begin a new day with Discord's usual limits."""
         self._used, self._began = 0, 0.0
-        self._lately: list[float] = []
+        self._lately: list[tuple[float, int]] = []
         self.max_concurrency = CONCURRENCY
 
     def set(self, *, max_concurrency: int | None, left: int | None) -> None:
@@ -48,16 +48,22 @@ class Starts:
         self._day()
         return self._used >= DAILY
 
-    def take(self) -> bool:
-        """Count an identify; return False when it comes too soon after the others."""
+    def take(self, shard: int) -> bool:
+        """Count a shard's identify; return False when it comes too soon after the others.
+
+        Shards whose numbers have the same remainder when divided by `max_concurrency` wait for each other. The same
+        shard may begin anew: a test that raises the limit begins as often as it likes.
+        """
         now = time.monotonic()
         self._day()
         self._began = self._began if self._used else now
         self._used += 1
-        self._lately = [at for at in self._lately if now - at < CONCURRENCY_SECONDS]
-        if len(self._lately) >= self.max_concurrency:
+        self._lately = [(at, other) for at, other in self._lately if now - at < CONCURRENCY_SECONDS]
+        if len(self._lately) >= self.max_concurrency or any(
+            other != shard and (other - shard) % self.max_concurrency == 0 for _, other in self._lately
+        ):
             return False
-        self._lately.append(now)
+        self._lately.append((now, shard))
         return True
 
     def _day(self) -> None:

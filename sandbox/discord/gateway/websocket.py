@@ -192,7 +192,7 @@ class Connection:
         if self.gateway.starts.used_up():
             # Discord resets the token of a bot that continues, so from then on the token is unknown.
             raise Closing(4004, "Authentication failed.")
-        if not self.gateway.starts.take():
+        if not self.gateway.starts.take(session.shard[0]):
             self.send(frame(INVALID_SESSION, False))
             return
         self._take(session)

@@ -60,6 +60,17 @@ async def test_the_second_identify_within_five_seconds_is_an_invalid_session(dis
     assert 0 < limit["reset_after"] <= 86_400_000
 
 
+@pytest.mark.parametrize(("shard", "op"), [(1, 0), (2, 9)])
+async def test_two_shards_of_one_remainder_wait_for_each_other(discord: Outside, shard: int, op: int):
+    await discord.control("application", shards=4, max_concurrency=2)
+    async with connected(discord) as first, connected(discord) as second:
+        for client, number in ((first, 0), (second, shard)):
+            await client.frame()
+            await client.identify(discord.settings["DISCORD_BOT_TOKEN"], shard=[number, 4])
+        assert (await first.frame())["op"] == 0
+        assert (await second.frame())["op"] == op
+
+
 async def test_more_than_a_thousand_identifies_a_day_cost_the_token(discord: Outside):
     await discord.control("application", identifies_left=1)
     async with ready(discord), connected(discord) as second:
