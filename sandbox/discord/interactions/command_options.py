@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from sandbox.base.body import Body
+from sandbox.base.body import GREATEST, Body
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions
 from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Command, Guild, Member
 
+LONGEST = 6_000
+"""The most characters of a text that an option takes."""
 SUB_COMMAND, SUB_COMMAND_GROUP = 1, 2
 STRING, INTEGER, BOOLEAN, USER, CHANNEL, ROLE, MENTIONABLE, NUMBER = 3, 4, 5, 6, 7, 8, 9, 10
 
@@ -76,7 +78,7 @@ def chosen_options(
     if lacking and not completing:
         raise Refusal(400, f"Required options are lacking: {', '.join(lacking)}.")
     options = [
-        {"type": option["type"], "name": option["name"], "value": _value(option, given, resolving)}
+        {"type": option["type"], "name": option["name"], "value": _value(option, given, completing, resolving)}
         for option in offered
         if option["name"] in given
     ]
@@ -97,7 +99,11 @@ def _given(body: Body) -> dict[str, Any]:
     return given
 
 
-def _value(option: dict[str, Any], given: dict[str, Any], resolving: Resolving) -> Any:
+def _value(option: dict[str, Any], given: dict[str, Any], completing: bool, resolving: Resolving) -> Any:
+    """Return the value as Discord's client sends it, which keeps a text or a number within the option's limits.
+
+    While a person types, the client sends what there is so far.
+    """
     value, kind = given[option["name"]], option["type"]
     choices = [choice["value"] for choice in option.get("choices", [])]
     if choices and value not in choices:
@@ -113,5 +119,31 @@ def _value(option: dict[str, Any], given: dict[str, Any], resolving: Resolving) 
     if kind == BOOLEAN:
         return value == "true" if isinstance(value, str) else bool(value)
     if kind in (INTEGER, NUMBER):
-        return int(value) if kind == INTEGER else float(value)
-    return str(value)
+        number = _number(value, kind)
+        return str(value) if completing and number is None else _within(option, number)
+    said = str(value)
+    least, most = option.get("min_length") or 0, option.get("max_length") or LONGEST
+    if not completing and not least <= len(said) <= most:
+        raise Refusal(400, f"{option['name']} has {least} to {most} characters.")
+    return said
+
+
+def _number(value: Any, kind: int) -> float | int | None:
+    """Return the number that a person typed, or that a form sent as text; None if it is not one of this kind."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    if not abs(number) <= GREATEST or (kind == INTEGER and not number.is_integer()):
+        return None
+    return int(number) if kind == INTEGER else number
+
+
+def _within(option: dict[str, Any], number: float | None) -> float:
+    least, most = option.get("min_value", -GREATEST), option.get("max_value", GREATEST)
+    if number is None or not least <= number <= most:
+        what = "a whole number" if option["type"] == INTEGER else "a number"
+        raise Refusal(400, f"{option['name']} is {what} from {least} to {most}.")
+    return number

@@ -86,6 +86,32 @@ async def test_a_channel_that_is_chosen_comes_with_what_the_chooser_may_do_there
     assert 0 < granted[1] < ALL
 
 
+@pytest.mark.parametrize(
+    ("option", "fitting", "refused"),
+    [
+        ({"type": 3, "min_length": 2, "max_length": 3}, ["ab", "abc"], ["a", "abcd", ""]),
+        ({"type": 3}, ["", "a" * 6000], ["a" * 6001]),
+        ({"type": 4, "min_value": -1, "max_value": 5}, [-1, "5"], [-2, 6, "x", 1.5, True, "²", "9" * 5000, None, [1]]),
+        ({"type": 4}, [2**53], [2**53 + 2, "1e400"]),
+        ({"type": 10, "min_value": 0.5}, [0.5, "1e3"], [0.4, "NaN", "inf", {}]),
+    ],
+)
+async def test_a_value_beyond_an_options_limits_reaches_no_bot(
+    discord: Outside, option: dict[str, Any], fitting: list[Any], refused: list[Any]
+):
+    app, named = discord.settings["DISCORD_CLIENT_ID"], {"name": "what", "description": "What"}
+    command = {"name": "go", "description": "Go", "options": [{**option, **named}]}
+    await discord.bot("POST", f"/applications/{app}/commands", command)
+    async with ready(discord) as (client, _):
+        for value in fitting:
+            seen = await told(discord, client, kind="command", name="go", options={"what": value})
+            assert seen["options"][0]["value"] == (value if option["type"] == 3 else float(value))
+    for value in refused:
+        body = {"guild": BASE, "user": "carol", "kind": "command", "name": "go", "options": {"what": value}}
+        answer = await discord.http.post("/control/interactions", json=body)
+        assert (answer.status_code, "what" in answer.json()["message"]) == (400, True), value
+
+
 @pytest.mark.parametrize("files", [None, {"files[0]": ("a.txt", b"abc")}])
 async def test_a_message_may_come_as_a_form_with_its_json_in_a_field(discord: Outside, files: Any):
     url = f"{discord.settings['DISCORD_API_URL']}/channels/{GENERAL}/messages"
