@@ -27,12 +27,15 @@ async def list_messages(call: Call) -> list[Any]:
     """Answer GET /channels/{channel}/messages, newest first; empty without Read Message History."""
     guild, channel = call.channel()
     limit = call.number("limit", 50, 1, 100)
-    before, after = call.cursor("before"), call.cursor("after")
+    before, after, around = call.cursor("before"), call.cursor("after"), call.cursor("around")
     granted = permissions.channel_permissions(guild, channel, call.own_member(guild))
     if not granted & permissions.READ_MESSAGE_HISTORY:
         return []
     found = sorted(call.discord.world.messages[channel.id].values(), key=lambda message: -int(message.id))
-    if before is not None:
+    if around is not None:
+        newer = [message for message in found if int(message.id) > around][-(limit // 2) :] if limit > 1 else []
+        found = [*newer, *(message for message in found if int(message.id) <= around)]
+    elif before is not None:
         found = [message for message in found if int(message.id) < before]
     if after is not None:
         found = [message for message in found if int(message.id) > after][-limit:]

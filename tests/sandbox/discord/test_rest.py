@@ -256,3 +256,13 @@ async def test_pictures_are_drawn_for_known_hashes_only(discord: Outside):
     assert image.content.startswith(b"\x89PNG")
     assert (await discord.http.get(f"/discord/cdn/avatars/{ADA}/{'0' * 32}.png")).status_code == 404
     assert (await discord.http.get("/discord/cdn/embed/avatars/3.png")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("place", "limit", "shown"), [(2, 3, "321"), (2, 4, "4321"), (4, 2, "43"), (0, 50, "43210"), (3, 1, "3")]
+)
+async def test_messages_around_one_are_half_newer_and_half_older(discord: Outside, place: int, limit: int, shown: str):
+    path = f"/channels/{int(BASE) + 100}/messages"
+    posted = [(await discord.bot("POST", path, {"content": str(number)})).json()["id"] for number in range(5)]
+    found = (await discord.bot("GET", f"{path}?limit={limit}&around={posted[place]}")).json()
+    assert "".join(message["content"] for message in found if message["id"] in posted) == shown
