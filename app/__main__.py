@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def web() -> "ASGIApp":
-    """Import the web app for granian; garbage collection is off until the app starts (`garbage_collection.settle`)."""
+    """Import the web app for granian; garbage collection is off until the app starts (`garbage_collection.freeze`)."""
     gc.disable()
     from app.app import app
 

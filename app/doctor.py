@@ -353,7 +353,7 @@ async def connections(url: str) -> list[Finding]:
             how = "A bot that connects again and again has a reason, which its log says."
             counted = f"{left.left:,} of {left.total:,} are left today."
             return [
-                Finding(ADVICE, "Bot's connections", identifies.said(left), how)
+                Finding(ADVICE, "Bot's connections", identifies.warning_text(left), how)
                 if left.is_scarce
                 else Finding(RIGHT, "Bot's connections", counted)
             ]

@@ -19,7 +19,7 @@ STATEMENT_SECONDS = 20.0
 @asynccontextmanager
 async def lifespan() -> AsyncGenerator[None]:
     """Run the rest of the product while the block lasts, started here if no supervisor runs."""
-    garbage_collection.settle()
+    garbage_collection.freeze()
     logs.note_start("web")
     limit_statements(STATEMENT_SECONDS)
     async with start_if_alone() as database_url:

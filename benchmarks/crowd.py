@@ -230,7 +230,7 @@ async def measure(size: Size) -> list[Call]:
         return server
 
     asked = calls(size)
-    garbage_collection.settle()  # as the web process does
+    garbage_collection.freeze()  # as the web process does
     processes = [Path("/proc/self"), *await asyncio.to_thread(database_processes, settings().database_url or "")]
     to_read, permissions.require_admin_to_read = permissions.require_admin_to_read, given
     try:

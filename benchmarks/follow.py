@@ -116,7 +116,7 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
             await asyncio.to_thread(roles.tally, url, least=1)
             await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
             seen.moments.clear()
-            garbage_collection.settle()  # as every process of the product does
+            garbage_collection.freeze()  # as every process of the product does
             print(READY, end="", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
     print(json.dumps(seen.moments))

@@ -177,7 +177,7 @@ async def rounds_here(database: str, node: str, guilds: int, members: int) -> No
         servers = await town.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
         tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
-        garbage_collection.settle()
+        garbage_collection.freeze()
         try:
             said = [await _round(node, servers, guilds * members, rights)]
             await town.written()
@@ -324,7 +324,7 @@ async def engine_here(
         async with running(("reconciler", "writer", "followers")):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())
-            garbage_collection.settle()
+            garbage_collection.freeze()
             print(READY, end="", flush=True)
             await asyncio.to_thread(sys.stdin.readline)
             await stop(rounds_go_on)

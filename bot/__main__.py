@@ -34,7 +34,7 @@ def main() -> None:
     """Run until stopped."""
     logs.set_up()
     logs.note_start("bot")
-    garbage_collection.settle()
+    garbage_collection.freeze()
     asyncio.run(_run())
 
 

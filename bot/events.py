@@ -208,7 +208,7 @@ class Events(BackgroundCog):
         pause = FIRST_PAUSE
 
         async def seen(db: Any) -> None:
-            await gateway_events.seen(db, guild_facts(guild))
+            await gateway_events.guild_available(db, guild_facts(guild))
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
         await self._tell(guild.id, seen)

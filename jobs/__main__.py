@@ -155,7 +155,7 @@ def main() -> int:
     counting = commands.add_parser("rollup", help="the counts that the charts show")
     counting.add_argument("--rebuild", action="store_true", required=True, help="recompute everything from the log")
     given = parser.parse_args()
-    garbage_collection.settle()
+    garbage_collection.freeze()
     logs.set_up()
     if given.command == "sweep":
         return asyncio.run(_ask_for_sweep())

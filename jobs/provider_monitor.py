@@ -60,4 +60,4 @@ class ProviderMonitor:
         for alert in waiting:
             outcome = await alerts.tell(gateways(), alert)
             async with transaction() as db:
-                await alerts.told(db, alert, outcome)
+                await alerts.record_result(db, alert, outcome)

@@ -51,7 +51,7 @@ def discard(database: Path) -> bool:
     return bool(left)
 
 
-def settle(database: Path, say: Say) -> None:
+def finish_or_undo(database: Path, say: Say) -> None:
     """Finish or undo an interrupted restore. Call it only while no restore is under way."""
     finish(database, say)
     if discard(database):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.postgres.binaries import PostgresFailed
-from app.postgres.restore_swap import settle
+from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
@@ -96,7 +96,7 @@ class Supervisor:
 
     async def _bring_up_database(self) -> None:
         if self._postgres is not None and not self._stopping.is_set():
-            await asyncio.to_thread(settle, self._postgres.data_dir, self._say)
+            await asyncio.to_thread(finish_or_undo, self._postgres.data_dir, self._say)
             self._say("starting PostgreSQL")
             self._environment["DATABASE_URL"] = await asyncio.to_thread(self._postgres.start)
         if self._plan.migrate and not self._stopping.is_set() and not await self._is_migrated():

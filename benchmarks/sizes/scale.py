@@ -157,7 +157,7 @@ async def worker_here(database: str, node: str) -> None:
     """Run the product's part: a jobs process with only the reconciler."""
     async with town.product(database, [node]):
         tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
-        garbage_collection.settle()
+        garbage_collection.freeze()
         print(READY, end="", flush=True)
         try:
             await asyncio.to_thread(sys.stdin.readline)

@@ -149,7 +149,7 @@ class Measured:
     """The clock's and the processor's time of a block of this process."""
 
     def __enter__(self) -> "Measured":
-        garbage_collection.settle()  # as every process of the product does; peers are given the same
+        garbage_collection.freeze()  # as every process of the product does; peers are given the same
         self._clock, self._cpu = time.perf_counter(), cpu_of(resource.getrusage(resource.RUSAGE_SELF))
         return self
 

@@ -86,7 +86,7 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
         reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
     if await show(interaction, reply) and notices:
         async with transaction() as db:
-            await notice_service.told(db, notices)
+            await notice_service.mark_shown(db, notices)
 
 
 async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:

@@ -88,12 +88,12 @@ class Refusals:
         """By guild, the number of refusals that are not reported to the other processes yet."""
         return dict(self._untold_guilds)
 
-    def told(self, count: int, together: int) -> None:
+    def mark_reported(self, count: int, together: int) -> None:
         """Note that `count` of our refusals are reported; `together` is the number of all processes in the window."""
         self._untold -= count
         self._together = together
 
-    def told_guilds(self, counts: Mapping[str, int], resting: Mapping[str, float]) -> None:
+    def mark_guilds_reported(self, counts: Mapping[str, int], resting: Mapping[str, float]) -> None:
         """Note that these counts are reported; `resting` maps each guild that pauses to the seconds of its pause."""
         now = asyncio.get_running_loop().time()
         for guild_id, count in counts.items():

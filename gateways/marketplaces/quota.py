@@ -118,7 +118,7 @@ class _Window:
         self._start(self.limit)
         self.resets_at, self.seen_at, self.confirmed = now + self.length, now, False
 
-    def told(self, remaining: int, resets_in: float, now: float) -> None:
+    def learn(self, remaining: int, resets_in: float, now: float) -> None:
         """Store the limit that an answer reports; `resets_in` is in seconds from now."""
         resets_in = min(max(resets_in, 0.0), LONGEST_WINDOW)
         if now + resets_in > self.resets_at + SHORTEST_SHARED:
@@ -300,7 +300,7 @@ class Quota:
         resets_in = None if reset is None else reset - clock.now().timestamp()
         if limit is not None and limit >= 1 and remaining is not None and resets_in is not None:
             window = self._windows.setdefault(int(limit), _Window(int(limit), self._shares))
-            window.told(int(remaining), resets_in, now)
+            window.learn(int(remaining), resets_in, now)
             self._window_of[use] = window
         elif self._known:
             self._windows[self._known[0]].count(now)

@@ -87,7 +87,7 @@ async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str)
         raise FieldRefused("input", str(fault)) from None
     await release(db)
     try:
-        return await coins.found(db, outside, chain, contract)
+        return await coins.look_up(db, outside, chain, contract)
     except ProviderError as fault:
         raise unavailable(fault) from fault
 
@@ -179,7 +179,7 @@ async def _coin_at(db: AsyncSession, outside: Gateways, chain: str, contract: st
     if not lookup.belongs_to(contract, chain):
         return None
     try:
-        return await coins.found(db, outside, chain, contract)
+        return await coins.look_up(db, outside, chain, contract)
     except (CollectionNotFound, ProviderError):
         return None
 

@@ -42,7 +42,7 @@ def refusal(chain: str, contract: str, facts: CoinFacts | None) -> str | None:
     return None
 
 
-async def found(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView:
+async def look_up(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView:
     """Return the coin at an address, or the chain's own coin, under the name that it states, and store that name.
 
     Raises CollectionNotFound, and ProviderError if its chain does not answer.

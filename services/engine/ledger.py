@@ -98,7 +98,7 @@ async def remember(db: AsyncSession, done: BatchOutcome) -> None:
     await fetch.remember(db, done.asked)
     await stored_traits.remember(db, done.traits)
     await delegations.remember(db, done.delegations)
-    await last_known.remember(db, [reading for item in done.looked for reading in item.readings_made()])
+    await last_known.remember(db, [reading for item in done.outcomes for reading in item.readings_made()])
 
 
 ROWS_A_STATEMENT = 1_000
@@ -110,7 +110,7 @@ ends before a newer block can be settled. Otherwise anybody could delay a remova
 every second. Each reconcile covered everything seen before it began."""
 
 
-async def settle(
+async def write_decisions(
     db: AsyncSession, worker: str, done: BatchOutcome, ours: Collection[str], seen: Collection[str] = ()
 ) -> int:
     """Write the decisions of a batch and complete its claims; return the number of queued role changes.
@@ -120,7 +120,7 @@ async def settle(
     """
     await remember(db, done)
     denied: set[str] = set()
-    async for item in in_steps(done.looked):
+    async for item in in_steps(done.outcomes):
         if (claim := item.case.claim).key in seen:
             if any(one.action is Action.TAKE for one in item.decisions):
                 denied.add(claim.key)
@@ -128,7 +128,7 @@ async def settle(
                 item.decisions = [one for one in item.decisions if one.action in OVERTAKEN]
     looked = [
         item
-        async for item in in_steps(done.looked)
+        async for item in in_steps(done.outcomes)
         if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
     ]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
@@ -151,7 +151,7 @@ async def settle(
     await _note_first(db, active)
     await _forget(db, by_action[Action.FORGET])
     await _lost(db, [pair for pair in by_action[Action.LOST] if line(pair) not in late])
-    mine = [item async for item in in_steps(done.looked) if item.case.claim.key in ours]
+    mine = [item async for item in in_steps(done.outcomes) if item.case.claim.key in ours]
     await _finish(db, worker, mine, done, denied)
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
@@ -426,6 +426,6 @@ async def _finish(
     if waits:
         await queue.reschedule(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
-    changed = [item.case.claim for item in done.looked if item.case.claim.key not in claims]
+    changed = [item.case.claim for item in done.outcomes if item.case.claim.key not in claims]
     if rest or changed:
         queue.complete(db, worker, rest + changed, denied)

@@ -99,7 +99,7 @@ class BatchOutcome:
     """One reconcile of a batch: the questions to the chains with their answers, and each case's outcome."""
 
     asked: list[tuple[HoldingsQuestion, Answers]] = field(default_factory=list[tuple[HoldingsQuestion, Answers]])
-    looked: list[CaseOutcome] = field(default_factory=list[CaseOutcome])
+    outcomes: list[CaseOutcome] = field(default_factory=list[CaseOutcome])
     traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
     """The traits that were read for this batch."""
     delegations: list[Fetched] = field(default_factory=list[Fetched])

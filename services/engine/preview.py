@@ -282,7 +282,7 @@ async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> Asy
                     done = await read_and_confirm.decide_cases(outside, batch, wanted, now())
         except TimeoutError:
             return
-        found = [member for item in done.looked for member in _outcomes(item, plan)]
+        found = [member for item in done.outcomes for member in _outcomes(item, plan)]
         members = sorted(
             (*impact.members, *found),
             key=lambda one: (OUTCOMES.index(one.outcome), one.name.casefold(), one.discord_id),

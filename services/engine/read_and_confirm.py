@@ -141,17 +141,17 @@ async def decide_cases(
     await trait_reads.read(outside, done, cases, answers)
     cache = DecisionCache(answers)
     leaves: dict[int, int] = {}
-    done.looked = [await _decided(case, answers, now, leaves, cache) async for case in in_steps(cases)]
-    async for item in in_steps(done.looked):
+    done.outcomes = [await _decided(case, answers, now, leaves, cache) async for case in in_steps(cases)]
+    async for item in in_steps(done.outcomes):
         retry_later.after_lag(item, now)
         if not item.calm:
             retry_later.for_next_turn(item)
     await _refresh_from_discord(
-        outside, [one async for one in in_steps(done.looked) if not one.calm and _needs_live_member(one)], now, began
+        outside, [one async for one in in_steps(done.outcomes) if not one.calm and _needs_live_member(one)], now, began
     )
     with time_budget.again():
         await _confirm(outside, done, wanted, answers, now)
-    async for item in in_steps(done.looked):
+    async for item in in_steps(done.outcomes):
         if not item.case.known:
             item.decisions = [_once_stored(one, now) for one in item.decisions]
     return done
@@ -269,7 +269,7 @@ async def _confirm(
     answers: Mapping[ServerChain, Answers],
     now: datetime,
 ) -> None:
-    losing = [item async for item in in_steps(done.looked) if not item.calm and _confirmable(item)]
+    losing = [item async for item in in_steps(done.outcomes) if not item.calm and _confirmable(item)]
     if not losing:
         return
     places = await _places([item.case for item in losing])

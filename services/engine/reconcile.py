@@ -154,7 +154,7 @@ async def _reconcile(outside: Gateways, worker: str, part: BatchPart) -> bool:
             now = part.found.at + timedelta(seconds=time.monotonic() - part.began)
             done = await read_and_confirm.decide_cases(outside, some, asked, now, answered=answered)
             moves += await _settle(worker, done)
-            doubtful += sum(item.doubtful for item in done.looked)
+            doubtful += sum(item.doubtful for item in done.outcomes)
     for request, members in Counter(claim.request_id for claim in part.claims if claim.request_id).items():
         with request_ids.under(request):
             log.info("reconciled members=%s role_changes_of_batch=%s", members, moves)
@@ -212,11 +212,11 @@ async def _settle(worker: str, done: BatchOutcome) -> int:
     The same transaction checks that the claims are still ours. On a conflict, lock the claims that are and retry with
     them: of thousands of members, some are marked again all the time.
     """
-    claims = [item.case.claim for item in done.looked]
+    claims = [item.case.claim for item in done.outcomes]
     with suppress(GuardFailed):
         async with transaction() as db:
             queue.check_unchanged(db, worker, claims)
-            return await ledger.settle(db, worker, done, {claim.key for claim in claims})
+            return await ledger.write_decisions(db, worker, done, {claim.key for claim in claims})
     async with transaction() as db:
         (((ours, merely_seen),),) = await db.together(queue.still_ours(worker, claims))
-        return await ledger.settle(db, worker, done, set(ours), set(merely_seen))
+        return await ledger.write_decisions(db, worker, done, set(ours), set(merely_seen))

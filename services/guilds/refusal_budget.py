@@ -38,8 +38,8 @@ async def share(refusals: Refusals) -> None:
                 {},
             ),
         )
-    refusals.told(count, int(together))
-    refusals.told_guilds(guilds, {str(guild_id): float(seconds) for guild_id, seconds in resting})
+    refusals.mark_reported(count, int(together))
+    refusals.mark_guilds_reported(guilds, {str(guild_id): float(seconds) for guild_id, seconds in resting})
 
 
 # A refusal during a guild's pause was in flight or came from a screen: it starts no further pause.

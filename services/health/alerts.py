@@ -138,7 +138,7 @@ def _footers(embeds: Iterable[Any]) -> set[str]:
     return {str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
-async def told(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
+async def record_result(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
     """Record the result of posting; after a refusal, wait long enough for somebody to fix its cause."""
     if fault is None:
         done = {"end_told_at" if telling.over else "told_at": now()}

@@ -15,7 +15,7 @@ _usual = gc.get_threshold()
 _collected = monotonic()
 
 
-def settle() -> None:
+def freeze() -> None:
     """Exempt all existing objects from collection, and enable it; call once, after the imports and before any work.
 
     A process disables it during imports: they create little garbage, and the search takes a quarter of their time.

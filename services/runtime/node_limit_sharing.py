@@ -40,7 +40,7 @@ async def exchange() -> None:
     async with transaction() as db:
         await write(db, news)
         others = await read(db)
-    node_limits.told(news)
+    node_limits.forget_stored(news)
     node_limits.learn(others)
 
 

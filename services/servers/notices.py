@@ -60,7 +60,7 @@ async def find_member(
 
 
 async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
-    """Return the notices to show the member here, oldest first; `told` marks them as shown."""
+    """Return the notices to show the member here, oldest first; `mark_shown` marks them as shown."""
     rows = await db.exec(
         select(Notice)
         .where(
@@ -108,7 +108,7 @@ _UNVERIFIED = """
 """
 
 
-async def told(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
+async def mark_shown(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
     """Mark these notices as shown."""
     if notices:
         ids = [notice.id for notice in notices]

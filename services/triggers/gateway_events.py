@@ -50,7 +50,7 @@ class GuildFacts:
     member_count: int = 0
 
 
-async def seen(db: AsyncSession, guild: GuildFacts) -> None:
+async def guild_available(db: AsyncSession, guild: GuildFacts) -> None:
     """Record that the bot is in this guild, and judge its roles; if it is new there, queue its known members.
 
     Report its members after that: the pages of their list to `listed`, then call `list_ended` and `who_runs`.

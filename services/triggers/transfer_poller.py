@@ -102,7 +102,7 @@ class _Memory:
     reach: dict[int, int] = field(default_factory=dict[int, int])
     """Endpoint → blocks that it can return in one poll, if fewer than AT_ONCE."""
 
-    def told(self, end: tuple[str, Sequence[str]], endpoint: int) -> None:
+    def note_reported(self, end: tuple[str, Sequence[str]], endpoint: int) -> None:
         """Record that the endpoint has reported everything up to this head."""
         if end != self.end:
             self.end, self.end_told = end, []
@@ -183,7 +183,7 @@ class Reader:
             replaced = await replaced_blocks(transfers, self.chain, doubtful, endpoint)
             news = self._memory.seen.news(found, replaced, last)
             if last == head:
-                self._memory.told((newest.block_hash, addresses), endpoint)
+                self._memory.note_reported((newest.block_hash, addresses), endpoint)
         self._note(endpoint, last)
         self._memory.fresh = False
         rights = {one for one in news if one.contract == registry_on(self.chain)}

@@ -33,7 +33,7 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
     if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
         await watch.check_challenges(outside, watched, NOTING)
-        await watch_schedule.settle(db, watched)
+        await watch_schedule.store_results(db, watched)
     await _touch(db, row)
     return watched
 
@@ -158,7 +158,7 @@ async def _on_any(
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """Store the result of a check, and return the verdict on it."""
-    await watch_schedule.settle(db, [one])
+    await watch_schedule.store_results(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))

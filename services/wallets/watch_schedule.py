@@ -59,11 +59,11 @@ async def tick(outside: Gateways) -> int:
     if not watched:
         return 0
     await watch.check_challenges(outside, watched)
-    await settle_apart(watched)
+    await store_results_apart(watched)
     return len(watched)
 
 
-async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
+async def store_results_apart(watched: Sequence[OpenChallenge]) -> None:
     """Store a check of many people's challenges, so that an error in one does not affect the others.
 
     A trail that moved past an unwritten proof would never find it again, so a challenge with more to write than its
@@ -74,7 +74,7 @@ async def settle_apart(watched: Sequence[OpenChallenge]) -> None:
     for one in filter(_changed, watched):
         try:
             async with transaction() as db:
-                await settle(db, [one])
+                await store_results(db, [one])
         except DBAPIError as fault:
             log.warning("challenge not stored, will be checked again id=%s reason=%s", one.challenge_id, fault.orig)
 
@@ -129,7 +129,7 @@ def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
     return SeenTransaction(**stored) if stored else None
 
 
-async def settle(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
+async def store_results(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
     """Store the results of a check, and assign proved wallets to their owners."""
     await _write_points(db, watched)
     for one in watched:

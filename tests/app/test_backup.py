@@ -17,7 +17,7 @@ import models
 from app import backup
 from app.backup import BackupFailed
 from app.postgres.binaries import program_dir
-from app.postgres.restore_swap import settle
+from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
@@ -226,7 +226,7 @@ def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(short_dir:
     assert ("stopped" in done.stdout) is (code == 130)
     assert mark_in(database) == "old"
     said: list[str] = []
-    settle(database, said.append)
+    finish_or_undo(database, said.append)
     assert bool(said) is (code != 130), "only what was killed leaves something to undo"
     assert sorted(path.name for path in database.parent.iterdir()) == ["db", "old.dump"]
     assert mark_in(database) == "old"
@@ -241,10 +241,10 @@ def test_a_restore_that_was_killed_while_it_replaced_the_database_is_finished(sh
     assert "finished a restore" in said[0]
     assert mark_in(database) == "new"
     (short_dir / "db.restored").mkdir()
-    settle(database, said.append)
+    finish_or_undo(database, said.append)
     assert "undid a restore" in said[1]
     assert mark_in(database) == "new"
-    settle(database, said.append)
+    finish_or_undo(database, said.append)
     assert len(said) == 2
 
 

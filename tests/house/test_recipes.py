@@ -57,7 +57,7 @@ from state.server.activity import KINDS, MARKS
 async def renamed():
     for name in ("Cats", "Dogs"):
         async with transaction() as db:
-            await gateway_events.seen(db, GuildFacts("123", name, None, "1", "2", (), ()))
+            await gateway_events.guild_available(db, GuildFacts("123", name, None, "1", "2", (), ()))
     async with transaction() as db:
         server = await gateway_events.known(db, "123")
         (kind,) = [found for found, label in KINDS if label == "Bot and server"]

@@ -102,7 +102,7 @@ class Town:
         )  # fmt: skip
         async with transaction() as db:
             began = await gateway_events.list_begins(db, facts.id)
-            await gateway_events.seen(db, facts)
+            await gateway_events.guild_available(db, facts)
             server = await gateway_events.known(db, facts.id)
             assert server is not None
             # Everybody in the town is stored, as if they had used the bot.

@@ -3,7 +3,7 @@
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.limits_by_path import limits_of_address
-from app.api.requests.problems import told
+from app.api.requests.problems import response_of
 from app.http.proxies import caller_address
 from services.core.errors import TooMany
 from services.runtime import rate_limits
@@ -26,7 +26,7 @@ class AddressLimits:
             try:
                 await _count(scope["method"], path, caller_address(scope))
             except TooMany as refused:
-                await told(refused)(scope, receive, send)
+                await response_of(refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -60,7 +60,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def answer_for(api: FastAPI) -> None:
     """Register an answer for every error that calls can raise."""
-    api.add_exception_handler(HoldfastError, _told)
+    api.add_exception_handler(HoldfastError, _refused)
     api.add_exception_handler(ProviderError, _provider_at_fault)
     api.add_exception_handler(RequestValidationError, _not_the_shape)
     api.add_exception_handler(HTTPException, _refused_by_the_frame)
@@ -69,21 +69,21 @@ def answer_for(api: FastAPI) -> None:
     api.add_exception_handler(DatabaseUrlMissing, _database_away)
 
 
-def told(error: HoldfastError) -> JSONResponse:
+def response_of(error: HoldfastError) -> JSONResponse:
     """Return the answer for an error with a sentence for a person."""
     headers = {"Retry-After": str(math.ceil(error.retry_after))} if isinstance(error, Retryable) else None
     return JSONResponse({"message": error.message, **error.more}, status_code=error.status, headers=headers)
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)
-    return told(error)
+    return response_of(error)
 
 
 async def _provider_at_fault(_request: Request, error: Exception) -> Response:
     assert isinstance(error, ProviderError)
     _log.warning("provider gave no usable answer reason=%s", error)
-    return told(unavailable(error))
+    return response_of(unavailable(error))
 
 
 async def _not_the_shape(request: Request, error: Exception) -> Response:
@@ -108,7 +108,7 @@ async def _nobody(request: Request) -> Response | None:
     try:
         await known_caller(request)
     except NotSignedIn as nobody:
-        return told(nobody)
+        return response_of(nobody)
     return None
 
 
@@ -124,7 +124,7 @@ async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
 async def _database_away(request: Request, error: Exception) -> Response:
     if isinstance(late := explained(error), QuestionTimedOut):
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
-        return told(late)
+        return response_of(late)
     if is_absent(error) or isinstance(error, DatabaseUrlMissing):
         _log.warning("database did not answer path=%s reason=%s", request.url.path, first_line(error))
     else:

@@ -66,11 +66,11 @@ def note(url: str, **found: Unpack[LearntLimits]) -> None:
 
 
 def news() -> Changes:
-    """Return the changes that are not stored yet (see `told`)."""
+    """Return the changes that are not stored yet (see `forget_stored`)."""
     return {name: dict(changes) for name, changes in _news.items()}
 
 
-def told(changes: Changes) -> None:
+def forget_stored(changes: Changes) -> None:
     """Forget changes that are stored now; changes made since then stay."""
     for name, fields in changes.items():
         left = {one: value for one, value in _news.get(name, {}).items() if one not in fields or fields[one] != value}

@@ -52,7 +52,7 @@ class Starts:
         """Count a shard's identify; return False when it comes too soon after the others.
 
         Shards whose numbers have the same remainder when divided by `max_concurrency` wait for each other. The same
-        shard may begin anew: a test that raises the limit begins as often as it likes.
+        shard may begin again: a test that raises the limit begins as often as it likes.
         """
         now = time.monotonic()
         self._day()

@@ -143,10 +143,10 @@ async def recommended(db: AsyncSession) -> int:
 
 async def warning(db: AsyncSession) -> str:
     """Return a warning about the day's identifies; empty while most of them are left."""
-    return said(await budget(db))
+    return warning_text(await budget(db))
 
 
-def said(found: Budget) -> str:
+def warning_text(found: Budget) -> str:
     """Return a warning about this budget; empty while most of it is left."""
     if found.is_used_up:
         return _(

@@ -62,7 +62,7 @@ async def read(town: Town, *leaves: Requirement, who: str = "carol") -> list[Rea
         batch = await cases.load(db, [claim], {town.server_id: terms})
         wanted = await read_and_confirm.questions(db, batch)
     done = await read_and_confirm.decide_cases(gateways(), batch, wanted, now())
-    (item,) = done.looked
+    (item,) = done.outcomes
     async with transaction() as db:
         await ledger.remember(db, done)
         memory = await last_known.load(db, leaves, [address for _, address in item.case.wallets])

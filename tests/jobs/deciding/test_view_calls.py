@@ -72,13 +72,13 @@ class Den:
         done = await read_and_confirm.decide_cases(gateways(), batch, wanted, now())
         async with transaction() as db:
             await ledger.remember(db, done)
-            wallets = {item.case.wallets for item in done.looked}
+            wallets = {item.case.wallets for item in done.outcomes}
             memory = await last_known.load(db, leaves, [address for mine in wallets for _, address in mine])
         found: list[dict[str, Reading]] = []
         for number, leaf in enumerate(leaves):
-            said = {who: item.readings[number][0] for who, item in zip(claims, done.looked, strict=True)}
+            said = {who: item.readings[number][0] for who, item in zip(claims, done.outcomes, strict=True)}
             found.append(said)
-            for one, item in zip(said.values(), done.looked, strict=True):
+            for one, item in zip(said.values(), done.outcomes, strict=True):
                 told = last_known.recall(leaf, item.case.wallets, memory)
                 if one.answer is not UNKNOWN:
                     assert (told.answer, told.held) == (one.answer, one.held), leaf

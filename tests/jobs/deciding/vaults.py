@@ -93,7 +93,7 @@ class Bank:
         async with transaction() as db:
             await ledger.remember(db, done)
         found: dict[str, Reading] = {}
-        for who, item in zip(people, done.looked, strict=True):
+        for who, item in zip(people, done.outcomes, strict=True):
             found[who] = item.readings[1][0]
             places = [*(address for _, address in item.case.wallets), *(v.address for v in item.case.delegated.vaults)]
             async with transaction() as db:

@@ -21,7 +21,7 @@ def looks(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     async def and_meanwhile_a_token_moves(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
-        seen.append(len(done.looked))
+        seen.append(len(done.outcomes))
         async with transaction() as db:
             queue.mark_holders(db, "base", [town.wallet(CAROL)], queue.SEEN)
         return done

@@ -98,7 +98,7 @@ async def test_of_a_batch_only_those_are_written_down_of_whom_nothing_new_became
 
     async def and_meanwhile_something_of_dave_moves(*arguments: object, **more: object) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)  # pyright: ignore[reportArgumentType]
-        seen.append(len(done.looked))
+        seen.append(len(done.outcomes))
         async with transaction() as db:
             await queue.mark_member(db, town.server_id, town.people["dave"]["id"], queue.SEEN)
         return done

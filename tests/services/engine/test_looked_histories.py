@@ -337,7 +337,7 @@ class Play:
         wanted: dict[ServerChain, HoldingsQuestion] = {
             (1, chain): HoldingsQuestion(chain, want, (WALLETS[chain],), server_id=1) for chain, want in wants.items()
         }
-        (item,) = (await read_and_confirm.decide_cases(self.outside, [case], wanted, self.world.now)).looked
+        (item,) = (await read_and_confirm.decide_cases(self.outside, [case], wanted, self.world.now)).outcomes
         self.again_in = item.again_in
         self.grant = _settled(item, self.grant)
 

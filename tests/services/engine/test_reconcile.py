@@ -223,7 +223,7 @@ async def test_a_part_is_answered_only_if_all_of_its_groups_are(monkeypatch: pyt
             yield doubtful, None, ({}, 0.0)
 
     async def looked(_outside: object, doubtful: bool, *_: object, **__: object) -> object:
-        return SimpleNamespace(looked=[SimpleNamespace(doubtful=doubtful)])
+        return SimpleNamespace(outcomes=[SimpleNamespace(doubtful=doubtful)])
 
     async def settled(*_: object) -> int:
         return 0

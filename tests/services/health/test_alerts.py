@@ -47,7 +47,7 @@ async def tell_all() -> list[tuple[str, bool]]:
     found = await to_tell()
     for telling in found:
         async with transaction() as db:
-            await alerts.told(db, telling, None)
+            await alerts.record_result(db, telling, None)
     return [(telling.title, telling.over) for telling in found]
 
 
@@ -127,7 +127,7 @@ async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_ch
     assert told.title == "Base node 1 does not answer as it should"
     assert "Removals on Base are paused" in told.text
     async with transaction() as db:
-        await alerts.told(db, told, None)
+        await alerts.record_result(db, told, None)
         await db.exec(update(ProviderState).values(state="ok", since=now()))
     assert await tell_all() == []
     async with transaction() as db:
@@ -149,7 +149,7 @@ async def test_what_could_not_be_posted_is_tried_later_and_a_refusal_much_later(
     (telling,) = await to_tell()
     assert await to_tell() == []
     async with transaction() as db:
-        await alerts.told(db, telling, fault)  # pyright: ignore[reportArgumentType]
+        await alerts.record_result(db, telling, fault)  # pyright: ignore[reportArgumentType]
         row = (await db.exec(select(Alert))).one()
     assert (row.attempts, row.told_at, row.last_error) == (1, None, str(fault))
     assert (row.next_at - now()).total_seconds() > least - 1
@@ -176,7 +176,7 @@ async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_unti
         await alerts.compare(db)
         (telling,) = await alerts.claim(db)
         assert telling.channel_id == server.log_channel_id != other.log_channel_id
-        await alerts.told(db, telling, None)
+        await alerts.record_result(db, telling, None)
     title = "0xc0c0...c0c0 on Base is not followed for a while"
     assert telling.title == title
     async with transaction() as db:

@@ -17,7 +17,7 @@ class Ring:
 
 def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
     before, there, kept = weakref.ref(Ring()), gc.get_freeze_count(), [Ring() for _ in range(10_000)]
-    garbage_collection.settle()
+    garbage_collection.freeze()
     assert before() is None, "garbage was set aside with the rest"
     assert gc.get_freeze_count() >= there + len(kept)
     after = weakref.ref(Ring())
@@ -28,7 +28,7 @@ def test_what_is_there_is_set_aside_and_what_comes_later_is_collected() -> None:
 def test_a_process_that_disabled_collection_for_its_imports_collects_from_then_on() -> None:
     gc.disable()
     try:
-        garbage_collection.settle()
+        garbage_collection.freeze()
         assert gc.isenabled()
     finally:
         gc.enable()

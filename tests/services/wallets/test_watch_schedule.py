@@ -44,7 +44,7 @@ async def test_looks_at_one_challenge_that_overlap_do_not_deadlock() -> None:
         async with transaction() as db:
             (one,) = await watch_schedule.load(db, [row.id or 0])
             one.points = {chain: Point(0, block, 1, False, 0, False) for chain in chains}
-            await watch_schedule.settle(db, [one])
+            await watch_schedule.store_results(db, [one])
 
     await settle(["base", "ethereum", "polygon"], 1)
     async with transaction() as db:
@@ -82,7 +82,7 @@ async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: py
         one.points = {"base": Point(0, 1, 1, False, 0, False)}
         one.note = "seen"
     looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # too large for a bigint: the database refuses it
-    await watch_schedule.settle_apart(looked)
+    await watch_schedule.store_results_apart(looked)
     async with transaction() as db:
         rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}
     assert rows == {numbers[0]: "", numbers[1]: "seen"}

@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from gateways.evm.rpc import node_limits
-from gateways.evm.rpc.node_limits import NodeLimits, digest, known, learn, news, note, told
+from gateways.evm.rpc.node_limits import NodeLimits, digest, forget_stored, known, learn, news, note
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transfer_logs import TransferLogs
 from tests.gateways.wire import Wire
@@ -93,9 +93,9 @@ def test_news_are_what_nobody_else_keeps_yet() -> None:
     first = news()
     assert first == {digest(URL): {"batch": 3}}
     note(URL, batch=2, finalized=False)
-    told(first)
+    forget_stored(first)
     assert news() == {digest(URL): {"batch": 2, "finalized": False}}
-    told(news())
+    forget_stored(news())
     assert news() == {}
     note(URL, batch=2)
     assert news() == {}

@@ -181,7 +181,7 @@ async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Brows
         async with transaction() as db:
             member = await notices.find_member(db, (await town.guild())["id"], person["id"], person["username"])
             found = await notices.waiting(db, member)
-            await notices.told(db, found)
+            await notices.mark_shown(db, found)
             return [one.text for one in found]
 
     assert await told("dave") == []
