@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from sqlmodel import col, select
 
 from jobs import restart
 from jobs.reconciler import Reconciler
-from models import Due, Grant, now, transaction
+from models import Due, Event, Grant, Rule, now, transaction
 from services.core import queue as due
 from services.engine import read_and_confirm
 from services.engine.cases import Case
@@ -121,6 +121,35 @@ async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> N
     assert "1 of these failed 12 times or more" in queue.text
     assert queue.mend is not None
     assert "tell the person who runs the bot" in queue.mend
+
+
+@pytest.mark.parametrize(
+    ("minutes", "state", "written", "late"),
+    [(11, "active", None, True), (9, "active", None, False), (11, "paused", None, False), (11, "active", 5, False)],
+)
+async def test_changes_that_nobody_writes_are_told(
+    town: Town, minutes: int, state: str, written: int | None, late: bool
+) -> None:
+    rule_id = await town.rule("Holder")
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        rule.state, carol = state, town.people["carol"]["id"]
+        asked = now() - timedelta(minutes=minutes)
+        db.add(rule)
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=carol, role_id=rule.role_id, state="giving", rule_ids=[rule_id],
+                intended_at=asked, next_at=asked,
+            )
+        )  # fmt: skip
+        if written is not None:
+            at = now() - timedelta(minutes=written)
+            db.add(Event(server_id=town.server_id, kind="role.given", subject=carol, role_id=rule.role_id, at=at))
+        await db.flush()
+        queue = await backlog.queue(db, town.server_id, now())
+    assert (queue.state, queue.mend is not None and "do not keep up" in queue.mend) == (
+        ("bad", True) if late else ("good", False)
+    )
 
 
 async def test_a_part_that_fails_begins_again(
