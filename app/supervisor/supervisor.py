@@ -159,6 +159,8 @@ class Supervisor:
                 pause = await self._restart_postgres(self._postgres, pause)
             else:
                 pause = None
+                if self._postgres is not None:
+                    await asyncio.to_thread(self._postgres.shorten_log)
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause or (WATCH_SECONDS if ready else 0.1))
             except TimeoutError:

@@ -15,6 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from app.postgres import server
 from app.postgres.process import Postmaster, read_pid_file, serves
 from app.postgres.server import DatabaseInUse, Postgres
 from tests.conftest import temporary_dir
@@ -55,6 +56,25 @@ def made() -> Iterator[Path]:
         with Postgres(directory / "db", durable=False):
             pass
         yield directory / "db"
+
+
+def test_a_long_log_of_a_running_server_is_moved_aside(
+    made: Path, short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "LONGEST_LOG", 10_000)
+    with Postgres(copied(made, short_dir / "db"), durable=False) as database:
+        url = database.start()
+        database.shorten_log()
+        assert not database.log.with_suffix(".log.old").exists()
+        with database.log.open("a") as log:
+            log.write("x" * 10_000)
+        database.shorten_log()
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            ask(url, "SELECT 1 FROM nothing_of_this_name")
+        assert "x" * 10_000 in database.log.with_suffix(".log.old").read_text()
+        assert database.log.read_text().startswith("20"), "a line begins with its time, at the beginning of the file"
+        assert "nothing_of_this_name" in database.log.read_text()
+        assert database.log.with_suffix(".log.old").stat().st_mode & 0o077 == 0
 
 
 def copied(made: Path, data_dir: Path) -> Path:
