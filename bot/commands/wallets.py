@@ -126,7 +126,8 @@ class Wallets(commands.Cog):
     async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
         """Remove the wallet after the confirmation."""
         number = arguments[0] if arguments else ""
-        await answer(interaction, lambda context: self._drop(context, int(number) if number.isdigit() else 0))
+        wallet_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        await answer(interaction, lambda context: self._drop(context, wallet_id))
 
     async def _drop(self, context: InteractionContext, wallet_id: int) -> Reply:
         member = await context.find_member()

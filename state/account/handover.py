@@ -49,7 +49,9 @@ class HandoverState(rx.State):
     @signed_in
     async def offer(self, actor: Actor) -> None:
         """Show a new code."""
-        wallet_id = int(self.wallet) if self.wallet.isascii() and self.wallet.isdigit() else None
+        is_number = self.wallet.isascii() and self.wallet.isdigit() and len(self.wallet) < 10
+        # No wallet has the id 0; None stands for all of them.
+        wallet_id = int(self.wallet) if is_number else 0 if self.wallet else None
         try:
             async with transaction() as db:
                 made = await account_transfer.offer(db, actor, wallet_id)

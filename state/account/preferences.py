@@ -136,7 +136,7 @@ class MeState(rx.State):
     @signed_in
     async def choose_payout(self, actor: Actor, server_id: int, wallet: str) -> None:
         """Put one of the person's wallets on a server's airdrop list, or withdraw it."""
-        wallet_id = int(wallet) if wallet.isascii() and wallet.isdigit() and len(wallet) <= 10 else None
+        wallet_id = int(wallet) if wallet.isascii() and wallet.isdigit() and len(wallet) < 10 else None
         chosen = await self._choose(actor, server_id, payout=preferences.PayoutChoice(wallet_id))
         if wallet_id is None:
             said = _("{server} has no address of yours for payouts any more.")

@@ -140,7 +140,7 @@ class OpenServerState(rx.State):
                 return await servers.list_servers(db, actor)
 
         mine = {server.internal_id: server for server in await ask(read)}
-        server = mine.get(int(number)) if number.isascii() and number.isdigit() else None
+        server = mine.get(int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
         return rx.redirect("/dashboard" if server is None else _server_card(server).configure_url, replace=True)
 
 

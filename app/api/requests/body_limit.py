@@ -46,7 +46,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "0")
-        length = int(announced) if announced.isdigit() and len(announced) <= 9 else LARGEST_LIST + 1
+        is_number = announced.isascii() and announced.isdigit() and len(announced) <= 9
+        length = int(announced) if is_number else LARGEST_LIST + 1
         if LARGEST_BODY < length <= LARGEST_LIST and (caller := await _with_list_from(scope)) is not None:
             await self._with_list(caller, scope, receive, send)
         elif length > LARGEST_BODY:

@@ -356,7 +356,7 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
     if compare not in _CALLS:
         raise Unmapped(_("It compares by {sign}, which no rule here does.").format(sign=shown(compare)))
     if compare in {">", "<"}:
-        if not value.removeprefix("-").isdigit() or len(value) > 78:
+        if not (value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 78):
             raise Unmapped(_("It compares with {value}, which is not a whole number.").format(value=shown(value)))
         value = str(int(value) + (1 if compare == ">" else -1))
     params = list_of(data.get("params"))

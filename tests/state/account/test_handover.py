@@ -33,6 +33,11 @@ async def test_a_code_of_one_account_is_entered_in_the_other(sign_in: SignIn, to
     assert not card.giving
     card.begin()
     assert card.giving
+    for odd in ("9" * 20, "9" * 10, "²", "x"):
+        card.set_wallet(odd)
+        await carol.run(card.offer())
+        assert (card.code, card.valid) == ("", "This account has no such wallet."), odd
+    card.set_wallet("")
     await carol.run(card.offer())
     assert card.valid.endswith("once, for 1 wallet. Never tell it to anybody.")
 

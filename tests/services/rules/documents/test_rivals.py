@@ -214,6 +214,8 @@ def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
         ({"type": "ALLOWLIST", "data": {"addresses": ["0x"] * 100_000}}, "at most 20,000"),
         ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS,
           "data": {"id": "f(address)(uint256)", "params": [1] * 100_000}}, "at most 40"),
+        ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS,
+          "data": {"id": "f(address)(uint256)", "resultMatch": ">", "expected": "²"}}, "not a whole number"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_guild_is_guessed(requirement: dict[str, Any], why: str) -> None:
