@@ -41,7 +41,16 @@ async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]
         seen = await explain.own(db, actor, server_id)
     except MemberNotFound:
         return frozenset()
-    return frozenset(role.role_id for role in seen.roles if role.held)
+    return frozenset(role.role_id for role in seen.roles if _has(role))
+
+
+def _has(role: RoleWhy) -> bool:
+    """Return whether the member has the role by Discord's last event or by our ledger.
+
+    The event of an earlier change may come after our record of a later one, so the stored roles alone may lack what we
+    have just given.
+    """
+    return role.held or role.granted_by_us
 
 
 async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
@@ -72,10 +81,10 @@ async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozense
 
 def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> RecheckReport:
     """Return the report from known facts, without any read."""
-    added = [_line(role) for role in seen.roles if role.held and role.role_id not in before]
-    removed = [_lack(role) for role in seen.roles if not role.held and role.role_id in before]
-    stays = [_line(role) for role in seen.roles if role.held and role.role_id in before]
-    rest = [role for role in seen.roles if not role.held and role.role_id not in before]
+    added = [_line(role) for role in seen.roles if _has(role) and role.role_id not in before]
+    removed = [_lack(role) for role in seen.roles if not _has(role) and role.role_id in before]
+    stays = [_line(role) for role in seen.roles if _has(role) and role.role_id in before]
+    rest = [role for role in seen.roles if not _has(role) and role.role_id not in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
     missing = [_lack(role) for role in rest if not _unknown(role)]
     return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)

@@ -1,0 +1,24 @@
+"""What a member's re-check reports when Discord's events come late."""
+
+from sqlmodel import select
+
+from models import Grant, Member, transaction
+from services.servers import recheck_report
+from tests.services.privacy.test_preferences import somebody
+
+
+async def test_a_late_event_hides_no_role_that_is_taken_meanwhile(database: str) -> None:
+    async with transaction() as db:
+        one = await somebody(db)
+        member = (await db.exec(select(Member).where(Member.discord_id == one.actor.discord_id))).one()
+        member.roles = []  # the event of an earlier removal, stored after our record of the role
+        db.add(member)
+    server_id = one.server.id or 0
+    async with transaction() as db:
+        before = await recheck_report.held(db, one.actor, server_id)
+        report = await recheck_report.since(db, one.actor, server_id, before)
+        assert [[line.name for line in part] for part in (report.stays, report.removed)] == [["Role"], []]
+        await db.delete((await db.exec(select(Grant))).one())
+        await db.flush()
+        report = await recheck_report.since(db, one.actor, server_id, before)
+        assert [[line.name for line in part] for part in (report.stays, report.removed)] == [[], ["Role"]]
