@@ -123,8 +123,9 @@ def privacy_policy() -> rx.Component:
                 (
                     _(
                         "Administrators of a server see its members with the roles that rules gave them, "
-                        "whether each rule is met and by how many tokens, and its log. They see wallet "
-                        "addresses only if you allow it for their server, and then shortened."
+                        "whether each rule is met and by how many tokens, and its log. Only if you allow it "
+                        "for their server do they see wallet addresses, shortened, and large amounts in all their "
+                        "digits."
                     ),
                     _(
                         "If you choose an address for payouts in a server, its administrators can download "

@@ -77,7 +77,7 @@ async def test_notices_that_do_not_fit_above_an_answer_wait_for_the_next_one(mon
         return Reply("Your wallets", "w" * 5000)
 
     monkeypatch.setattr(answering, "_notices", some)
-    monkeypatch.setattr(answering.notice_service, "told", mark)
+    monkeypatch.setattr(answering.notice_service, "mark_shown", mark)
     monkeypatch.setattr(answering, "transaction", transaction)
     asked, sent = interaction("en-US", {}), list[list[Any]]()
 
