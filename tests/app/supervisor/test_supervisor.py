@@ -138,7 +138,11 @@ async def test_the_children_of_a_killed_program_are_ended_too(tmp_path: Path, sa
 
 
 async def test_every_line_has_its_programs_name_in_front(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code = "print('one'); print('x' * 200_000); print('last', end='', flush=True); import signal; signal.pause()"
+    printed = tmp_path / "printed"
+    code = (
+        "print('one'); print('x' * 200_000); print('last', end='', flush=True); "
+        f"open({str(printed)!r}, 'w').close(); import signal; signal.pause()"
+    )
     supervisor = Supervisor(plan(tmp_path, child("web", code)), say=lambda _: None)
     task = asyncio.create_task(supervisor.run())
     out = ""
@@ -146,7 +150,7 @@ async def test_every_line_has_its_programs_name_in_front(tmp_path: Path, capfd: 
     def seen() -> bool:
         nonlocal out
         out += capfd.readouterr().out
-        return out.count("\n") >= 2
+        return out.count("\n") >= 2 and printed.exists()
 
     await until(seen)
     supervisor.stop()
