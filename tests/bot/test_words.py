@@ -13,7 +13,7 @@ from nextcord import Embed
 
 from bot.client import build
 from bot.commands import cogs, verify
-from bot.commands.general import GeneralCommands
+from bot.commands.help import HelpCommand
 from bot.commands.verify import Verify
 from bot.interaction.answering import InteractionContext, distinct
 from bot.interaction.forms import filled_in
@@ -148,7 +148,7 @@ async def test_help_has_every_registered_command_with_its_description() -> None:
     bot = build()
     try:
         interaction: Any = SimpleNamespace(client=bot, application_id=77)
-        (service,) = (one for one in bot.cogs.values() if isinstance(one, GeneralCommands))
+        (service,) = (one for one in bot.cogs.values() if isinstance(one, HelpCommand))
         said = await service._help(InteractionContext(interaction, "1", "2", "carol"))
         registered = {str(one.name): one.description for one in bot.get_all_application_commands()}
     finally:

@@ -39,7 +39,7 @@ async def asked():
         context = InteractionContext(SimpleNamespace(client=bot, application_id=1), "1", "2", "carol")
         print([one.name for one in bot.get_all_application_commands() if one.name == "chains"])
         print((await bot.get_cog("ChainCommands")._chains(context)).text)
-        print((await bot.get_cog("GeneralCommands")._help(context)).text)
+        print((await bot.get_cog("HelpCommand")._help(context)).text)
     finally:
         await bot.close()
 

@@ -1,0 +1,35 @@
+"""/help: list the commands."""
+
+import nextcord
+from nextcord.ext import commands
+
+from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.localizations import name_of, named
+from bot.interaction.presses import Presses
+from bot.messages import words
+from bot.messages.reply import Reply
+from locales import N_, NP_, _
+
+Interaction = nextcord.Interaction[nextcord.Client]
+
+
+class HelpCommand(commands.Cog):
+    """The command that lists the others."""
+
+    # Translators: the name of a command: small letters, no spaces.
+    @nextcord.slash_command(**named(NP_("command", "help"), N_("What this bot does, and how to know it")))
+    async def help(self, interaction: Interaction) -> None:
+        """List the commands."""
+        await answer(interaction, self._help)
+
+    async def _help(self, context: InteractionContext) -> Reply:
+        registered = context.interaction.client.get_all_application_commands()
+        # Discord shows a command that needs a permission only to people who have it; here it is listed last.
+        order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
+        shown = [(name_of(one), _(one.description)) for one in order if one.name != "help"]
+        return words.help_(str(context.interaction.application_id), shown)
+
+
+def cog(_presses: Presses) -> commands.Cog:
+    """Return the cog."""
+    return HelpCommand()
