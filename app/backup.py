@@ -1,4 +1,7 @@
-"""Back up the whole database to one file (`python -m app.backup make`) and restore it (`… restore FILE`)."""
+"""Back up the whole database to one file (`python -m app.backup make`) and restore it (`… restore FILE`).
+
+Nothing here or elsewhere deletes a backup.
+"""
 
 import argparse
 import os

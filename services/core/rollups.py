@@ -20,7 +20,10 @@ class HolderSteps:
 async def by_day(
     db: AsyncSession, server_ids: Iterable[int], kinds: Iterable[str], first: date
 ) -> dict[tuple[str, date], int]:
-    """Return the total number of log lines of these kinds in the servers, by kind and day, from the day `first` on."""
+    """Return the total number of log lines of these kinds in the servers, by kind and day, from the day `first` on.
+
+    The triggers that count cut days in UTC.
+    """
     rows = await db.execute(
         text(
             """

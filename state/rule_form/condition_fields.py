@@ -15,7 +15,7 @@ from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules.expression import MOST_TRAITS
 from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
@@ -153,7 +153,7 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def choose_type(self, actor: Actor, value: str):
         """Choose another type of condition."""
-        if value in rule_form.TYPES and value != self.type:
+        if value in rule_draft.TYPES and value != self.type:
             self.type = value
             # Not every type shows these fields, and a hidden value could neither be seen nor corrected.
             if value not in COUNTING:

@@ -17,7 +17,7 @@ from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.preview import Proposal
 from services.guilds import members_intent
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules import limits, rules
 from services.rules.expression import Expression, parse, requirements, to_document
 from services.rules.limits import RoomView
@@ -409,7 +409,7 @@ def _digest(what: object) -> str:
 def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
     """Return why a rule with this one condition is refused, if one of these fields is the reason; otherwise empty."""
     try:
-        rule_form.expression_of(rule_form.check(draft))
+        rule_draft.expression_of(rule_draft.check(draft))
     except FieldRefused as refused:
         return refused.message if only is None or refused.field in only else ""
     return ""
@@ -417,7 +417,7 @@ def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
 
 def _half_a_token(draft: ConditionDraft) -> str:
     whole = draft.min_tokens.lstrip("-").isdigit() or not draft.min_tokens
-    return "" if whole or not draft.kind.counts else _(rule_form.WHOLE_TOKENS)
+    return "" if whole or not draft.kind.counts else _(rule_draft.WHOLE_TOKENS)
 
 
 def chain_options() -> list[ChainOptionView]:
@@ -426,7 +426,7 @@ def chain_options() -> list[ChainOptionView]:
 
 
 def _chain(chain: str) -> ChainOptionView:
-    reason = rule_form.chain_refusal(chain)
+    reason = rule_draft.chain_refusal(chain)
     title = chain_title(chain)
     return ChainOptionView(
         chain, _("{chain} – no node is set here").format(chain=title) if reason else title, not reason

@@ -7,7 +7,7 @@ import pytest
 
 from gateways.chains.catalogue import CHAINS
 from services.core.errors import FieldRefused
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import AtLeast, Not, Requirement, requirements
 from services.rules.types import token_ids
@@ -24,7 +24,7 @@ VIEW = {"function": "staked(address) view returns (uint256)", "args": ["{wallet}
 @pytest.fixture(autouse=True)
 def every_chain(monkeypatch: pytest.MonkeyPatch) -> None:
     """A deployment that serves every chain, whatever this machine's configuration is."""
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: None)
 
 
 def refusal(draft: RuleDraft) -> FieldRefused:
@@ -143,10 +143,10 @@ def test_every_condition_of_an_expression_is_checked(expression: dict[str, Any],
 
 
 def test_a_type_or_a_chain_without_a_source_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: f"No node for {chain}.")
+    monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: f"No node for {chain}.")
     assert refusal(GOOD).message == "No node for base."
     known, newer = ({"type": kind, "chain": "base", "contract": LOWER, "minTokens": 1} for kind in ("basic", "staked"))
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: None)
     both = replace(GOOD, expression={"all": [known, newer]})
     assert refusal(both).message == "Rules of the type staked are not available here."
 

@@ -6,7 +6,7 @@ import pytest
 import reflex as rx
 
 from services.core.actors import Actor
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules.expression import Requirement
 from state.core import gate
 from state.rule_form.condition_draft import ConditionDraft
@@ -24,7 +24,7 @@ async def somebody(state: object) -> Actor:
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
     """A newly opened form, with every chain in use."""
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: None)
     monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
     found._clear()

@@ -11,7 +11,7 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError
 from services.holdings import try_call
 from services.holdings.try_call import CallResult, CallTrial
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules.draft import expression_of
 from services.rules.expression import Requirement, to_document
 from services.rules.types.call_templates import TEMPLATES
@@ -30,7 +30,7 @@ async def somebody(state: object) -> Actor:
 @pytest.fixture
 async def form(monkeypatch: pytest.MonkeyPatch) -> RuleFormState:
     """A newly opened form, with a view call on Base."""
-    monkeypatch.setattr(rule_form, "chain_refusal", lambda chain: None)
+    monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: None)
     monkeypatch.setattr(gate, "actor_of", somebody)
     found = await rx.State().get_state(RuleFormState)
     found._clear()
@@ -59,7 +59,7 @@ async def test_a_template_fills_in_a_whole_condition(form: RuleFormState, row: A
     await handled(form, "choose_template", row.key)
     assert form.contract == (row.contract or CONTRACT)
     drafted = replace(form._drafted(form._filled_in(), None), rule_name="A rule", role_id="5")
-    tree = expression_of(rule_form.check(drafted))
+    tree = expression_of(rule_draft.check(drafted))
     assert isinstance(tree, Requirement)
     assert (tree.type, tree.contract) == ("call", row.contract or CONTRACT)
     assert to_document(tree)["function"] == row.function

@@ -13,7 +13,7 @@ from gateways.chains.catalogue import CHAINS
 from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.errors import CollectionView, NotFound, NotSignedIn, ProviderUnavailable
-from services.rules import draft as rule_form
+from services.rules import draft as rule_draft
 from services.rules import single_source
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Not, Requirement, parse
@@ -169,7 +169,7 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
         ("Cats (1 to 4)", 1, 4, "77"), ("Cats (5 to 19)", 5, 19, "78"), ("Cats (20 or more)", 20, None, "79"),
     ]  # fmt: skip
     for draft in made:
-        expression_of(rule_form.check(draft))
+        expression_of(rule_draft.check(draft))
     for _ in range(20):
         await form.add_tier()
     assert len(form.tiers) == tiers.MOST_TIERS - 1
