@@ -11,6 +11,7 @@ from bot.messages import words
 from bot.messages.reply import Button, Choice, Reply
 from locales import N_, NP_, _
 from models import transaction
+from models.db.row_ids import row_id
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences
 from services.servers.notices import MemberContext
@@ -125,8 +126,7 @@ class Wallets(commands.Cog):
 
     async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
         """Remove the wallet after the confirmation."""
-        number = arguments[0] if arguments else ""
-        wallet_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        wallet_id = row_id(arguments[0] if arguments else "") or 0
         await answer(interaction, lambda context: self._drop(context, wallet_id))
 
     async def _drop(self, context: InteractionContext, wallet_id: int) -> Reply:

@@ -4,6 +4,7 @@ import reflex as rx
 
 from locales import _, day_and_time, ngettext
 from models import transaction
+from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, WalletNotFound
 from services.privacy import account_transfer
@@ -49,9 +50,8 @@ class HandoverState(rx.State):
     @signed_in
     async def offer(self, actor: Actor) -> None:
         """Show a new code."""
-        is_number = self.wallet.isascii() and self.wallet.isdigit() and len(self.wallet) < 10
         # No wallet has the id 0; None stands for all of them.
-        wallet_id = int(self.wallet) if is_number else 0 if self.wallet else None
+        wallet_id = (row_id(self.wallet) or 0) if self.wallet else None
         try:
             async with transaction() as db:
                 made = await account_transfer.offer(db, actor, wallet_id)

@@ -8,6 +8,7 @@ import reflex as rx
 from gateways import gateways
 from locales import _, day, series
 from models import transaction
+from models.db.row_ids import row_id
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
@@ -136,7 +137,7 @@ class MeState(rx.State):
     @signed_in
     async def choose_payout(self, actor: Actor, server_id: int, wallet: str) -> None:
         """Put one of the person's wallets on a server's airdrop list, or withdraw it."""
-        wallet_id = int(wallet) if wallet.isascii() and wallet.isdigit() and len(wallet) < 10 else None
+        wallet_id = row_id(wallet)
         chosen = await self._choose(actor, server_id, payout=preferences.PayoutChoice(wallet_id))
         if wallet_id is None:
             said = _("{server} has no address of yours for payouts any more.")

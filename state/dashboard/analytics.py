@@ -4,6 +4,7 @@ import reflex as rx
 
 from gateways import gateways
 from models import transaction
+from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.servers import analytics, servers
@@ -62,7 +63,7 @@ class AnalyticsState(rx.State):
     @signed_in
     async def choose_server(self, actor: Actor, server: str):
         """Choose one server by its internal id, or EVERYWHERE."""
-        if server.isascii() and server.isdigit() and len(server) < 10:
+        if row_id(server) is not None:
             self.server, self.busy = server, True
             yield
             try:

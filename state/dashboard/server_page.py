@@ -9,6 +9,7 @@ from reflex.event import EventSpec
 
 from gateways import gateways
 from models import transaction
+from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import NotFound, NotSignedIn, ProviderUnavailable
 from services.servers import servers
@@ -42,8 +43,7 @@ class ServerPageState(rx.State):
 
     def _read_address(self) -> None:
         asked, before = self.router.url.query_parameters, self.server_id
-        number = asked.get("serverId", "")
-        self.server_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        self.server_id = row_id(asked.get("serverId", "")) or 0
         tab = asked.get("tab", "")
         self.tab = tab if tab in TABS else TABS[0]
         # A link can carry any name, so the name comes from the service.

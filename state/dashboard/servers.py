@@ -10,6 +10,7 @@ from reflex.event import EventSpec
 from gateways import gateways
 from locales import ngettext
 from models import transaction
+from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.runtime import rate_limits
 from services.servers import servers
@@ -140,7 +141,7 @@ class OpenServerState(rx.State):
                 return await servers.list_servers(db, actor)
 
         mine = {server.internal_id: server for server in await ask(read)}
-        server = mine.get(int(number)) if number.isascii() and number.isdigit() and len(number) < 10 else None
+        server = mine.get(row_id(number) or 0)
         return rx.redirect("/dashboard" if server is None else _server_card(server).configure_url, replace=True)
 
 

@@ -11,6 +11,7 @@ import reflex as rx
 from gateways import gateways
 from locales import _
 from models import transaction
+from models.db.row_ids import row_id
 from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.chain_names import chain_title, form_order
@@ -109,7 +110,7 @@ class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
         page._read_address()
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
-        self.rule_id = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0
+        self.rule_id = row_id(number) or 0
         self.chains = chain_options()
         self.visit = visit
         yield

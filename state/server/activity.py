@@ -11,6 +11,7 @@ import reflex as rx
 from gateways import gateways
 from locales import N_, _, day
 from models import now, transaction
+from models.db.row_ids import row_id
 from services.core import event_kinds
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
@@ -114,12 +115,11 @@ class ActivityState(ServerTab, rx.State):
             self.member, self.member_key = member, self.member_key + 1
 
     def _wanted(self) -> LogFilter:
-        rule = self.subject.removeprefix(RULE)
         return LogFilter(
             kind=self.kind,
             member=self.member,
             role_id=self.subject.removeprefix(ROLE) if self.subject.startswith(ROLE) else "",
-            rule_id=int(rule) if rule.isascii() and rule.isdigit() and len(rule) < 10 else None,
+            rule_id=row_id(self.subject.removeprefix(RULE)),
             actor=self.done_by,
             since=now() - timedelta(days=int(self.days)) if self.days in dict(PERIODS) else None,
         )

@@ -8,9 +8,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Wit
 from pydantic.alias_generators import to_camel
 from starlette.responses import StreamingResponse
 
+from models.db.row_ids import row_id
 from services.core.storable_text import can_be_kept
-
-_LARGEST_ID = 2**31 - 1
 
 
 class ApiAnswer(BaseModel):
@@ -67,8 +66,7 @@ def _internal_id(value: object) -> int:
     """Return an internal id; an impossible one becomes 0, which no row has, so the answer is the usual "not found"."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("an id is a whole number")
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= _LARGEST_ID else 0
+    return row_id(str(value)) or 0
 
 
 def _or_empty(value: object) -> object:
