@@ -92,10 +92,10 @@ def chosen_options(
 
 def _given(body: Body) -> dict[str, Any]:
     given = body.get("options") or {}
-    if isinstance(given, list):
+    if isinstance(given, list) and all(isinstance(one, dict) and {"name", "value"} <= one.keys() for one in given):
         return {str(option["name"]): option["value"] for option in given}
     if not isinstance(given, dict):
-        raise Refusal(400, "options is an object of names and values.")
+        raise Refusal(400, "options is an object of names and values, or a list of {name, value}.")
     return given
 
 
