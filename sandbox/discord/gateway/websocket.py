@@ -1,7 +1,6 @@
 """One WebSocket of the gateway: the protocol between Hello and the close code (facts: Discord's gateway page)."""
 
 import asyncio
-import json
 import time
 from collections import deque
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from typing import Any
 
 from aiohttp import WSMsgType, web
 
+from sandbox.base.body import parsed
 from sandbox.base.faults import SLOW_SECONDS
 from sandbox.base.traffic import NOTED
 from sandbox.discord.gateway import chunks, compression
@@ -173,7 +173,7 @@ class Connection:
                 raise Closing(4002, "Error while decoding payload.")
             try:
                 chunks.answer(self.gateway, self._session, data)
-            except (KeyError, TypeError, ValueError):
+            except (LookupError, TypeError, ValueError):
                 raise Closing(4002, "Error while decoding payload.") from None
 
     def _check_token(self, token: Any) -> None:
@@ -269,9 +269,9 @@ def _decoded(data: str | bytes) -> dict[str, Any]:
     if len(data) > LONGEST_FRAME:
         raise Closing(4002, "Error while decoding payload.")
     try:
-        payload = json.loads(data)
+        payload = parsed(data.encode() if isinstance(data, str) else data)
     except ValueError:
         raise Closing(4002, "Error while decoding payload.") from None
-    if not isinstance(payload, dict):
+    if not isinstance(payload, dict) or isinstance(payload.get("op"), bool):
         raise Closing(4002, "Error while decoding payload.")
     return payload
