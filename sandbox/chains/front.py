@@ -163,7 +163,7 @@ class _Socket:
         try:
             asked = orjson.loads(data)
         except orjson.JSONDecodeError:
-            await self._client.send_bytes(refusal(None, -32700, "parse error"))
+            await self._client.send_str(refusal(None, -32700, "parse error").decode())
             return
         items: list[Any] = asked if isinstance(asked, list) else [asked]
         kind = self._sandbox.faults.active(self._target)
@@ -175,6 +175,9 @@ class _Socket:
             return
         if kind == "slow":
             await asyncio.sleep(SLOW_SECONDS)
+        if not items:
+            await self._client.send_str(refusal(None, -32600, "empty batch").decode())
+            return
         too_large = batch_refusal(self._chain, items) if isinstance(asked, list) else None
         if too_large is not None:
             await self._client.send_str(too_large[0].decode())

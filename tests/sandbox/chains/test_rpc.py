@@ -139,3 +139,10 @@ def test_metadata_are_where_the_contract_points(nodes: Nodes):
     traits = {entry["trait_type"]: entry["value"] for entry in described["attributes"]}
     assert traits == nodes.collection(MELLOW_CATS)["tokens"][0]["traits"]
     assert nodes.http.get(described["image"]).headers["content-type"].startswith("image/svg+xml")
+
+
+async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
+        for odd, code in (("{", -32700), ("[]", -32600), ("{}", -32600)):
+            await socket.send_str(odd)
+            assert (await socket.receive_json(timeout=5))["error"]["code"] == code, odd
