@@ -12,18 +12,18 @@ from sandbox.chains.plans import Denial
 Item = dict[str, Any]
 _OF_LOGS = ("eth_getLogs", "eth_newFilter")
 _LATE_TAGS = ("safe", "finalized")
+_IDS = 2**63
+"""The development node reads smaller numbers as ids, and whole ones only; a full node gives back whatever it got."""
 
 
 def refusal(item: Any, code: int, message: str) -> bytes:
     """Return a JSON-RPC error for this item."""
-    id_ = item.get("id") if isinstance(item, dict) else None
-    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}})
+    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": {"code": code, "message": message}})
 
 
 def denied(item: Any, denial: Denial) -> bytes:
     """Return the plan's refusal of this item."""
-    id_ = item.get("id") if isinstance(item, dict) else None
-    return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": denial.error})
+    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": denial.error})
 
 
 def success(item: Item, result: Any) -> bytes:
@@ -31,14 +31,34 @@ def success(item: Item, result: Any) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": item.get("id"), "result": result})
 
 
+def _id_of(item: Any) -> Any:
+    """Return the id of an item; None for one that has none, or one that JSON-RPC does not allow."""
+    id_ = item.get("id") if isinstance(item, dict) else None
+    return None if isinstance(id_, dict | list) else id_
+
+
 async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) -> bytes:
-    """Return the body of the answer to one item.
+    """Return the body of the answer to one item; it is empty for a notification, which is carried out all the same.
 
     `kind` is a fault that changes answers (empty, zero), or None. `pinned` is the head of a node that has stopped, or
     None.
     """
-    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
+    if not isinstance(item, dict) or not isinstance(item.get("method"), str) or item.get("jsonrpc") != "2.0":
         return refusal(item, -32600, "invalid request")
+    id_ = item.get("id")
+    if isinstance(id_, dict | list):
+        return refusal(item, -32600, "invalid request")
+    if "id" not in item:
+        await _said(chain, {**item, "id": 0}, kind, pinned)
+        return b""
+    if isinstance(id_, str | None) or (type(id_) is int and abs(id_) < _IDS):
+        return await _said(chain, item, kind, pinned)
+    said = orjson.loads(await _said(chain, {**item, "id": 0}, kind, pinned))
+    return orjson.dumps({**said, "id": id_})
+
+
+async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) -> bytes:
+    """Return the body of the answer to a call whose id the development node can read."""
     method, params = item["method"], item.get("params") or []
     if method not in methods.OFFERED:
         return refusal(item, -32601, f"the method {method} does not exist/is not available")

@@ -115,7 +115,9 @@ def method_of(item: Any) -> str:
 
 
 def _joined(said: list[bytes], many: bool) -> bytes:
-    return b"[" + b",".join(said) + b"]" if many else said[0]
+    """Return the answers as one body; notifications have none, and where there is nothing else it is empty."""
+    given = [one for one in said if one]
+    return b"[" + b",".join(given) + b"]" if many and given else b"".join(given)
 
 
 def _json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
@@ -182,7 +184,7 @@ class _Socket:
         if too_large is not None:
             await self._client.send_str(too_large[0].decode())
             return
-        said = [reply for item in items if (reply := await self._reply(item, kind, upstream)) is not None]
+        said = [reply for item in items if (reply := await self._reply(item, kind, upstream))]
         if said:
             await self._client.send_str(_joined(said, isinstance(asked, list)).decode())
 

@@ -146,3 +146,34 @@ async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
         for odd, code in (("{", -32700), ("[]", -32600), ("{}", -32600)):
             await socket.send_str(odd)
             assert (await socket.receive_json(timeout=5))["error"]["code"] == code, odd
+
+
+CHAIN_ID = {"jsonrpc": "2.0", "method": "eth_chainId", "params": []}
+
+
+@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion", "nothing"])
+async def test_a_notification_is_not_answered(nodes: Nodes, method: str):
+    notification, call = {**CHAIN_ID, "method": method}, {**CHAIN_ID, "id": 2}
+    assert nodes.http.post("/rpc/base", json=notification).content == b""
+    assert nodes.http.post("/rpc/base", json=[notification]).content == b""
+    both = nodes.http.post("/rpc/base", json=[notification, call]).json()
+    assert both == [{"jsonrpc": "2.0", "id": 2, "result": hex(8453)}]
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        await socket.send_json(notification)
+        await socket.send_json([notification])
+        await socket.send_json(call)
+        assert (await socket.receive_json(timeout=5))["id"] == 2
+
+
+@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion", "nothing"])
+@pytest.mark.parametrize("id_", [None, "a", True, 1.5, 1e30, 2**63])
+def test_an_answer_has_the_id_of_the_call(nodes: Nodes, method: str, id_: object):
+    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": id_}).json()
+    assert (answer["id"], answer.get("error", {}).get("code")) == (id_, -32601 if method == "nothing" else None)
+
+
+@pytest.mark.parametrize("wrong", [{"id": {}}, {"id": [1]}, {"jsonrpc": "1.0"}, {"jsonrpc": None}])
+@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion"])
+def test_a_call_that_is_not_of_json_rpc_2_is_invalid(nodes: Nodes, method: str, wrong: dict[str, object]):
+    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": 1, **wrong}).json()
+    assert (answer["id"], answer["error"]["code"]) == (None if "id" in wrong else 1, -32600)
