@@ -25,6 +25,8 @@ ODD_VALUES = (
     '{"filters": [1]}', '{"filters": [{"dataSize": 1e30}, {"memcmp": {"offset": -1, "bytes": 1}}]}',
     '{"mint": 1}', '{"programId": []}', '{"encoding": "base64", "dataSlice": {"offset": -1, "length": 1.5}}',
 )  # fmt: skip
+ANSWERS = (200, 400, 404)
+"""A limit's 429 would hide what the service says of the question."""
 SOLANA_METHODS = (
     "getSlot", "getBlockHeight", "getBlockTime", "getLatestBlockhash", "getBalance", "getAccountInfo",
     "getMultipleAccounts", "getProgramAccounts", "getTokenLargestAccounts", "getTokenSupply",
@@ -40,6 +42,7 @@ DAS_FIELDS = (
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     with running(tmp_path_factory.mktemp("odd") / "sandbox") as nodes:
+        assert nodes.http.put("/control/limits", json={"strict": False}).status_code == 200
         yield nodes
 
 
@@ -69,11 +72,11 @@ def test_a_marketplace_refuses_odd_numbers(nodes: Nodes):
         *((f"{key}/getOwnersForContract?contractAddress={cats}", name) for name in ("pageSize", "pageKey")),
     ]
     for path, name in asked:
-        assert nodes.http.get(path, headers={"X-API-KEY": "sandbox-opensea-key"}).status_code < 500, path
+        assert nodes.http.get(path, headers={"X-API-KEY": "sandbox-opensea-key"}).status_code in ANSWERS, path
         for odd in odd_cursors():
             query = f"{path}{'&' if '?' in path else '?'}{name}={quote(odd)}"
             answer = nodes.http.get(query, headers={"X-API-KEY": "sandbox-opensea-key"})
-            assert answer.status_code < 500, query[:200]
+            assert answer.status_code in ANSWERS, query[:200]
 
 
 def test_an_odd_number_of_a_token_is_none(nodes: Nodes):
@@ -87,7 +90,7 @@ def test_an_odd_number_of_a_token_is_none(nodes: Nodes):
     for path in paths:
         for odd in ODD_TEXTS:
             answer = nodes.http.get(path.format(quote(odd)), headers={"X-API-KEY": "sandbox-opensea-key"})
-            assert answer.status_code < 500, path + odd[:50]
+            assert answer.status_code in ANSWERS, path + odd[:50]
 
 
 def test_a_batch_at_a_marketplace_refuses_odd_values(nodes: Nodes):
@@ -97,9 +100,9 @@ def test_a_batch_at_a_marketplace_refuses_odd_values(nodes: Nodes):
         one = f'{{"chain": "base", "contract_address": "{cats}", "token_id": {odd}}}'
         for body in (f'{{"identifiers": [{one}]}}', f'{{"identifiers": {odd}}}', odd):
             answer = nodes.http.post("/opensea/api/v2/nfts/batch", content=body, headers=key)
-            assert answer.status_code < 500, body[:200]
+            assert answer.status_code in ANSWERS, body[:200]
         answer = nodes.http.post("/opensea/api/v2/collections/batch", content=f'{{"slugs": {odd}}}', headers=key)
-        assert answer.status_code < 500, odd[:200]
+        assert answer.status_code in ANSWERS, odd[:200]
 
 
 def asked(method: str, params: str) -> str:
