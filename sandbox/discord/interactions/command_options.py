@@ -87,6 +87,8 @@ def chosen_options(
         for option in options:
             if option["name"] == focused:
                 option["focused"] = True
+                if option["type"] in (INTEGER, NUMBER):
+                    option["value"] = str(given[focused])  # what was typed so far, whatever it is
     return options
 
 
@@ -120,7 +122,9 @@ def _value(option: dict[str, Any], given: dict[str, Any], completing: bool, reso
         return value == "true" if isinstance(value, str) else bool(value)
     if kind in (INTEGER, NUMBER):
         number = _number(value, kind)
-        return str(value) if completing and number is None else _within(option, number)
+        if completing:
+            return str(value) if number is None else number
+        return _within(option, number)
     said = str(value)
     least, most = option.get("min_length") or 0, option.get("max_length") or LONGEST
     if not completing and not least <= len(said) <= most:

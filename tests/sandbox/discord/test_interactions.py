@@ -112,6 +112,16 @@ async def test_a_value_beyond_an_options_limits_reaches_no_bot(
         assert (answer.status_code, "what" in answer.json()["message"]) == (400, True), value
 
 
+@pytest.mark.parametrize("typed", ["1", "", "7x", 70])
+async def test_a_number_that_is_being_typed_is_sent_as_text_whatever_its_limits(discord: Outside, typed: str | int):
+    option = {"type": 4, "name": "what", "description": "What", "min_value": 10, "max_value": 60, "autocomplete": True}
+    command = {"name": "go", "description": "Go", "options": [option]}
+    await discord.bot("POST", f"/applications/{discord.settings['DISCORD_CLIENT_ID']}/commands", command)
+    async with ready(discord) as (client, _):
+        seen = await told(discord, client, kind="autocomplete", name="go", options={"what": typed})
+    assert seen["options"] == [{"type": 4, "name": "what", "value": str(typed), "focused": True}]
+
+
 @pytest.mark.parametrize("files", [None, {"files[0]": ("a.txt", b"abc")}])
 async def test_a_message_may_come_as_a_form_with_its_json_in_a_field(discord: Outside, files: Any):
     url = f"{discord.settings['DISCORD_API_URL']}/channels/{GENERAL}/messages"
