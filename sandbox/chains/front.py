@@ -75,7 +75,7 @@ async def _respond(
         await asyncio.sleep(SLOW_SECONDS)
     if kind == "429":
         said = [refusal(item, 429, TOO_MANY) for item in items]
-        return _json(_joined(said, many), 429, {"Retry-After": "1"})
+        return _json(joined(said, many), 429, {"Retry-After": "1"})
     if kind == "500":
         return web.Response(status=500, text="Internal Server Error")
     if kind == "malformed":
@@ -95,7 +95,7 @@ async def _respond(
     # Some providers also refuse with the HTTP status; in a batch each item has only its own answer.
     denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
     status = denial.status if denial else 200
-    return _json(_joined(await asyncio.gather(*map(one, items)), many), status)
+    return _json(joined(await asyncio.gather(*map(one, items)), many), status)
 
 
 def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
@@ -114,7 +114,7 @@ def method_of(item: Any) -> str:
     return str(item.get("method"))[:80] if isinstance(item, dict) else "?"
 
 
-def _joined(said: list[bytes], many: bool) -> bytes:
+def joined(said: list[bytes], many: bool) -> bytes:
     """Return the answers as one body; notifications have none, and where there is nothing else it is empty."""
     given = [one for one in said if one]
     return b"[" + b",".join(given) + b"]" if many and given else b"".join(given)
@@ -186,7 +186,7 @@ class _Socket:
             return
         said = [reply for item in items if (reply := await self._reply(item, kind, upstream))]
         if said:
-            await self._client.send_str(_joined(said, isinstance(asked, list)).decode())
+            await self._client.send_str(joined(said, isinstance(asked, list)).decode())
 
     async def _reply(self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse) -> bytes | None:
         if kind == "429":

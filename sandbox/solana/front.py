@@ -9,7 +9,7 @@ from aiohttp import web
 from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
-from sandbox.chains.front import method_of
+from sandbox.chains.front import joined, method_of
 from sandbox.solana import das, node
 from sandbox.solana.chain import SolanaChain
 from sandbox.solana.node import INVALID, RpcError, View
@@ -53,7 +53,7 @@ async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], 
     if kind == "slow":
         await asyncio.sleep(SLOW_SECONDS)
     if kind == "429":
-        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
     if kind == "500":
         return web.Response(status=500, text="Internal Server Error")
     if kind == "malformed":
@@ -62,12 +62,12 @@ async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], 
         return _json(refusal(None, -32600, "Invalid request"))
     lists = solana.lists
     if lists is not None and not all(lists.spend() for item in items if method_of(item) in das.LISTS):
-        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
     scans = solana.scans
     if scans is not None and not all(scans.spend() for item in items if method_of(item) == "getProgramAccounts"):
-        return _json(_joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
     view = _view(solana, kind)
-    return _json(_joined([_answer(view, item, kind) for item in items], many))
+    return _json(joined([_answer(view, item, kind) for item in items], many))
 
 
 def _view(solana: SolanaChain, kind: str | None) -> View:
@@ -77,8 +77,14 @@ def _view(solana: SolanaChain, kind: str | None) -> View:
 
 
 def _answer(view: View, item: Any, kind: str | None) -> bytes:
+    """Return the body of the answer to one item; it is empty for a notification."""
     if not isinstance(item, dict) or not isinstance(item.get("method"), str):
         return refusal(item, -32600, "Invalid request")
+    if "id" not in item:
+        return b""
+    id_ = item["id"]
+    if not (isinstance(id_, str | None) or (type(id_) is int and id_ >= 0)):
+        return refusal(None, -32600, "Invalid request")
     method, params = item["method"], item.get("params")
     try:
         if method in das.METHODS:
@@ -105,10 +111,6 @@ def _named(params: Any, order: tuple[str, ...]) -> dict[str, Any]:
     if isinstance(params, list) and len(params) <= len(order):
         return dict(zip(order, params, strict=False))
     raise RpcError(INVALID, "Invalid params: named parameters are expected.")
-
-
-def _joined(said: list[bytes], many: bool) -> bytes:
-    return b"[" + b",".join(said) + b"]" if many else said[0]
 
 
 def _json(body: bytes, status: int = 200, retry_after: str | None = None) -> web.Response:
