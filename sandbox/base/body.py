@@ -1,6 +1,7 @@
 """Readers for the bodies of control calls; a refusal says in a sentence what is missing."""
 
 import json
+import math
 from typing import Any
 
 from aiohttp import web
@@ -29,7 +30,7 @@ async def fields(request: web.Request) -> Body:
 def parsed(content: bytes) -> Any:
     """Return what is in a JSON text, which is UTF-8 (RFC 8259 section 8.1). Raises ValueError."""
     try:
-        found = json.loads(content.decode(), parse_constant=_no_number)
+        found = json.loads(content.decode(), parse_constant=_no_number, parse_float=_finite)
         if b"\\u" in content:
             json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is not text
     except RecursionError:
@@ -39,6 +40,13 @@ def parsed(content: bytes) -> Any:
 
 def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no JSON.")
+
+
+def _finite(digits: str) -> float:
+    """Return a fraction; readers of JSON refuse one that is greater than all of theirs."""
+    if math.isinf(found := float(digits)):
+        raise ValueError(f"{digits} is no number.")
+    return found
 
 
 def is_whole(digits: str) -> bool:

@@ -438,3 +438,11 @@ async def test_a_notification_is_not_answered(otters: Otters) -> None:
         assert (await otters.http.post("/solana", json=body)).content == b""
     both = (await otters.http.post("/solana", json=[asked, {**asked, "id": 2**63}])).json()
     assert [answer["id"] for answer in both] == [2**63]
+
+
+async def test_a_trait_beyond_all_numbers_is_refused_and_the_world_stays_json(otters: Otters) -> None:
+    token = (await otters.collection())["tokens"][0]["id"]
+    body = f'{{"contract": "{OTTERS}", "token_id": "{token}", "traits": {{"Odds": 1e400}}}}'
+    refused = await otters.http.post("/control/chains/solana/traits", content=body)
+    assert "Infinity" not in (await otters.http.get("/control/world")).text
+    assert (refused.status_code, refused.json()["message"]) == (400, "The body is not JSON.")
