@@ -17,6 +17,9 @@ from sandbox.base.refusal import Refusal
 
 LONGEST_LATENCY_MS = 60_000
 _PREFIX = re.compile(r"^/(?:discord/api(?:/v\d+)?|opensea/api/v2|magiceden/v2|[^/]+)")
+# RFC 9110 sections 5.1 and 5.5
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -126,6 +129,8 @@ def _answer(fault: RouteFault, target: str, body: Body) -> None:
     if not isinstance(given, dict):
         raise Refusal(400, "headers is an object of texts.")
     headers = {str(name): str(value) for name, value in given.items()}
+    if not all(_NAME.fullmatch(name) and _VALUE.fullmatch(value) for name, value in headers.items()):
+        raise Refusal(400, "headers are names and values that HTTP can carry.")
     said: Any = body.get("body")
     kind = "application/json"
     if isinstance(said, str) or said is None:

@@ -131,7 +131,18 @@ async def test_latency_delays_and_changes_nothing(discord: Outside):
     assert time.monotonic() - began >= 0.05
 
 
-@pytest.mark.parametrize("wrong", [{"status": 99}, {"status": 200, "times": 0}, {}, {"status": 200, "headers": "x"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": 99},
+        {"status": 200, "times": 0},
+        {},
+        {"status": 200, "headers": "x"},
+        {"status": 200, "headers": {"X-Odd": "a\r\nX-Other: b"}},
+        {"status": 200, "headers": {"X Odd": "a"}},
+        {"status": 200, "headers": {"": "a"}},
+    ],
+)
 async def test_a_fault_that_says_too_little_is_refused(discord: Outside, wrong: dict[str, Any]):
     answer = await discord.http.post("/control/faults", json={"target": "discord", "kind": "answer", **wrong})
     assert answer.status_code == 400
