@@ -304,22 +304,26 @@ class Reading:
         """The tokens whose traits the answer was read from."""
         return frozenset[str]().union(*(part.judged for part in self.parts))
 
-    def document(self) -> dict[str, Any]:
-        """Return the evidence as the ledger and the log store it: nothing in it names a wallet.
+    def without_wallet(self) -> "Reading":
+        """Return what names no wallet: a large amount is rounded, and the reason hides token ids."""
+        held = None if self.held is None else self.requirement.rounded(self.held)
+        return replace(self, held=held, reason=self.reason and with_token_hidden(self.reason), parts=())
 
-        Admins read it whether or not the member shares wallets, so large amounts are rounded and token ids are hidden.
+    def document(self) -> dict[str, Any]:
+        """Return the evidence as the ledger and the log store it.
+
+        Admins read it whether or not the member shares wallets, so nothing in it names one.
         """
-        leaf, most = self.requirement, self.requirement.most
+        leaf, most, public = self.requirement, self.requirement.most, self.without_wallet()
         delegated = sum(part.amount for part in self.parts if part.through)
         return {
             "chain": leaf.chain, "contract": leaf.contract, "type": leaf.type,
             "answer": self.answer.value, "needed": leaf.in_json(self.needed),
             **({"most": leaf.in_json(most)} if most is not None else {}),
-            "held": None if self.held is None else leaf.shown(leaf.rounded(self.held)),
-            **({"rounded": True} if self.held is not None and leaf.rounded(self.held) != self.held else {}),
+            "held": None if public.held is None else leaf.shown(public.held),
+            **({"rounded": True} if public.held != self.held else {}),
             "delegated": leaf.shown(leaf.rounded(delegated)),
-            "block": self.block, "source": self.source,
-            "reason": self.reason and with_token_hidden(self.reason),
+            "block": self.block, "source": self.source, "reason": public.reason,
             "observedAt": self.observed_at.isoformat() if self.observed_at else None,
             **({"first": {"source": self.first[0], "block": self.first[1]}} if self.first else {}),
             **({"oneSource": True} if self.one_source else {}),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from locales import _
-from locales.stored_texts import said, with_token_hidden
+from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading
@@ -20,8 +20,8 @@ from services.rules.wording import Names, in_words
 class RequirementView:
     """One requirement and the last known holdings.
 
-    `wallet` is set only for people who may see it. For anybody else a large `held` has three significant digits and
-    `reason` hides token ids, because both can name the wallet.
+    `wallet` is set only for people who may see it. For anybody else a large `held` has
+    three significant digits, and `reason` hides token ids: both can name the wallet.
     """
 
     text: str
@@ -55,12 +55,11 @@ def view_of_reading(reading: Reading, names: Names, *, shared: bool = True) -> R
 
 def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, shared: bool) -> RequirementView:
     leaf, most = reading.requirement, reading.requirement.most
-    held = reading.held if shared or reading.held is None else leaf.rounded(reading.held)
-    reason = reading.reason if shared or not reading.reason else with_token_hidden(reading.reason)
+    seen = reading if shared else reading.without_wallet()
     return RequirementView(
         text=in_words(leaf, names),
         needed=leaf.in_json(reading.needed),
-        held=None if held is None else leaf.in_json(held),
+        held=None if seen.held is None else leaf.in_json(seen.held),
         wallet=", ".join(map(_shown, wallets if shared else ())) or None,
         chain=leaf.chain,
         block=reading.block,
@@ -68,9 +67,9 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, sha
         observed_at=reading.observed_at,
         outcome=reading.answer.value,
         # A reason that was stored, or is about to be, is in English.
-        reason=said(reason) if reason else reason,
+        reason=said(seen.reason) if seen.reason else seen.reason,
         most=None if most is None else leaf.in_json(most),
-        amounts=_amounts(leaf, held, is_rounded=held != reading.held),
+        amounts=_amounts(leaf, seen.held, is_rounded=seen.held != reading.held),
     )
 
 

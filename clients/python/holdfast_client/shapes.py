@@ -771,9 +771,8 @@ class RemovalPolicy(TypedDict):
 class RequirementView(TypedDict):
     """One requirement and the last known holdings.
 
-    `wallet` is set only for people who may see it. For anybody else a large `held` has three significant digits
-    and
-    `reason` hides token ids, because both can name the wallet.
+    `wallet` is set only for people who may see it. For anybody else a large `held` has
+    three significant digits, and `reason` hides token ids: both can name the wallet.
     """
 
     text: str
