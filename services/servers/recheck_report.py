@@ -81,12 +81,13 @@ async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozense
 
 def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> RecheckReport:
     """Return the report from known facts, without any read."""
-    added = [_line(role) for role in seen.roles if _has(role) and role.role_id not in before]
-    removed = [_lack(role) for role in seen.roles if not _has(role) and role.role_id in before]
-    stays = [_line(role) for role in seen.roles if _has(role) and role.role_id in before]
-    rest = [role for role in seen.roles if not _has(role) and role.role_id not in before]
+    has = [role for role in seen.roles if _has(role)]
+    lacks = [role for role in seen.roles if not _has(role)]
+    added = [_line(role) for role in has if role.role_id not in before]
+    removed = [_lack(role) for role in lacks if role.role_id in before]
+    stays = [_line(role) for role in has if role.role_id in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
-    missing = [_lack(role) for role in rest if not _unknown(role)]
+    missing = [_lack(role) for role in lacks if role.role_id not in before and not _unknown(role)]
     return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
 
 
