@@ -159,7 +159,7 @@ class Supervisor:
                 pause = await self._restart_postgres(self._postgres, pause)
             else:
                 pause = None
-                if self._postgres is not None:
+                if ready and self._postgres is not None:
                     await asyncio.to_thread(self._postgres.shorten_log)
             try:
                 await asyncio.wait_for(self._stopping.wait(), pause or (WATCH_SECONDS if ready else 0.1))
