@@ -10,7 +10,6 @@ from sandbox.chains.chain import Chain
 from sandbox.chains.plans import Denial
 
 Item = dict[str, Any]
-_OF_LOGS = ("eth_getLogs", "eth_newFilter")
 _LATE_TAGS = ("safe", "finalized")
 _IDS = 2**63
 """The development node reads smaller numbers as ids, and whole ones only; a full node gives back whatever it got."""
@@ -92,7 +91,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
     said = await chain.node.post(orjson.dumps(item))
     if chain.facts.zksync and method in methods.OF_ZKSYNC:
         said = _changed(said, lambda result: methods.with_batches(method, result))
-    if method in _OF_LOGS and (too_many := _too_many(chain, item, said, pinned)):
+    if method in methods.OF_LOGS and (too_many := _too_many(chain, item, said, pinned)):
         return denied(item, too_many)
     if kind == "zero":
         return _changed(said, lambda result: methods.zeroed(method, result))
@@ -114,7 +113,7 @@ def denial_of(chain: Chain, item: Any, pinned: int | None) -> Denial | None:
         for tag in params:
             if tag in _LATE_TAGS:
                 return Denial({"code": -32000, "message": f"{tag} block not found"})
-    if method in _OF_LOGS and params and isinstance(params[0], dict):
+    if method in methods.OF_LOGS and params and isinstance(params[0], dict):
         return plans.logs_denied(plan, params[0], *_range(chain, params[0], pinned))
     return None
 

@@ -80,7 +80,7 @@ MOST_FEES = 1024
 """The most blocks of one `eth_feeHistory`; a node answers for the last so many of a longer one."""
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
-_OF_LOGS = ("eth_getLogs", "eth_newFilter")
+OF_LOGS = ("eth_getLogs", "eth_newFilter")
 
 
 def emptiness(method: str) -> Any:
@@ -115,7 +115,7 @@ def zeroed(method: str, result: Any) -> Any:
 
 def unreadable(method: str, params: list[Any]) -> str | None:
     """Return what the node says of the first parameter that it cannot read; None if it can read them all."""
-    if method in _OF_LOGS and params:
+    if method in OF_LOGS and params:
         return _of_filter(params[0])
     if method in FROM_A_BLOCK and params and not _is_hash(params[0]):
         return "invalid argument 0: a hash of 32 bytes is expected"
