@@ -91,6 +91,16 @@ async def previews() -> list[Event]:
         return list((await db.exec(select(Event).where(Event.kind == "rule.previewed").order_by(col(Event.id)))).all())
 
 
+async def two_previews_a_day(browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Sign in as an admin with two previews on tokens a day, and return a rule that counts, without its tokens."""
+    await browser.sign_in(town.people["ada"]["username"])
+    monkeypatch.setenv("PREVIEWS_PER_DAY", "2")
+    settings.cache_clear()
+    body = await payload(town, verificationType="token_id")
+    del body["minTokens"]
+    return body
+
+
 async def test_few_people_who_could_meet_a_rule_on_tokens_are_counted_and_not_named(
     browser: Browser, town: Town
 ) -> None:
@@ -117,11 +127,7 @@ async def test_each_preview_is_in_the_log_once_a_day(browser: Browser, town: Tow
 async def test_so_many_different_previews_on_tokens_are_to_be_had_in_a_day(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await browser.sign_in(town.people["ada"]["username"])
-    monkeypatch.setenv("PREVIEWS_PER_DAY", "2")
-    settings.cache_clear()
-    body = await payload(town, verificationType="token_id")
-    body.pop("minTokens")
+    body = await two_previews_a_day(browser, town, monkeypatch)
     asked_for = [body | {"tokenIds": [str(number)]} for number in (1, 2, 1, 3)]
     answers = [(await browser.client.post(PREVIEW, json=one)).status_code for one in asked_for]
     assert answers == [200, 200, 200, 429]
@@ -131,11 +137,7 @@ async def test_so_many_different_previews_on_tokens_are_to_be_had_in_a_day(
 async def test_previews_asked_for_at_once_are_counted_one_after_the_other(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await browser.sign_in(town.people["ada"]["username"])
-    monkeypatch.setenv("PREVIEWS_PER_DAY", "2")
-    settings.cache_clear()
-    body = await payload(town, verificationType="token_id")
-    body.pop("minTokens")
+    body = await two_previews_a_day(browser, town, monkeypatch)
     asked_for = (browser.client.post(PREVIEW, json=body | {"tokenIds": [str(number)]}) for number in range(6))
     answers = [answer.status_code for answer in await asyncio.gather(*asked_for)]
     assert sorted(answers) == [200, 200, 429, 429, 429, 429]
