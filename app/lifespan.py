@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from app.http.shutdown import Leaving
 from app.http.sockets.left_tabs import dropping
-from app.shared_state import noting
+from app.provider_state_writer import noting
 from app.supervisor.companions import start_if_alone
 from gateways import close_gateways
 from models import limit_statements, use

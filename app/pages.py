@@ -35,10 +35,10 @@ from state.core.session import VISITOR, SessionState
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
-from state.help.chains import evm_titles
 from state.help.operator import OperatorState
-from state.help.problems import ProblemState
-from state.help.status import PublicStatusState
+from state.public.chains import evm_titles
+from state.public.problems import ProblemState
+from state.public.status import PublicStatusState
 from state.rule_form.rule_form import RuleFormState
 
 Screen = Callable[[], rx.Component]

@@ -11,7 +11,7 @@ from services.guilds import rate_shares, refusal_budget
 from services.health import provider_states
 from services.runtime import counters, marketplace_limits, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 log = logging.getLogger("holdfast.web")
 

@@ -28,7 +28,7 @@ from jobs.follower import Follower
 from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from settings import settings
 
 FOLLOW = "following"

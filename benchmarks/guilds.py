@@ -32,7 +32,7 @@ from jobs.__main__ import lives
 from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import sweep
 from tests.support.far import far, hang, tally
 

@@ -27,8 +27,8 @@ from models import transaction
 from sandbox.discord.answers.limits import GLOBAL_LIMIT
 from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 from services.roles.outbox import INTENT_CHANNEL
-from services.runtime.listen import Listener
-from services.runtime.tasks import stop
+from services.runtime.postgres_listen import Listener
+from services.runtime.task_cancellation import stop
 from tests.conftest import free_port
 
 ROLES = "giving roles"

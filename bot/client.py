@@ -28,7 +28,7 @@ from locales.stored_texts import storable_count
 from models import transaction
 from services.guilds.gateway import identifies, shards
 from services.runtime.backoff import backoff
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from settings import settings
 
 log = logging.getLogger("holdfast.bot")

@@ -40,7 +40,7 @@ from services.guilds import rate_shares
 from services.health import readiness
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime import garbage_collection, logs, marketplace_limits, node_limit_sharing
-from services.runtime.listen import Listener
+from services.runtime.postgres_listen import Listener
 from services.servers import verified_counts
 from services.triggers import sweep
 from services.triggers.chain_cursor import COINS, WALLETS

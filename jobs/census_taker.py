@@ -6,7 +6,7 @@ import logging
 from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
-from services.collections.census import counting, days, reach, tasks
+from services.collections.census import census_queue, counting, days, reach
 
 log = logging.getLogger("holdfast.jobs.census_taker")
 
@@ -48,7 +48,7 @@ class CensusTaker:
 
     async def _advance(self) -> bool:
         async with transaction() as db:
-            task = await tasks.claim(db, self._holder)
+            task = await census_queue.claim(db, self._holder)
         if task is not None:
             await counting.advance(gateways(), task)
         return task is not None

@@ -6,7 +6,7 @@ import logging
 from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
-from services.wallets import watch_schedule
+from services.wallets import proof_watch_schedule
 
 log = logging.getLogger("holdfast.jobs.proof_watch")
 
@@ -16,8 +16,8 @@ PAUSE_SECONDS = 1.0
 async def run() -> None:
     """Poll until cancelled. One row in `schedule` decides which process polls."""
     async with transaction() as db:
-        await watch_schedule.prepare(db)
+        await proof_watch_schedule.prepare(db)
     while True:
         with database_errors_logged(log, "challenges will be polled again"):
-            await watch_schedule.tick(gateways())
+            await proof_watch_schedule.tick(gateways())
         await asyncio.sleep(PAUSE_SECONDS)

@@ -19,8 +19,8 @@ from services.engine.reconcile import BatchPart
 from services.health import backlog
 from services.runtime import garbage_collection
 from services.runtime.database_faults import is_the_databases
-from services.runtime.listen import wait
-from services.runtime.tasks import stop
+from services.runtime.postgres_listen import wait
+from services.runtime.task_cancellation import stop
 
 log = logging.getLogger("holdfast.jobs.reconciler")
 

@@ -18,8 +18,8 @@ from services.roles.outbox import Intent, TokenRejected
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime.backoff import doubled
 from services.runtime.database_faults import is_the_databases
-from services.runtime.listen import wait
-from services.runtime.tasks import stop
+from services.runtime.postgres_listen import wait
+from services.runtime.task_cancellation import stop
 
 log = logging.getLogger("holdfast.jobs.role_writer")
 

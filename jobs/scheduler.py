@@ -25,7 +25,7 @@ from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
 from services.runtime.backoff import backoff
 from services.runtime.schedules import Work
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings

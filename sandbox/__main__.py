@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from sandbox.assembly import DEFAULT_PORT, AlreadyRunning, WholeSandbox, product_settings
 from sandbox.base import chain_table
-from sandbox.house import DEFAULT_PORT, AlreadyRunning, WholeSandbox, product_settings
 from sandbox.server import build_app
 from sandbox.tools import ToolMissing
 

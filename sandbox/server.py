@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from sandbox import console, control
+from sandbox.assembly import WholeSandbox
 from sandbox.base.refusal import Refusal
 from sandbox.base.traffic import HUNG_UP, NOTED, RPC_METHOD
-from sandbox.house import WholeSandbox
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")

@@ -14,9 +14,9 @@ from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.sessions import SessionView
-from services.privacy import account_transfer, preferences
-from services.privacy.account_transfer import HandoverCode, HandoverView
+from services.privacy import preferences, wallet_handover
 from services.privacy.preferences import ChoiceView, EndingRole
+from services.privacy.wallet_handover import HandoverCode, HandoverView
 from settings import settings
 
 router = calls("/me", tags=["me"])
@@ -103,14 +103,14 @@ class HandoverCodePayload(Payload):
 async def offer_handover(caller: Caller, payload: HandoverPayload) -> HandoverCode:
     """Return a code that hands wallets over to another account of the caller's; it works once, within ten minutes."""
     async with transaction() as db:
-        return await account_transfer.offer(db, caller, payload.wallet_id)
+        return await wallet_handover.offer(db, caller, payload.wallet_id)
 
 
 @router.delete("/handover")
 async def withdraw_handover(caller: Caller) -> Done:
     """Make the caller's code invalid."""
     async with transaction() as db:
-        await account_transfer.withdraw(db, caller)
+        await wallet_handover.withdraw(db, caller)
     return Done()
 
 
@@ -118,14 +118,14 @@ async def withdraw_handover(caller: Caller) -> Done:
 async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Return which wallets a code would give to the caller, and from which account; changes nothing."""
     async with transaction() as db:
-        return await account_transfer.preview(db, caller, payload.code)
+        return await wallet_handover.preview(db, caller, payload.code)
 
 
 @router.post("/handover/take")
 async def take_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Give the wallets of a code to the caller; roles follow, the caller's first."""
     async with transaction() as db:
-        return await account_transfer.take(db, caller, payload.code)
+        return await wallet_handover.take(db, caller, payload.code)
 
 
 @router.get("/export")

@@ -15,9 +15,9 @@ from models import transaction
 from services.collections.census import reach
 from services.collections.census.reach import ReachView
 from services.engine import preview as impact
-from services.engine import trial
+from services.engine import try_address as address_trial
 from services.engine.preview import MemberImpact, Proposal
-from services.engine.trial import Trial
+from services.engine.try_address import Trial
 from services.holdings import try_call
 from services.holdings.try_call import CallResult, CallTrial
 from services.rules import rules
@@ -237,8 +237,8 @@ async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
 async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
     """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores nothing."""
     async with transaction() as db:
-        plan = await trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
-    return await trial.run(gateways(), plan)
+        plan = await address_trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
+    return await address_trial.run(gateways(), plan)
 
 
 @router.post("/try-call")

@@ -5,9 +5,9 @@ import sys
 from enum import StrEnum
 from pathlib import Path
 
+from app.supervisor.child_process import Program
 from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
-from app.supervisor.restarts import Program
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings

@@ -12,9 +12,9 @@ from pathlib import Path
 from app.postgres.binaries import PostgresFailed
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
+from app.supervisor.child_process import Keeper, Pauses, Program, Say
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
-from app.supervisor.restarts import Keeper, Pauses, Program, Say
 
 WATCH_SECONDS = 2.0
 SLOW_SECONDS = 60.0

@@ -30,7 +30,7 @@ from models import transaction
 from models.db.database import libpq_url
 from services.core import queue
 from services.runtime import garbage_collection
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import sweep
 from tests.support.far import far, tally
 

@@ -6,7 +6,7 @@ from nextcord.ext import commands
 from bot.interaction.answering import InteractionContext, answer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Button, Reply
 from gateways import gateways
 from locales import N_, NP_, _
@@ -42,7 +42,7 @@ class Forget(commands.Cog):
             Button("holdfast:forget:yes", _("Forget me"), nextcord.ButtonStyle.danger),
             Button("holdfast:forget:no", _("Keep everything")),
         )
-        text = f"{text}\n\n{words.ending(roles)}"
+        text = f"{text}\n\n{sentences.ending(roles)}"
         return Reply(_("Delete everything about you?"), text, "bad", buttons=buttons)
 
     async def forget_now(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -57,7 +57,7 @@ class Forget(commands.Cog):
         async with transaction() as db:
             gone = await preferences.forget(db, member.actor)
         await sign_in.revoke(gateways(), gone.token)
-        text = _("Everything about you is deleted.") + "\n\n" + words.ending(gone.roles)
+        text = _("Everything about you is deleted.") + "\n\n" + sentences.ending(gone.roles)
         return Reply(_("You are forgotten"), text, "good")
 
 

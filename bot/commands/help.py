@@ -6,7 +6,7 @@ from nextcord.ext import commands
 from bot.interaction.answering import InteractionContext, answer
 from bot.interaction.localizations import name_of, named
 from bot.interaction.presses import Presses
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Reply
 from locales import N_, NP_, _
 
@@ -27,7 +27,7 @@ class HelpCommand(commands.Cog):
         # Discord shows a command that needs a permission only to people who have it; here it is listed last.
         order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
         shown = [(name_of(one), _(one.description)) for one in order if one.name != "help"]
-        return words.help_(str(context.interaction.application_id), shown)
+        return sentences.help_(str(context.interaction.application_id), shown)
 
 
 def cog(_presses: Presses) -> commands.Cog:

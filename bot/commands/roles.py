@@ -3,11 +3,11 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction import waiting
+from bot.interaction import recheck_wait
 from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Reply
 from locales import N_, NP_, _
 from models import transaction
@@ -66,7 +66,7 @@ class Roles(commands.Cog):
         async with transaction() as db:
             seen = await explain.own(db, member.actor, member.server_id)
         chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
-        return words.why(seen, chosen)
+        return sentences.why(seen, chosen)
 
     # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.
     @nextcord.slash_command(**named(NP_("command", "recheck"), N_("Look at your wallets again, now")))
@@ -80,13 +80,13 @@ class Roles(commands.Cog):
 
     async def _recheck(self, context: InteractionContext) -> Reply:
         member = await context.find_member()
-        before = await waiting.held(member)
+        before = await recheck_wait.held(member)
         async with transaction() as db:
             await rechecks.ask(db, member.actor, member.server_id)
         seconds = int(rechecks.EVERY.total_seconds())
         # Translators: {time} is such as "in 30 seconds".
         text = _("You can ask again {time}.").format(time=in_seconds(seconds))
-        return await waiting.result(context, member, before, _("Looked again"), text)
+        return await recheck_wait.result(context, member, before, _("Looked again"), text)
 
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
@@ -98,7 +98,7 @@ class Roles(commands.Cog):
         member = await context.find_member()
         async with transaction() as db:
             found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
-        return words.rules(found)
+        return sentences.rules(found)
 
 
 def cog(presses: Presses) -> commands.Cog:

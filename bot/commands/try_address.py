@@ -6,13 +6,13 @@ from nextcord.ext import commands
 from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError, RuleNotFound
-from services.engine import trial
+from services.engine import try_address
 from services.engine.preview import Proposal
 from services.rules import views
 from services.rules.views import RuleView
@@ -69,11 +69,11 @@ class Trials(commands.Cog):
             if rule is None:
                 raise RuleNotFound
             async with transaction() as db:
-                planned = await trial.plan(db, gateways(), member.actor, Proposal(rule_id=rule.id), address)
+                planned = await try_address.plan(db, gateways(), member.actor, Proposal(rule_id=rule.id), address)
         except RuleNotFound:
             # One sentence for both cases, so that nobody learns which rules exist.
             raise RuleNotFound(_(NOT_YOURS)) from None
-        return words.trial(rule.rule_name, await trial.run(gateways(), planned))
+        return sentences.trial(rule.rule_name, await try_address.run(gateways(), planned))
 
 
 def _label(rule: RuleView) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import nextcord
 
-from bot.interaction import waiting
+from bot.interaction import recheck_wait
 from bot.interaction.answering import InteractionContext, answer, ask, outcome, show
 from bot.interaction.background import BackgroundCog
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import verify_words
+from bot.messages import verify_sentences
 from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
@@ -76,14 +76,14 @@ class Verify(BackgroundCog):
         async with transaction() as db:
             asked = await wallets.challenge(db, gateways(), member.actor, claimed)
         if names.is_name(claimed):
-            return verify_words.confirm(asked, method)
+            return verify_sentences.confirm(asked, method)
         if method == wallets.BIO and asked.family != "evm":
-            return verify_words.without_profile(asked.address)
+            return verify_sentences.without_profile(asked.address)
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), member.actor, asked.address)
         self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.shown()))
-        return verify_words.challenge(asked, method, context.username)
+        return verify_sentences.challenge(asked, method, context.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
         """Check at once."""
@@ -103,19 +103,19 @@ class Verify(BackgroundCog):
 
     async def _check(self, context: InteractionContext, address: str, method: str, hash: str = "") -> Reply:
         member = await context.find_member(keep=True)
-        before = await waiting.held(member)
+        before = await recheck_wait.held(member)
         await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
         if verdict.success:
             self._stop((context.discord_id, address))
-            return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
+            return await recheck_wait.result(context, member, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
             self._stop((context.discord_id, address))
         elif method == wallets.BIO or (context.discord_id, address) not in self.looking:
             looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
-        return verify_words.not_yet(verdict, address, method)
+        return verify_sentences.not_yet(verdict, address, method)
 
     def _look_on(self, search: "ProofSearch") -> None:
         key = (search.context.discord_id, search.address)
@@ -141,7 +141,7 @@ class Verify(BackgroundCog):
         with contextlib.suppress(asyncio.CancelledError):
             while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
                 await asyncio.sleep(pause)
-                before = await waiting.held(search.member)
+                before = await recheck_wait.held(search.member)
                 reply = await outcome(self._again(search, before))
                 if search.verdict is None:
                     search.looks = search.looks.after()
@@ -153,7 +153,7 @@ class Verify(BackgroundCog):
                 if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
                     short = True
                     await show(search.context.interaction, reply)
-            await show(search.context.interaction, verify_words.stopped(search.address, search.method))
+            await show(search.context.interaction, verify_sentences.stopped(search.address, search.method))
 
     async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
         context, member, address, method = search.context, search.member, search.address, search.method
@@ -162,13 +162,13 @@ class Verify(BackgroundCog):
             # They were forgotten meanwhile, and their code with them.
             gone = Verdict(False, _("Your code was deleted with everything about you. Ask for a new one."))
             search.saw(gone)
-            return verify_words.not_yet(gone, address, method)
+            return verify_sentences.not_yet(gone, address, method)
         async with transaction() as db:
             verdict = await wallets.check_again(db, gateways(), member.actor, address, method)
         search.saw(verdict)
         if not verdict.success:
-            return verify_words.not_yet(verdict, address, method)
-        return await waiting.result(context, member, before, _("Wallet verified"), verdict.message)
+            return verify_sentences.not_yet(verdict, address, method)
+        return await recheck_wait.result(context, member, before, _("Wallet verified"), verdict.message)
 
 
 @dataclass(slots=True)

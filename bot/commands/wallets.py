@@ -3,11 +3,11 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction import waiting
+from bot.interaction import recheck_wait
 from bot.interaction.answering import InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Button, Choice, Reply
 from locales import N_, NP_, _
 from models import transaction
@@ -86,7 +86,7 @@ class Wallets(commands.Cog):
         async with transaction() as db:
             choices = await preferences.choices(db, member.actor)
         choice = next((one for one in choices if one.server_id == member.server_id), None)
-        text, tone = words.wallets(found, choice)
+        text, tone = sentences.wallets(found, choice)
         buttons = [Button("holdfast:verify", _("Add a wallet"), nextcord.ButtonStyle.primary)]
         if found:
             uses, shares = choice is None or choice.use_wallets, choice is not None and choice.share_wallets
@@ -131,11 +131,11 @@ class Wallets(commands.Cog):
 
     async def _drop(self, context: InteractionContext, wallet_id: int) -> Reply:
         member = await context.find_member()
-        before = await waiting.held(member)
+        before = await recheck_wait.held(member)
         async with transaction() as db:
             await wallets.remove(db, member.actor, wallet_id)
         text = _("It no longer counts for your roles.")
-        return await waiting.result(context, member, before, _("Wallet removed"), text)
+        return await recheck_wait.result(context, member, before, _("Wallet removed"), text)
 
     async def use(self, interaction: Interaction, arguments: list[str]) -> None:
         """Set whether the person's wallets count in this server."""
@@ -147,14 +147,14 @@ class Wallets(commands.Cog):
 
     async def _choose(self, context: InteractionContext, use: bool | None = None, share: bool | None = None) -> Reply:
         member = await context.find_member(keep=True)
-        before = await waiting.held(member)
+        before = await recheck_wait.held(member)
         async with transaction() as db:
             await preferences.choose(db, member.actor, member.server_id, use_wallets=use, share_wallets=share)
         if use is None:
             return await self._shown(member, _("Your wallets"))
         counts = _("Your wallets count in this server now.")
         said = counts if use else _("Your wallets do not count in this server any more.")
-        return await waiting.result(context, member, before, _("Changed"), said)
+        return await recheck_wait.result(context, member, before, _("Changed"), said)
 
 
 def cog(presses: Presses) -> commands.Cog:

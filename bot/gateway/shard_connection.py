@@ -13,7 +13,7 @@ from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from services.runtime.backoff import backoff
 from services.runtime.database_faults import NOT_DONE, first_line
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 log = logging.getLogger("holdfast.bot")
 

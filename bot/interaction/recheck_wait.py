@@ -3,7 +3,7 @@
 import asyncio
 
 from bot.interaction.answering import InteractionContext
-from bot.messages import words
+from bot.messages import sentences
 from bot.messages.reply import Reply
 from models import transaction
 from services.servers import recheck_report
@@ -32,4 +32,4 @@ async def result(
         await asyncio.sleep(LOOKED_EVERY)
     async with transaction() as db:
         found = await recheck_report.since(db, member.actor, member.server_id, before)
-    return words.outcome(found, title, text)
+    return sentences.outcome(found, title, text)

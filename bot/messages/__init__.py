@@ -1,4 +1,4 @@
-"""The bot's texts: those of commands and re-checks in `words.py`, those of /verify in `verify_words.py`.
+"""The bot's texts: those of commands and re-checks in `sentences.py`, those of /verify in `verify_sentences.py`.
 
 `reply.py` turns them into messages.
 """

@@ -7,7 +7,7 @@ buttons.
 from nextcord import ButtonStyle
 
 from bot.messages.reply import Button, Reply
-from bot.messages.words import on
+from bot.messages.sentences import on
 from locales import _, ngettext, series
 from services.core.addresses import shorten
 from services.core.discord_text import plain

@@ -8,8 +8,8 @@ import reflex as rx
 
 from components.layout.frame import member_frame, page_head
 from components.pages.developers.developers import developers_tab
-from components.pages.replacing.contract import contract_card
-from components.pages.replacing.role import role_card
+from components.pages.replacements.new_contract import contract_card
+from components.pages.replacements.new_role import role_card
 from components.pages.server.activity import activity_tab
 from components.pages.server.channels import channels_tab
 from components.pages.server.first_steps import first_steps
@@ -31,8 +31,8 @@ from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
-from state.server.migration import MigrationState
 from state.server.move import MoveState
+from state.server.new_contract import MigrationState
 from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import ClientSession, web
 
+from sandbox.assembly import WholeSandbox
 from sandbox.base.refusal import Refusal
 from sandbox.console import window
 from sandbox.console.deeds import deed, where
@@ -22,7 +23,6 @@ from sandbox.console.modals import modal
 from sandbox.console.panels import chains, faults, profiles, servers
 from sandbox.discord.cdn import picture
 from sandbox.discord.control import guilds, interactions
-from sandbox.house import WholeSandbox
 
 HERE = Path(__file__).parent
 PICTURE_SIZE = 64

@@ -1,5 +1,6 @@
 """The window: servers on the left, then channels, messages and members, and tools for everything else."""
 
+from sandbox.assembly import WholeSandbox
 from sandbox.console.composer import composer
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.people import icon, members, picture
@@ -8,7 +9,6 @@ from sandbox.console.messages import messages
 from sandbox.console.modals import modal
 from sandbox.console.panels.faults import faults_now
 from sandbox.discord import LocalDiscord
-from sandbox.house import WholeSandbox
 
 SYMBOLS = {
     "servers": "M4 5h16v5H4zM4 14h16v5H4zM7 7.5h2M7 16.5h2",

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from sandbox.assembly import WholeSandbox
 from sandbox.base.body import fields, is_whole, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
 from sandbox.discord.control import gateway, guilds
-from sandbox.house import WholeSandbox
 from sandbox.marketplaces import LIMITS
 
 LONGEST_WINDOW = 86_400

@@ -14,7 +14,7 @@ from services.engine.decide import NO_MOVE, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import balance_snapshots, delegation_claims, delegations
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
-from services.holdings.shares import Delegated
+from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_lists

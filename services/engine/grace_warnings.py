@@ -7,7 +7,7 @@ from sqlmodel import col, select
 from models import Grant, Notice
 from services.core.queue import Claim
 from services.engine.decide import Decision
-from services.engine.outcome import CaseOutcome, facts_of
+from services.engine.reconcile_outcome import CaseOutcome, facts_of
 
 KIND = "role.ending"
 

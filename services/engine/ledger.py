@@ -20,7 +20,7 @@ from services.core import audit, queue
 from services.engine import grace_warnings
 from services.engine.cases import evidence
 from services.engine.decide import Action, Decision, keeps_differently
-from services.engine.outcome import BatchOutcome, CaseOutcome, facts_of
+from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, facts_of
 from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal

@@ -22,7 +22,7 @@ from services.core.queue import Claim
 from services.engine import cases, preview_log, read_and_confirm
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts
-from services.engine.outcome import CaseOutcome, ServerChain
+from services.engine.reconcile_outcome import CaseOutcome, ServerChain
 from services.engine.snapshot import terms_of
 from services.guilds import members_intent, permissions
 from services.guilds.gateway import known_people
@@ -31,10 +31,10 @@ from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import lists_in, parse, requirements
-from services.rules.mapping import apply, copy_of, new_row
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.replacements.new_role import RoleOrder
 from services.rules.replacements.successors import MigrationOrder
+from services.rules.rule_rows import apply, copy_of, new_row
 from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms

@@ -17,7 +17,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.rules.expression import Expression, requirements
-from services.rules.mapping import document
+from services.rules.rule_rows import document
 from settings import settings
 
 KIND: Final = "rule.previewed"

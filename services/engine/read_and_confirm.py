@@ -18,15 +18,15 @@ from services.engine import retry_later, trait_reads
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, decide
 from services.engine.decision_cache import DecisionCache
-from services.engine.outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
+from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
 from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegations import DelegateKey, Fetched
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, addresses_on, with_vaults
-from services.holdings.shares import Vault
 from services.holdings.token_hints import Trails
+from services.holdings.wallet_shares import Vault
 from services.rules.expression import Requirement, requirements
 from services.runtime import time_budget
 from services.runtime.loop_steps import in_steps

@@ -17,14 +17,14 @@ from services.core import queue, request_ids
 from services.core.queue import Claim
 from services.engine import cases, ledger, read_and_confirm, snapshot
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome, ServerChain
+from services.engine.reconcile_outcome import BatchOutcome, ServerChain
 from services.engine.snapshot import Stored
 from services.holdings import delegations, fetch
 from services.holdings.evaluate import Answers
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.shared_balances import MOST_WEIGHT, JointBalances
 from services.runtime import time_budget
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 log = logging.getLogger("holdfast.services.engine.reconcile")
 

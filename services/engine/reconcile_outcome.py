@@ -19,7 +19,7 @@ from services.holdings.confirmation import Earlier
 from services.holdings.delegations import Fetched
 from services.holdings.evaluate import Answers, Reading
 from services.holdings.fetch import HoldingsQuestion
-from services.holdings.shares import WalletShare
+from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import Requirement, with_sense
 from services.rules.terms import RuleTerms
 from services.rules.types import own_tables

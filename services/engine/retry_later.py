@@ -8,7 +8,7 @@ from gateways.evm.rpc.node import stale_seconds
 from services.core.answer import Answer
 from services.engine.cases import ASKED_FOR
 from services.engine.decide import Action
-from services.engine.outcome import CaseOutcome
+from services.engine.reconcile_outcome import CaseOutcome
 
 LAG_SECONDS, LAG_BLOCKS = 15.0, 3
 """Usual maximum age of a node's newest block: so many seconds, plus so many block times of the chain."""

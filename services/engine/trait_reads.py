@@ -8,10 +8,10 @@ from services.collections import stored_traits
 from services.collections.trait_match import TokenTraits
 from services.core.queue import AGAIN
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome, ServerChain
+from services.engine.reconcile_outcome import BatchOutcome, ServerChain
 from services.holdings import evaluate, trait_turns
 from services.holdings.evaluate import Answers
-from services.holdings.shares import Delegated
+from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, with_sense
 
 MOST_FETCHED = 600

@@ -25,8 +25,8 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import preview, read_and_confirm, trait_reads
 from services.engine.cases import NO_ROLES, Case
-from services.engine.outcome import BatchOutcome, ServerChain, read_all
 from services.engine.preview import Proposal
+from services.engine.reconcile_outcome import BatchOutcome, ServerChain, read_all
 from services.guilds import permissions
 from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
 from services.holdings.delegations import WantedDelegations
@@ -34,12 +34,12 @@ from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import EVM, by_chain, family_of, is_about, with_vaults
 from services.holdings.requirement_view import RequirementView, view_of_reading
-from services.holdings.shares import Delegated
+from services.holdings.wallet_shares import Delegated
 from services.rules import contract_check
 from services.rules.contract_check import RuleContracts
 from services.rules.draft import check, expression_of, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, requirements
-from services.rules.mapping import apply, copy_of
+from services.rules.rule_rows import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
 from services.rules.types import given_lists, stored_lists

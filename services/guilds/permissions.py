@@ -22,7 +22,7 @@ from models.db.session import AsyncSession
 from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
-from services.guilds import guild_questions, last_answers
+from services.guilds import last_answers, reads_in_flight
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
 
@@ -96,7 +96,7 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
     """Return if Discord says that the actor runs the server. Raises ServerNotFound, ProviderUnavailable."""
     if server.bot_invited:
         await release(db)
-        asked = guild_questions.of(outside.discord)
+        asked = reads_in_flight.of(outside.discord)
         try:
             async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
                 with in_turn_of(actor.discord_id):
@@ -210,7 +210,7 @@ async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Right
 
 async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
     with in_turn_of(actor.discord_id):
-        me = await guild_questions.of(outside.discord).me(outside.discord)
+        me = await reads_in_flight.of(outside.discord).me(outside.discord)
         guild = await outside.discord.guild(server.discord_id)
         member, bot = await asyncio.gather(
             outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)

@@ -20,7 +20,7 @@ from locales import N_
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
-from services.holdings.shares import Delegated, KnownVaults, Said
+from services.holdings.wallet_shares import Delegated, KnownVaults, Said
 from services.rules.expression import requirements
 from services.rules.terms import RuleTerms
 

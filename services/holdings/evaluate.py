@@ -17,7 +17,7 @@ from services.collections.trait_match import TokenTraits, match_all
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.holdings.fetch_plan import SOLANA, TokenWant, addresses_on, call_of, is_about
-from services.holdings.shares import Delegated, Vault, WalletShare, conclude_for, counting
+from services.holdings.wallet_shares import Delegated, Vault, WalletShare, conclude_for, counting
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall

@@ -6,7 +6,7 @@ from functools import cache
 
 from gateways.chains.view_sheet import ViewQuestion
 from services.collections.standards import MANY, ONE_BY_ONE, ContractKey
-from services.holdings.shares import Vault
+from services.holdings.wallet_shares import Vault
 from services.rules.expression import Requirement
 from services.rules.types import own_tables
 from services.rules.types.view_call import ViewCall

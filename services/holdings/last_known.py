@@ -16,7 +16,7 @@ from services.core.answer import Answer
 from services.holdings import balance_snapshots
 from services.holdings.evaluate import Reading, doubts_of, vaults_for
 from services.holdings.fetch_plan import ANY, addresses_on
-from services.holdings.shares import Delegated, WalletShare, conclude_for, counting
+from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for, counting
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 

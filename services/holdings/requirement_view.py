@@ -10,7 +10,7 @@ from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
 from services.holdings.evaluate import Reading
 from services.holdings.last_known import Remembered
-from services.holdings.shares import WalletShare
+from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import Amount, Requirement
 from services.rules.wording import Names, in_words
 

@@ -19,7 +19,7 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.cases import Case
-from services.engine.outcome import read_own
+from services.engine.reconcile_outcome import read_own
 from services.guilds import permissions
 from services.holdings import last_known
 from services.holdings.evaluate import verdict_by

@@ -20,7 +20,7 @@ from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, to_document
-from services.rules.mapping import apply, copy_of, document, new_row
+from services.rules.rule_rows import apply, copy_of, document, new_row
 from services.rules.types import given_lists, stored_lists
 from services.rules.types.address_list import AddressList
 from services.rules.types.given_lists import GivenLists

@@ -19,14 +19,14 @@ from services.core.queue import Claim
 from services.engine import cases
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, decide
-from services.engine.outcome import read_own
+from services.engine.reconcile_outcome import read_own
 from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings import last_known
 from services.holdings.evaluate import verdict_by
 from services.holdings.last_known import Memory
 from services.holdings.requirement_view import RequirementView, view_of, view_of_reading
-from services.holdings.shares import Delegated
+from services.holdings.wallet_shares import Delegated
 from services.roles import breaker
 from services.rules.expression import Requirement, requirements, with_sense
 from services.rules.wording import Names

@@ -26,7 +26,7 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.roles import breaker
 from services.roles.outbox import INTENT_CHANNEL
-from services.rules import limits, mapping, pausing, rules
+from services.rules import limits, pausing, rule_rows, rules
 from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.replacements import contract_migrations, new_role
@@ -171,10 +171,10 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
         # It was not an admin who paused it. Once it can be brought back, the cause is gone.
         document = {**document, "state": "active"}
     if rule is None:
-        rule = mapping.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
+        rule = rule_rows.new_row(_draft(document, found.server.id or 0), found, actor.discord_id)
         rule.id = rule_id
     rule.deleted_at = None
-    mapping.apply(rule, _payload(document), found)
+    rule_rows.apply(rule, _payload(document), found)
     await _use_lists(db, rule)
     db.add(rule)
     await _look(db, rule)
@@ -195,7 +195,7 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     before, after = _document(event, "before"), _document(event, "after")
     await limits.lock(db, found.server.id or 0)
     rule = await _living(db, event.rule_id or 0)
-    now = mapping.document(rule)
+    now = rule_rows.document(rule)
     changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
     if not changed:
         raise Conflict(_("This change changed nothing that could be put back."))
@@ -203,13 +203,13 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
         raise Conflict(_("The rule was changed again since. Undo the newer change first, or edit the rule."))
     if "expression" in changed:
         await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
-    mapping.apply(rule, _payload({name: before.get(name) for name in changed}), found)
+    rule_rows.apply(rule, _payload({name: before.get(name) for name in changed}), found)
     await _use_lists(db, rule)
     db.add(rule)
     await db.flush()
     await rules.mark_changed(db, rule, now)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
-    told = changes(now, mapping.document(rule), await catalogue.names(db, places))
+    told = changes(now, rule_rows.document(rule), await catalogue.names(db, places))
     words = _("The rule “{rule}” is changed back: {changes}. Everybody is checked again.")
     return words.format(rule=rule.name, changes=told), 0
 
@@ -279,7 +279,7 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
     names: list[str] = []
     resumed = paused.all()
     for rule in resumed:
-        mapping.apply(rule, {"state": "active"}, found)
+        rule_rows.apply(rule, {"state": "active"}, found)
         db.add(rule)
         names.append(_("“{name}”").format(name=rule.name))
         await _look(db, rule)

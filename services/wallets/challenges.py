@@ -15,8 +15,8 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused
 from services.wallets import bio_proof, names, ownership
 from services.wallets.bio_proof import handle_marker, new_code
+from services.wallets.proof_watch import chains_of
 from services.wallets.transaction_check import ChainAsk, ask
-from services.wallets.watch import chains_of
 
 LIFETIME = timedelta(hours=24)
 SMALLEST_GAP = timedelta(minutes=10)

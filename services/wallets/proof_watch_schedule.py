@@ -15,10 +15,10 @@ from models import Challenge, User, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.runtime import schedules
-from services.wallets import ownership, watch
+from services.wallets import ownership, proof_watch
 from services.wallets.ownership import SPENT, WalletProof
+from services.wallets.proof_watch import OpenChallenge, Point, SeenTransaction
 from services.wallets.transaction_check import TransactionOutcome
-from services.wallets.watch import OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger("holdfast.services.wallets.watch_schedule")
 
@@ -58,7 +58,7 @@ async def tick(outside: Gateways) -> int:
         watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
     if not watched:
         return 0
-    await watch.check_challenges(outside, watched)
+    await proof_watch.check_challenges(outside, watched)
     await store_results_apart(watched)
     return len(watched)
 

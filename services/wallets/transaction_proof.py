@@ -14,12 +14,12 @@ from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
-from services.wallets import ownership, watch, watch_schedule
+from services.wallets import ownership, proof_watch, proof_watch_schedule
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
+from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
-from services.wallets.watch import OpenChallenge
 
-METHOD = watch_schedule.METHOD
+METHOD = proof_watch_schedule.METHOD
 CONTRACTS_SEND = frozenset({"abstract"})
 """Chains where smart-contract accounts are the sender of their transactions, as other accounts are
 (docs/facts.md#accounts-on-abstract)."""
@@ -29,11 +29,11 @@ NOTING = 4.0
 
 async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
     """Start watching for a challenge on every chain where that has not begun, and check it often for a while."""
-    watched = await watch_schedule.load(db, [row.id or 0])
-    if any(not set(watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
+    watched = await proof_watch_schedule.load(db, [row.id or 0])
+    if any(not set(proof_watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
-        await watch.check_challenges(outside, watched, NOTING)
-        await watch_schedule.store_results(db, watched)
+        await proof_watch.check_challenges(outside, watched, NOTING)
+        await proof_watch_schedule.store_results(db, watched)
     await _touch(db, row)
     return watched
 
@@ -43,14 +43,14 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 
     A pasted transaction may answer any of them.
     """
-    watched = await watch_schedule.load(db, [row.id or 0 for row in rows])
+    watched = await proof_watch_schedule.load(db, [row.id or 0 for row in rows])
     newest = watched[-1]
-    if not watch.chains_of(outside, newest.family):
+    if not proof_watch.chains_of(outside, newest.family):
         return Verdict(False, _("No chain of this wallet is set up here, so no transaction can be looked at."))
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
     await release(db)
-    await watch.check_challenges(outside, [newest])
+    await proof_watch.check_challenges(outside, [newest])
     verdict = await _settled(db, newest)
     await _touch(db, rows[-1])
     return verdict
@@ -61,7 +61,7 @@ async def status(db: AsyncSession, row: Challenge) -> Verdict:
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     await _touch(db, row)
-    (one,) = await watch_schedule.load(db, [row.id or 0])
+    (one,) = await proof_watch_schedule.load(db, [row.id or 0])
     return _waiting(one)
 
 
@@ -83,7 +83,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         )
     if await ownership.is_spent(db, reference.hash, one.address):
         return Verdict(False, _(SPENT))
-    known = watch.chains_of(outside, one.family)
+    known = proof_watch.chains_of(outside, one.family)
     asked = [reference.chain] if reference.chain else known
     if reference.chain and reference.chain not in known:
         return Verdict(
@@ -102,7 +102,7 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         elsewhere = _("If it was sent on another chain, paste only its hash.") if reference.chain else ""
         return Verdict(False, f"{unknown} {elsewhere}".rstrip(), again=True)
     meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)
-    await watch.conclude(outside, meant, found)
+    await proof_watch.conclude(outside, meant, found)
     return await _answered(db, meant)
 
 
@@ -118,7 +118,7 @@ async def _pasted_signature(
         return Verdict(False, _(SPENT))
     await release(db)
     try:
-        one = await watch.judge_signature(outside, watched, signature)
+        one = await proof_watch.judge_signature(outside, watched, signature)
     except ProviderError:
         return Verdict(
             False, _("Solana cannot be asked right now. Nothing was changed; please try again in a minute."), again=True
@@ -158,7 +158,7 @@ async def _on_any(
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """Store the result of a check, and return the verdict on it."""
-    await watch_schedule.store_results(db, [one])
+    await proof_watch_schedule.store_results(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))

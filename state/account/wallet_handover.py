@@ -7,7 +7,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, WalletNotFound
-from services.privacy import account_transfer
+from services.privacy import wallet_handover
 from state.account.wallets import WalletsState
 from state.core.gate import public, signed_in
 from state.core.toasts import say
@@ -54,7 +54,7 @@ class HandoverState(rx.State):
         wallet_id = (row_id(self.wallet) or 0) if self.wallet else None
         try:
             async with transaction() as db:
-                made = await account_transfer.offer(db, actor, wallet_id)
+                made = await wallet_handover.offer(db, actor, wallet_id)
         except WalletNotFound:
             self.code, self.valid = "", _("This account has no such wallet.")
             return
@@ -70,7 +70,7 @@ class HandoverState(rx.State):
     async def withdraw(self, actor: Actor) -> None:
         """Make the shown code invalid."""
         async with transaction() as db:
-            await account_transfer.withdraw(db, actor)
+            await wallet_handover.withdraw(db, actor)
         self.code, self.valid = "", ""
 
     @signed_in
@@ -79,7 +79,7 @@ class HandoverState(rx.State):
         self.fault = ""
         try:
             async with transaction() as db:
-                found = await account_transfer.preview(db, actor, self.entered)
+                found = await wallet_handover.preview(db, actor, self.entered)
         except FieldRefused as refused:
             self.fault = refused.message
             return
@@ -104,7 +104,7 @@ class HandoverState(rx.State):
         yield
         try:
             async with transaction() as db:
-                found = await account_transfer.take(db, actor, self.entered)
+                found = await wallet_handover.take(db, actor, self.entered)
             self.entered = ""
             count = len(found.wallets)
             title = ngettext("{count} wallet is yours now", "{count} wallets are yours now", count)

@@ -29,7 +29,7 @@ class RoleOptionView:
     assignable: bool
 
 
-class RuleOutcome(rx.State, mixin=True):
+class RoleOptions(rx.State, mixin=True):
     """The fields after the conditions. A form that uses them implements `_recheck`."""
 
     role_id: str = ""

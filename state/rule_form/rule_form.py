@@ -32,14 +32,14 @@ from state.core.retry import ask
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.call_trial import ViewCallTrial
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.condition_groups import from_tree
-from state.rule_form.outcome import RuleOutcome
 from state.rule_form.preview import ImpactState
+from state.rule_form.role_options import RoleOptions
 from state.rule_form.tiers import TierList, drafts
 from state.rule_form.tiers import fault as tier_fault
+from state.rule_form.try_call import ViewCallTrial
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class ChainOptionView:
 CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in form_order()]
 
 
-class RuleFormState(ViewCallTrial, RuleOutcome, TierList, rx.State):
+class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0

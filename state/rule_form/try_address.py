@@ -7,7 +7,7 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
-from services.engine import trial
+from services.engine import try_address
 from services.engine.preview import Proposal
 from services.runtime import rate_limits
 from state.core.evidence import RequirementLineView, line_of
@@ -66,8 +66,8 @@ class TrialState(rx.State):
             try:
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
-                    planned = await trial.plan(db, gateways(), actor, proposal, given)
-                found = await trial.run(gateways(), planned)
+                    planned = await try_address.plan(db, gateways(), actor, proposal, given)
+                found = await try_address.run(gateways(), planned)
             except HoldfastError as refused:
                 fault = refused.message
             async with self:

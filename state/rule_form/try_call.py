@@ -1,6 +1,6 @@
 """The view call in the rule form: templates to begin with, and what its function answers for a wallet.
 
-`trial.py` tries the whole rule with a wallet.
+`try_address.py` tries the whole rule with a wallet.
 """
 
 import reflex as rx

@@ -18,7 +18,7 @@ from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import ImpactState
-from state.server.migration import LeftRuleView
+from state.server.new_contract import LeftRuleView
 from state.server.rules import RulesState
 
 

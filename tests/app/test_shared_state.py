@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app import shared_state
+from app import provider_state_writer
 from gateways.transport import provider_reports
 from models import transaction
 from services.runtime import counters
@@ -25,15 +25,15 @@ async def test_answers_that_came_while_the_database_was_away_are_counted_later(
             raise fault
         return transaction()
 
-    monkeypatch.setattr(shared_state, "transaction", first_away)
-    monkeypatch.setattr(shared_state, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(provider_state_writer, "transaction", first_away)
+    monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
     provider_reports.read_off_counts()
 
     async def written() -> bool:
         async with transaction() as db:
             return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
 
-    async with shared_state.noting():
+    async with provider_state_writer.noting():
         provider_reports.count("base:0", provider_reports.OK)
         await until(written)
     assert len(tried) > 1

@@ -2,7 +2,7 @@
 
 import uuid
 
-from bot.commands import trial
+from bot.commands import try_address
 from services.guilds.panel import SAFETY
 from tests.bot.conftest import Club, Said, http_status, soon
 
@@ -144,7 +144,7 @@ def test_admins_try_an_address_on_a_rule_and_others_do_not(club: Club):
     assert "needed 1, held 1" in yes.field("✅ Condition 1")
     assert club.ask("ada", "try", rule=choice["name"], address=club.wallet("dave")).title == "No"
     assert "not a wallet address" in club.ask("ada", "try", rule=choice["value"], address="nothing").text
-    assert trial.NOT_YOURS in club.ask("ada", "try", rule=str(rule_id + 1), address=club.wallet("dave")).text
+    assert try_address.NOT_YOURS in club.ask("ada", "try", rule=str(rule_id + 1), address=club.wallet("dave")).text
 
     body = {"guild": club.name, "user": club.people["carol"]["id"], "kind": "command", "name": "try"}
     status, told = http_status(club.product, body)

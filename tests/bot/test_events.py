@@ -20,7 +20,7 @@ from models import transaction
 from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
 from services.health import readiness
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import gateway_events
 from tests.jobs.conftest import product as product
 from tests.jobs.town import until

@@ -21,7 +21,7 @@ FETCHERS = {
     "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Checks whether a process on this machine listens yet.
     "app/supervisor/probe.py": "this machine",
-    "app/supervisor/restarts.py": "this machine",
+    "app/supervisor/child_process.py": "this machine",
 }
 CLIENTS = frozenset(
     {

@@ -14,8 +14,8 @@ from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from services.core.queue import CHANNEL
 from services.roles.outbox import INTENT_CHANNEL
-from services.runtime.listen import Listener
-from services.runtime.tasks import stop
+from services.runtime.postgres_listen import Listener
+from services.runtime.task_cancellation import stop
 from settings import settings
 from tests.jobs.town import Town, a_town
 

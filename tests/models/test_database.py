@@ -12,7 +12,7 @@ from models import SpentTransaction, libpq_url, reading, transaction
 from models.db import clock
 from models.db import database as pool
 from models.db.watched import WatchedConnection
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import models
 from models import Counter, transaction
 from models.db.database import reading
 from models.db.session import AsyncSession, GuardFailed
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
 TOTALS = "SELECT name, total FROM counter ORDER BY name"

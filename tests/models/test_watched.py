@@ -18,8 +18,8 @@ from models import connect, libpq_url, reading, transaction
 from models.db import watched
 from models.db.watched import NETWORK, parameters
 from services.roles.writer_lease import Lease, LeaseLost, lease
-from services.runtime import listen
-from services.runtime.listen import Listener
+from services.runtime import postgres_listen
+from services.runtime.postgres_listen import Listener
 from settings import settings
 
 
@@ -73,8 +73,8 @@ async def proxy(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     """A migrated database behind a proxy, used by the process; a silence is checked after half a second."""
     monkeypatch.setattr(watched, "SILENT_SECONDS", 0.5)
     monkeypatch.setattr(watched, "SURE_SECONDS", 0.1)
-    monkeypatch.setattr(listen, "_PING_SECONDS", 0.2)
-    monkeypatch.setattr(listen, "_RECONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(postgres_listen, "_PING_SECONDS", 0.2)
+    monkeypatch.setattr(postgres_listen, "_RECONNECT_SECONDS", 0.1)
     made = Proxy(dict(conninfo_to_dict(libpq_url(database_url))))
     listening = await asyncio.start_server(made.serve, "127.0.0.1", 0)
     made.port = listening.sockets[0].getsockname()[1]

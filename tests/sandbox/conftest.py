@@ -13,7 +13,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from sandbox.house import WholeSandbox, product_settings
+from sandbox.assembly import WholeSandbox, product_settings
 from sandbox.server import build_app
 from tests.conftest import free_port
 

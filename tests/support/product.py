@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.house import product_settings
+from sandbox.assembly import product_settings
 from tests.conftest import ANSWER_SECONDS, ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5

@@ -10,7 +10,7 @@ from reflex.istate.manager.token import StateToken
 from reflex_base.registry import RegistrationContext
 
 from app.http.proxies import caller_address
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 KEPT = 30
 """Tabs per address. Each takes 60 KB, 2 MB with a full rule form; an address may open hundreds in a minute."""

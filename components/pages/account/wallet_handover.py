@@ -7,7 +7,7 @@ from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.field import field, select_input, text_input
 from locales import _
-from state.account.handover import HandoverState
+from state.account.wallet_handover import HandoverState
 from state.account.wallets import WalletRowView, WalletsState
 
 

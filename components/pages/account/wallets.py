@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.frame import member_frame, page_head, visitor_frame
-from components.pages.account.handover import handover_card
+from components.pages.account.wallet_handover import handover_card
 from components.pages.account.wallet_proof import proof_card
 from components.ui.badge import badge
 from components.ui.button import button, link_button

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.layout.reading import bullets, chapter, code, link, reading, steps
+from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.pages.help.oauth_help import (
     DEVELOPER_PORTAL,
     ENVIRONMENT,

@@ -3,12 +3,12 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
-from components.layout.reading import bullets, chapter, code, link, reading, steps
+from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.ui.effects.texts import sentence
 from locales import _, number
 from settings import settings
-from state.help.chains import chain_list
 from state.help.panel import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
+from state.public.chains import chain_list
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import LOGIN_PATH
-from components.layout.reading import bullets, chapter, code, link, reading, steps
+from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.layout.navigation import SUPPORT_PATH
-from components.layout.reading import bullets, chapter, link, reading
+from components.layout.text_page import bullets, chapter, link, reading
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from locales import _

@@ -8,7 +8,7 @@ from components.pages.public.landing import STEPS
 from components.ui.button import link_button
 from locales import _
 from settings import settings
-from state.help.chains import evm_titles
+from state.public.chains import evm_titles
 
 _CLAIMS = (
     (

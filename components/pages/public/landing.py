@@ -8,7 +8,7 @@ from components.ui.badge import badge
 from components.ui.button import link_button
 from locales import _
 from settings import settings
-from state.help.chains import chain_list
+from state.public.chains import chain_list
 
 FEATURES = (
     (

@@ -2,11 +2,11 @@
 
 import reflex as rx
 
-from components.layout.reading import bullets, chapter, link, reading
+from components.layout.text_page import bullets, chapter, link, reading
 from components.ui.effects.texts import sentence
 from locales import _
 from settings import settings
-from state.help.retention import LEFT_DAYS, RIVAL_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
+from state.public.retention import LEFT_DAYS, RIVAL_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
 
 MINIMUM_AGE = 13
 _NAME, _BRAND, _BOT = settings().product_name, settings().brand, settings().bot_name

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from components.layout.reading import reading
+from components.layout.text_page import reading
 from components.ui.badge import state_icon
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
@@ -10,7 +10,7 @@ from components.ui.effects.texts import filled
 from components.ui.empty import skeleton, waiting
 from locales import _
 from settings import settings
-from state.help.status import PublicStatusState, StatusLineView
+from state.public.status import PublicStatusState, StatusLineView
 
 EVERY_SECONDS = 30.0
 

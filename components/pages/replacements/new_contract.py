@@ -12,7 +12,7 @@ from components.ui.effects.texts import counted
 from components.ui.field import field, select_input, switch, text_input
 from locales import _
 from state.rule_form.rule_form import chain_options
-from state.server.migration import (
+from state.server.new_contract import (
     END,
     LeftRuleView,
     MigratedRuleView,

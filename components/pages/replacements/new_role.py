@@ -8,7 +8,7 @@ from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.field import field, select_input
 from locales import _
-from state.server.migration import LeftRuleView
+from state.server.new_contract import LeftRuleView
 from state.server.new_role import NewRoleState, RoleChoiceView
 from state.server.rules import RulesState
 

@@ -5,9 +5,9 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.field import field, select_input, text_input
 from locales import _
-from state.rule_form.call_trial import TEMPLATE_OPTIONS, WALLET_INPUT
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.rule_form import RuleFormState
+from state.rule_form.try_call import TEMPLATE_OPTIONS, WALLET_INPUT
 
 
 def called_contract() -> rx.Component:

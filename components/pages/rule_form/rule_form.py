@@ -7,7 +7,7 @@ from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
 from components.pages.rule_form.tiers import role_option, tiers
-from components.pages.rule_form.trial import trial_form, trial_panel
+from components.pages.rule_form.try_address import trial_form, trial_panel
 from components.pages.server.loading import missing_server
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
@@ -23,7 +23,7 @@ from components.ui.tooltip import tooltip
 from locales import _
 from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.outcome import GRACE, NOW
+from state.rule_form.role_options import GRACE, NOW
 from state.rule_form.rule_form import RuleFormState
 
 

@@ -5,7 +5,7 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.effects.texts import filled
 from locales import _
-from state.rule_form.outcome import RoleOptionView
+from state.rule_form.role_options import RoleOptionView
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.tiers import LEAST, MOST, ROLE, TierView
 

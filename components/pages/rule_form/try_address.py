@@ -3,13 +3,13 @@
 import reflex as rx
 
 from components.pages.server.evidence import requirement_line
+from components.ui.answer_badge import outcome
 from components.ui.button import button
 from components.ui.empty import progress
 from components.ui.field import field, text_input
-from components.ui.outcome import outcome
 from locales import _
 from state.rule_form.rule_form import RuleFormState
-from state.rule_form.trial import ADDRESS_INPUT, TrialState
+from state.rule_form.try_address import ADDRESS_INPUT, TrialState
 
 TRIAL_FORM = "trial-form"
 """The form of the address entry: Enter tries the address there instead of submitting the rule."""

@@ -2,8 +2,8 @@
 
 import reflex as rx
 
+from components.ui.answer_badge import outcome
 from components.ui.effects.texts import sentence
-from components.ui.outcome import outcome
 from locales import _
 from state.core.evidence import RequirementLineView
 

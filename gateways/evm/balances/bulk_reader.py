@@ -6,8 +6,8 @@ from time import monotonic
 
 from gateways.chains.balance_sheet import Asked, BalanceSheet
 from gateways.chains.costly_contracts import CostlyContracts
-from gateways.evm.balances.bulk import LoopRead, NothingCame, ReadPace
 from gateways.evm.balances.fallbacks import FallbackRead
+from gateways.evm.balances.program_reads import LoopRead, NothingCame, ReadPace
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node

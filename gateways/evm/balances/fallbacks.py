@@ -11,7 +11,7 @@ from gateways.chains.balance_sheet import NATIVE_ADDRESS, Asked
 from gateways.chains.costly_contracts import CostlyContracts
 from gateways.evm.balances import aggregate3
 from gateways.evm.balances.aggregate3 import GET_BLOCK_NUMBER, GET_CHAIN_ID
-from gateways.evm.balances.bulk import AT_ONCE, NothingCame
+from gateways.evm.balances.program_reads import AT_ONCE, NothingCame
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
 from gateways.transport.errors import ProviderConfused, ProviderError

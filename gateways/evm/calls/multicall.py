@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from gateways.evm.balances import aggregate3
 from gateways.evm.balances.aggregate3 import GET_BLOCK_NUMBER, GET_CHAIN_ID
-from gateways.evm.balances.bulk import NothingCame
+from gateways.evm.balances.program_reads import NothingCame
 from gateways.evm.calls.views_program import CopiedAnswer
 from gateways.evm.rpc.errors import Reverted, TooMuch, Unsupported
 from gateways.evm.rpc.node import Head, Node, binary, patiently
-from gateways.evm.tokens.questions_program import Silence
+from gateways.evm.tokens.one_word_program import Silence
 
 GAS_LEFT = 2_000_000
 """Gas that must be left after the last call. If it is, no earlier call lacked gas that another had used."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from gateways.evm.calls.views_program import CopiedAnswer
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.rpc.special_addresses import SHA256
-from gateways.evm.tokens.questions import CALL_ITSELF, MORE_GAS, silence_in
-from gateways.evm.tokens.questions_program import Silence
+from gateways.evm.tokens.one_word_calls import CALL_ITSELF, MORE_GAS, silence_in
+from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 

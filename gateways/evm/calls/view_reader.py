@@ -9,16 +9,16 @@ from time import monotonic
 from gateways.chains.costly_contracts import USELESS, CostlyContracts
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.balances.balances_program import SCRATCH
-from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
-from gateways.evm.calls import batches, multicall
+from gateways.evm.balances.program_reads import CLOCK_SLACK, NothingCame
+from gateways.evm.calls import multicall, view_batches
 from gateways.evm.calls.answer_path import FIRST_BYTES, LARGEST, NotAllThere, ViewValue, WrongAnswer
 from gateways.evm.calls.compiled import CompiledView, compiled
 from gateways.evm.calls.views_program import CODE, CopiedAnswer, ViewAnswers, call_data, read_answer
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
-from gateways.evm.tokens.questions import CALL_GAS, MORE_GAS
-from gateways.evm.tokens.questions_program import Silence
+from gateways.evm.tokens.one_word_calls import CALL_GAS, MORE_GAS
+from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
@@ -304,7 +304,7 @@ class ViewRead:
                     raise
             except (NothingCame, RpcRefused):
                 reader.take_single_calls()
-        return await batches.ask(reader.node, self.head, NEUTRAL, contract, calls)
+        return await view_batches.ask(reader.node, self.head, NEUTRAL, contract, calls)
 
     def _learn(self, piece: _Piece, found: ViewAnswers) -> None:
         """Size the next calls to four fifths of the node's gas."""

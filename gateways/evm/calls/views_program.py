@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateways.evm.programs import code, header
-from gateways.evm.tokens.questions_program import Silence
+from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E65207669657720666F722065766572792077616C

@@ -1,4 +1,4 @@
-// Asks contracts any questions that one word answers. gateways/evm/tokens/questions_program.py describes the call data
+// Asks contracts any questions that one word answers. gateways/evm/tokens/one_word_program.py describes the call data
 // and the answer.
 object "questions" {
     code {

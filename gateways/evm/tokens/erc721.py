@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from gateways.evm.tokens.questions_program import Said, Silence
+from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.token_read import (
     BALANCE_OF,
     MOST_EXACT,

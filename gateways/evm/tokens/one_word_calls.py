@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 
 from gateways.evm.balances.balances_program import SCRATCH
-from gateways.evm.balances.bulk import CLOCK_SLACK, NothingCame
+from gateways.evm.balances.program_reads import CLOCK_SLACK, NothingCame
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import Halted, NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
-from gateways.evm.tokens.questions_program import CODE, CallAnswer, Said, Silence, call_data, read_answer
+from gateways.evm.tokens.one_word_program import CODE, CallAnswer, Said, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused, ProviderError
 
 Question = tuple[bytes, bytes]

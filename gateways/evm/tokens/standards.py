@@ -5,7 +5,7 @@ from time import monotonic
 
 from gateways.evm.rpc.node import Head
 from gateways.evm.tokens.contract_info import ENUMERABLE, ERC165, ERC721, ERC1155, NEVER, SUPPORTS, Standard
-from gateways.evm.tokens.questions import Asker
+from gateways.evm.tokens.one_word_calls import Asker
 
 KEPT = 600.0
 """Seconds for which a standard is remembered; the contract behind a proxy may change."""

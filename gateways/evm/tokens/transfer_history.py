@@ -17,8 +17,8 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm.tokens.questions import Asker
-from gateways.evm.tokens.questions_program import Said, Silence
+from gateways.evm.tokens.one_word_calls import Asker
+from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.token_history import UNTRIED, about_range, too_much
 from gateways.evm.tokens.token_read import OWNER_OF
 from gateways.transport import question_time

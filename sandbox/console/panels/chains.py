@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sandbox.assembly import WholeSandbox
 from sandbox.console.elements.forms import card, choice, datalist, field
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
 from sandbox.contracts import accounts
 from sandbox.contracts.staking import STANDARDS as STAKING
-from sandbox.house import WholeSandbox
 
 SOLANA = "solana"
 STANDARDS = ("ERC721", "ERC721Enumerable", "ERC1155", "Punks")

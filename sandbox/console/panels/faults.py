@@ -1,12 +1,12 @@
 """The tool for faults: break a provider for a while, disturb the gateway, and see the requests to each provider."""
 
+from sandbox.assembly import WholeSandbox
 from sandbox.base.faults import KINDS, TARGETS
 from sandbox.base.sandbox import Sandbox
 from sandbox.console.elements.forms import card, choice, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
 from sandbox.discord.gateway.tampering import KINDS as DISTURBANCES
-from sandbox.house import WholeSandbox
 from sandbox.marketplaces import LIMITS
 
 REQUESTS = 25

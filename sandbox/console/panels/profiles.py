@@ -1,11 +1,11 @@
 """The tool for profiles: what everybody's bio says at each marketplace."""
 
+from sandbox.assembly import WholeSandbox
 from sandbox.console.elements.forms import do, field
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.people import picture
 from sandbox.console.elements.place import Place
 from sandbox.discord.world.entities import User
-from sandbox.house import WholeSandbox
 from sandbox.marketplaces import PLACES
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account
 

@@ -22,9 +22,9 @@ from locales import N_
 from locales.stored_texts import storable
 from models import transaction
 from models.db.session import AsyncSession
-from services.collections.census import owned_tokens, snapshots, tasks
+from services.collections.census import census_queue, owned_tokens, snapshots
+from services.collections.census.census_queue import CensusTask, CountTaken
 from services.collections.census.owned_tokens import NEWEST, SECOND_READING, SETTLED, TooManyTokens
-from services.collections.census.tasks import CensusTask, CountTaken
 
 log = logging.getLogger("holdfast.services.census")
 
@@ -71,9 +71,9 @@ async def _take_turn(outside: Gateways, task: CensusTask) -> None:
     try:
         with fair_turns.on_behalf_of(f"server:{task.server_id}"):
             async with transaction() as db:
-                for_any, for_server = await tasks.make_room(db, task.server_id)
+                for_any, for_server = await census_queue.make_room(db, task.server_id)
                 # A server that has used up its share does not end a count that others wait for.
-                is_wanted = for_any and (for_server or await tasks.refuse(db, task, NO_ROOM))
+                is_wanted = for_any and (for_server or await census_queue.refuse(db, task, NO_ROOM))
             if not is_wanted:
                 raise Uncountable(NO_ROOM)
             if for_server:
@@ -89,16 +89,16 @@ async def _take_turn(outside: Gateways, task: CensusTask) -> None:
 
 async def _give_back(task: CensusTask) -> None:
     async with transaction() as db:
-        await tasks.give_back(db, task)
+        await census_queue.give_back(db, task)
 
 
 async def _failed_once(task: CensusTask, why: str = "") -> None:
     """Schedule another try; after the last one end the count with the reason `why`, or that the nodes failed."""
     async with transaction() as db:
-        stored = await tasks.read(db, task)
+        stored = await census_queue.read(db, task)
         if stored.faults + 1 < MOST_FAULTS:
-            await tasks.update(db, task, faults=stored.faults + 1)
-            await tasks.give_back(db, task, min(LONGEST_PAUSE, FIRST_PAUSE * 2**stored.faults))
+            await census_queue.update(db, task, faults=stored.faults + 1)
+            await census_queue.give_back(db, task, min(LONGEST_PAUSE, FIRST_PAUSE * 2**stored.faults))
             return
         chain = CHAINS[task.chain].title
         known = stored.block >= 0
@@ -107,12 +107,12 @@ async def _failed_once(task: CensusTask, why: str = "") -> None:
 
 
 async def _fail(db: AsyncSession, task: CensusTask, reason: str) -> None:
-    await tasks.update(db, task, state="failed", reason=reason, target=None)
+    await census_queue.update(db, task, state="failed", reason=reason, target=None)
 
 
 async def _commit(task: CensusTask, **changes: object) -> CensusTask:
     async with transaction() as db:
-        await tasks.update(db, task, **changes)
+        await census_queue.update(db, task, **changes)
     return replace(task, **changes)  # pyright: ignore[reportArgumentType]
 
 
@@ -188,7 +188,7 @@ async def _begin(outside: Gateways, task: CensusTask, by: Sequence[int]) -> Cens
     if is_snapshot or await _is_replaced(outside, task, goal, by):
         async with transaction() as db:
             await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
-            await tasks.update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
+            await census_queue.update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
         task = replace(task, block=-1, block_hash="", known=None, moves=0, tokens=0)
     return await _commit(task, target=max(goal, task.block))
 
@@ -209,7 +209,7 @@ async def _keep(task: CensusTask, found: HistorySlice) -> CensusTask:
         written = await owned_tokens.add(db, task.id, SETTLED, changes)
         tokens, moves = task.tokens + written.added, task.moves + len(found.moves)
         known = found.moves[-1].block if found.moves else task.known
-        await tasks.update(db, task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
+        await census_queue.update(db, task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
     task = replace(task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
     if written.is_negative:
         await _start_over(task)
@@ -239,7 +239,9 @@ def _too_many(block: int) -> str:
 async def _start_over(task: CensusTask) -> None:
     async with transaction() as db:
         await owned_tokens.clear(db, task.id, SETTLED, NEWEST, SECOND_READING)
-        await tasks.update(db, task, block=-1, block_hash="", known=None, after=None, again=False, moves=0, tokens=0)
+        await census_queue.update(
+            db, task, block=-1, block_hash="", known=None, after=None, again=False, moves=0, tokens=0
+        )
 
 
 async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
@@ -278,7 +280,7 @@ async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
         await _failed_once(task, storable(DIFFERS, block=last))
         return
     async with transaction() as db:
-        await tasks.end(db, task, head=last, block_hash=marks[0].block_hash)
+        await census_queue.end(db, task, head=last, block_hash=marks[0].block_hash)
     log.info("count ended census=%s chain=%s block=%s moves=%s", task.id, task.chain, last, task.moves)
 
 
@@ -314,7 +316,7 @@ async def _list(outside: Gateways, task: CensusTask) -> None:
             moves = task.moves + written.added
             tokens = task.tokens if task.again else moves
             places = {"moves": moves, "tokens": tokens, "after": page.after, "block": page.slot}
-            await tasks.update(db, task, **places)
+            await census_queue.update(db, task, **places)
         task = replace(task, moves=moves, tokens=tokens, after=page.after, block=page.slot)
         if moves > owned_tokens.MOST_TOKENS:
             raise Uncountable(_too_many(page.slot))
@@ -335,9 +337,9 @@ async def _compare(task: CensusTask, nodes: int) -> None:
         if await owned_tokens.readings_agree(db, task.id):
             await owned_tokens.clear(db, task.id, SECOND_READING)
             alone = storable(NOT_CONFIRMED, chain=CHAINS[task.chain].title) if nodes < 2 else ""
-            await tasks.end(db, task, head=task.block, block_hash="", reason=alone)
+            await census_queue.end(db, task, head=task.block, block_hash="", reason=alone)
             return
-        await tasks.update(db, task, target=None)
+        await census_queue.update(db, task, target=None)
     await _failed_once(task)
 
 

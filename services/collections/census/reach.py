@@ -17,7 +17,7 @@ from locales import N_, _, ngettext, number
 from locales.stored_texts import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
-from services.collections.census import numbers, tasks
+from services.collections.census import census_queue, numbers
 from services.collections.census.numbers import ReachNumbers
 from services.collections.standards import ContractKey
 from services.core.actors import Actor
@@ -25,7 +25,7 @@ from services.core.errors import ReachNotFound, ServerNotFound, TooMany
 from services.core.json_view import json_view
 from services.engine import preview_log
 from services.engine.preview import Proposal
-from services.engine.trial import asked_rule
+from services.engine.try_address import asked_rule
 from services.guilds import permissions
 from services.rules.expression import Expression, parse, requirements, to_document
 from services.rules.types import stored_lists
@@ -108,7 +108,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
     await db.flush()
     if refused is None:
         for chain, contract in sorted(numbers.places_of(tree)):
-            census_id = await tasks.want(db, chain, contract, FRESH)
+            census_id = await census_queue.want(db, chain, contract, FRESH)
             await db.execute(
                 text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
                 {"reach": row.id, "census": census_id},

@@ -14,9 +14,9 @@ from gateways import Gateways
 from gateways.transport.errors import ProviderError
 from models import transaction
 from services.collections import standards
-from services.collections.census import owned_tokens, tasks
+from services.collections.census import census_queue, owned_tokens
+from services.collections.census.census_queue import CensusTask
 from services.collections.census.owned_tokens import NEWEST, SETTLED
-from services.collections.census.tasks import CensusTask
 
 log = logging.getLogger("holdfast.services.census")
 
@@ -69,6 +69,6 @@ async def store(task: CensusTask, found: Snapshot) -> None:
         await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
         await owned_tokens.add(db, task.id, SETTLED, owned)
         # No transfers were read, so a later count of transfers has to begin at the first block.
-        await tasks.update(db, task, block=found.block, known=None, moves=0, tokens=len(owned))
-        await tasks.end(db, task, head=found.block, block_hash=found.block_hash)
+        await census_queue.update(db, task, block=found.block, known=None, moves=0, tokens=len(owned))
+        await census_queue.end(db, task, head=found.block, block_hash=found.block_hash)
     log.info("count ended census=%s chain=%s block=%s tokens=%s", task.id, task.chain, found.block, len(owned))

@@ -33,7 +33,7 @@ from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntr
 from services.rules.draft import LONGEST_NAME, RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, requirements, to_document
 from services.rules.limits import LARGEST_RULE
-from services.rules.mapping import new_row
+from services.rules.rule_rows import new_row
 from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.given_lists import GivenLists, ListReader
 from services.rules.wording import Line, in_lines, in_words

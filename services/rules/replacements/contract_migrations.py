@@ -26,10 +26,10 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, pausing, rules
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
-from services.rules.mapping import copy_of, document, set_expression
 from services.rules.replacements import new_contract, successors
 from services.rules.replacements.new_contract import NotCarried
 from services.rules.replacements.successors import MigrationOrder
+from services.rules.rule_rows import copy_of, document, set_expression
 from services.rules.wording import Line, Names, in_lines, in_words
 
 LONGEST = timedelta(days=366)

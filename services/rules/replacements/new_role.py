@@ -23,9 +23,9 @@ from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, pausing, rules
-from services.rules.mapping import apply as change
-from services.rules.mapping import copy_of, document
 from services.rules.replacements.contract_migrations import LeftRule
+from services.rules.rule_rows import apply as change
+from services.rules.rule_rows import copy_of, document
 
 
 @dataclass(frozen=True, slots=True)

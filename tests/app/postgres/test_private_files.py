@@ -10,7 +10,7 @@ import pytest
 
 from app import build
 from app.postgres import private_files
-from app.supervisor.restarts import Keeper, Pauses, Program
+from app.supervisor.child_process import Keeper, Pauses, Program
 from settings import SECRET_SETTINGS
 
 

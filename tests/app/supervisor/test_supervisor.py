@@ -15,8 +15,8 @@ from typing import Protocol
 import pytest
 
 from app.supervisor import supervisor as supervisor_module
+from app.supervisor.child_process import Pauses, Program
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
-from app.supervisor.restarts import Pauses, Program
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from tests.conftest import free_port
 from tests.support.product import kill_session
@@ -290,7 +290,7 @@ HOST = """
 import asyncio, json, sys
 from pathlib import Path
 from app.supervisor.output import say
-from app.supervisor.restarts import Program
+from app.supervisor.child_process import Program
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 programs = (Program("bot", tuple(json.loads(command))),)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from app.supervisor.child_process import Program
 from app.supervisor.leftovers import running
-from app.supervisor.restarts import Program
 from app.supervisor.supervisor import ProcessPlan, StartFailed
 from app.supervisor.trial import plan_of, try_out
 from settings import load

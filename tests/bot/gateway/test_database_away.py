@@ -10,7 +10,7 @@ from bot.gateway import shard_connection, shard_keeper
 from bot.gateway.shard_connection import Connection, Socket
 from bot.gateway.shard_keeper import ShardKeeper
 from services.guilds.gateway.shards import BotProcess, ShardPart
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.bot.test_events import AWAY
 from tests.jobs.town import until
 

@@ -13,7 +13,7 @@ from gateways.discord.application import SessionStarts
 from models import transaction
 from services.guilds.gateway import identifies
 from services.health import provider_states
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.bot.test_events import AWAY
 from tests.jobs.conftest import product as product
 from tests.jobs.town import until

@@ -8,7 +8,7 @@ import pytest
 from gateways.evm.balances import balances_program as balances
 from gateways.evm.calls import views_program as views
 from gateways.evm.calls.arguments import MOST_BYTES
-from gateways.evm.tokens import questions_program as questions
+from gateways.evm.tokens import one_word_program as questions
 from sandbox.contracts.compile import BYTECODE, PROGRAMS, sources
 from tests.gateways.evm_lab import assemble
 

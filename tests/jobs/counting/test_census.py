@@ -12,7 +12,7 @@ from gateways import gateways
 from jobs.census_taker import CensusTaker
 from models import Census, CensusTurn, transaction
 from models.db.session import AsyncSession
-from services.collections.census import counting, owned_tokens, reach, tasks
+from services.collections.census import census_queue, counting, owned_tokens, reach
 from services.collections.census import numbers as numbers_of_rules
 from services.rules.expression import parse
 from services.rules.types import address_list_text, stored_lists
@@ -157,7 +157,7 @@ async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
     await worked(1)
     async with transaction() as db:
         stood = (await db.exec(select(Census))).one().block
-        killed = await tasks.claim(db, "killed")
+        killed = await census_queue.claim(db, "killed")
     assert killed is not None
     assert (stood > 0, await CensusTaker("other").once()) == (True, False)
     async with transaction() as db:
@@ -166,8 +166,8 @@ async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
     found = await view(reach_id)
     assert (found.state, found.holders) == ("done", 2)
     async with transaction() as db:
-        with pytest.raises(tasks.CountTaken):
-            await tasks.update(db, killed, block=0)
+        with pytest.raises(census_queue.CountTaken):
+            await census_queue.update(db, killed, block=0)
 
 
 async def test_more_tokens_than_a_count_keeps_are_said(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ async def test_a_count_that_takes_too_long_ends_and_goes_on_when_it_is_asked_for
     assert (found.state, found.holders, "6 hours" in (found.reason or "")) == ("failed", None, True)
     async with transaction() as db:
         census = (await db.exec(select(Census))).one()
-        assert (census.state, await tasks.claim(db, "test")) == ("counting", None), "nobody waits for it"
+        assert (census.state, await census_queue.claim(db, "test")) == ("counting", None), "nobody waits for it"
     assert (await numbers(town, leaf(town))).holders == 2
 
 
@@ -221,13 +221,13 @@ async def test_counts_nobody_waits_for_make_room_and_a_server_has_its_share(
     await numbers(town, leaf(town))
     async with transaction() as db:
         await db.execute(text("UPDATE census SET tokens = 5, wanted_at = wanted_at - interval '1 hour'"))
-    monkeypatch.setattr(tasks, "MOST_KEPT", 4)
+    monkeypatch.setattr(census_queue, "MOST_KEPT", 4)
     async with transaction() as db:
         old = (await db.exec(select(Census))).one().id
     assert (await numbers(town, leaf(town, contract=STRANGER))).state == "failed"
     async with transaction() as db:
         assert old not in [one.id for one in (await db.exec(select(Census))).all()]
-    monkeypatch.setattr(tasks, "MOST_OF_A_SERVER", -1)
+    monkeypatch.setattr(census_queue, "MOST_OF_A_SERVER", -1)
     found = await numbers(town, leaf(town))
     assert (found.state, found.holders, found.reason) == ("failed", None, counting.NO_ROOM)
     monkeypatch.undo()
@@ -244,7 +244,7 @@ async def test_a_server_that_has_its_share_does_not_end_a_count_that_others_wait
     mine = await asked(town, leaf(town))
     async with transaction() as db:
         theirs = await reach.start(db, other, parse(leaf(town)))
-    monkeypatch.setattr(tasks, "MOST_OF_A_SERVER", 4)
+    monkeypatch.setattr(census_queue, "MOST_OF_A_SERVER", 4)
     await worked()
     assert [(await view(one)).state for one in (large, mine, theirs)] == ["counting", "failed", "done"]
     assert ((await view(mine)).reason, (await view(theirs)).holders) == (counting.NO_ROOM, 2)
@@ -299,11 +299,11 @@ async def test_servers_take_turns(town: Town, sandbox_url: str, monkeypatch: pyt
         turns = list[int]()
         for _ in range(4):
             async with transaction() as db:
-                task = await tasks.claim(db, "test")
+                task = await census_queue.claim(db, "test")
                 assert task is not None
                 turns.append(task.server_id)
             async with transaction() as db:
-                await tasks.give_back(db, task)
+                await census_queue.give_back(db, task)
     assert turns == [town.server_id, other.server_id, town.server_id, other.server_id]
     assert len(first) == 5
     async with transaction() as db:

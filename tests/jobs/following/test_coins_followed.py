@@ -9,7 +9,7 @@ from jobs import follower
 from jobs.follower import Follower
 from models import Cursor, transaction
 from services.rules.expression import to_document
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers.chain_cursor import COINS
 from services.triggers.watch_list import WatchList
 from tests.jobs.conftest import Engine

@@ -15,7 +15,7 @@ from jobs.__main__ import lives
 from jobs.follower import Follower
 from jobs.follower_turns import FollowerTurns
 from models import Cursor, transaction
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until

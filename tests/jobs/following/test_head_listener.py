@@ -11,7 +11,7 @@ from gateways.transport.errors import ProviderError
 from jobs import head_listener
 from jobs.follower import Follower
 from jobs.head_listener import HeadListener
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from settings import settings
 from tests.conftest import free_port
 from tests.jobs.conftest import Engine

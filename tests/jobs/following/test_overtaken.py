@@ -6,7 +6,7 @@ from models import transaction
 from services.core import queue
 from services.engine import read_and_confirm
 from services.engine.ledger import MOST_OVERTAKEN
-from services.engine.outcome import BatchOutcome
+from services.engine.reconcile_outcome import BatchOutcome
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, taken

@@ -15,7 +15,7 @@ from models.db.session import AsyncSession
 from services.health import provider_status
 from services.health.views import GOOD, WARNING
 from services.rules.expression import Requirement
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import chain_cursor, solana_poller
 from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled, joined
 from services.triggers.transfer_poller import UnreadableTransfers

@@ -14,12 +14,12 @@ from jobs.role_writer import RoleWriter
 from models import Member, transaction
 from services.core import queue
 from services.engine import read_and_confirm
-from services.engine.outcome import BatchOutcome
+from services.engine.reconcile_outcome import BatchOutcome
 from services.guilds.members import MemberFacts
 from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome
 from services.rules import pausing
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until

@@ -15,7 +15,7 @@ from jobs.role_writer import RoleWriter
 from models import Breaker, Due, transaction
 from services.core.actors import Actor
 from services.engine import ledger, read_and_confirm
-from services.engine.outcome import BatchOutcome
+from services.engine.reconcile_outcome import BatchOutcome
 from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.rules import pausing, rules

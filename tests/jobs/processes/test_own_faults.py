@@ -15,10 +15,10 @@ from models import Due, Event, Grant, Rule, now, transaction
 from services.core import queue as due
 from services.engine import read_and_confirm
 from services.engine.cases import Case
-from services.engine.outcome import BatchOutcome
+from services.engine.reconcile_outcome import BatchOutcome
 from services.health import backlog
 from services.runtime.logs import redact_every_log
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given

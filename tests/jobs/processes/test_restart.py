@@ -11,7 +11,7 @@ from jobs.__main__ import PARTS, lives
 from jobs.provider_monitor import ProviderMonitor
 from models import Schedule, transaction
 from services.runtime import database_faults
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from services.triggers import sweep
 from settings import settings
 from tests.jobs.town import until

@@ -17,7 +17,7 @@ from jobs.restart import run_forever
 from jobs.scheduler import Every, ScheduledJob
 from models import Schedule, now, transaction
 from services.runtime import schedules
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.jobs.town import until
 
 OFTEN = Every(timedelta(milliseconds=10))

@@ -13,7 +13,7 @@ from jobs import role_writer
 from jobs.role_writer import RoleWriter
 from models import transaction
 from services.roles.outbox import EACH
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.jobs.conftest import product as product
 from tests.jobs.town import until
 from tests.services.roles.test_outbox import guilds

@@ -12,7 +12,7 @@ from jobs.role_writer import AT_ONCE, RoleWriter
 from models.db.session import Question
 from services.roles.outbox import Intent
 from services.roles.writer_lease import Lease
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

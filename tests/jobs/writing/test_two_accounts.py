@@ -3,7 +3,7 @@
 from models import transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
-from services.privacy import account_transfer
+from services.privacy import wallet_handover
 from services.runtime import rate_limits
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -28,9 +28,9 @@ async def test_the_new_account_has_the_role_before_the_old_one_loses_it(town: To
         start = await town.mark()
         old, new = await actor("carol"), await actor("dave")
         async with transaction() as db:
-            made = await account_transfer.offer(db, old)
+            made = await wallet_handover.offer(db, old)
         async with transaction() as db:
-            await account_transfer.take(db, new, made.code)
+            await wallet_handover.take(db, new, made.code)
         await until(lambda: has("carol", "dave"))
         await town.look()
         await until(lambda: has("dave"))

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 from aiohttp import web
 
-from sandbox.house import WholeSandbox
+from sandbox.assembly import WholeSandbox
 from sandbox.server import build_app
 from tests.conftest import free_port
 

@@ -16,7 +16,7 @@ from models.db.session import GuardFailed
 from services.core import queue
 from services.core.queue import Claim, marks
 from services.engine import reconcile
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -14,9 +14,9 @@ from services.core import queue
 from services.core.queue import Claim
 from services.engine import reconcile
 from services.engine.reconcile import BatchPart
-from services.runtime import listen
-from services.runtime.listen import Listener
-from services.runtime.tasks import stop
+from services.runtime import postgres_listen
+from services.runtime.postgres_listen import Listener
+from services.runtime.task_cancellation import stop
 from settings import settings
 
 
@@ -77,7 +77,7 @@ class Stage:
 
     async def wait(self, called: asyncio.Event, seconds: float) -> None:
         self.idle = seconds == reconciler.IDLE_SECONDS and not called.is_set()
-        await listen.wait(called, seconds)
+        await postgres_listen.wait(called, seconds)
         self.idle = False
 
     def servers_settled(self) -> set[int]:

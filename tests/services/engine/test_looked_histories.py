@@ -34,7 +34,7 @@ from services.core.queue import Claim
 from services.engine import read_and_confirm
 from services.engine.cases import Case
 from services.engine.decide import Action, GrantFacts, keeps_differently
-from services.engine.outcome import CaseOutcome, ServerChain
+from services.engine.reconcile_outcome import CaseOutcome, ServerChain
 from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain

@@ -9,8 +9,8 @@ import pytest
 
 from gateways import Gateways
 from services.engine import preview, read_and_confirm
-from services.engine.outcome import BatchOutcome
 from services.engine.preview import AT_ONCE, PreviewPlan
+from services.engine.reconcile_outcome import BatchOutcome
 
 OUTSIDE = cast("Gateways", SimpleNamespace())
 

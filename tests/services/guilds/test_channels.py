@@ -179,7 +179,7 @@ async def test_a_channel_whose_creation_was_not_answered_is_known_by_its_topic_i
     assert (await repair(town)).channel_id == made.channel_id
 
 
-async def test_words_that_discord_would_refuse_change_nothing(town: Town):
+async def test_sentences_that_discord_would_refuse_change_nothing(town: Town):
     made = await repair(town)
     before = (await shown(town, made.channel_id))["messages"]
     with pytest.raises(FieldRefused, match="is not a placeholder"):

@@ -23,7 +23,7 @@ from services.holdings.confirmation import (
     second_of,
 )
 from services.holdings.evaluate import Reading
-from services.holdings.shares import WalletShare
+from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN

@@ -19,7 +19,7 @@ from services.collections.trait_match import TokenTraits
 from services.core.answer import Answer
 from services.holdings.evaluate import Answers, Reading, read, unread
 from services.holdings.requirement_view import view_of_reading
-from services.holdings.shares import WalletShare, conclude, conclude_for, counting
+from services.holdings.wallet_shares import WalletShare, conclude, conclude_for, counting
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
 

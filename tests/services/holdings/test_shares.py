@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.holdings.shares import Stake, Vault
+from services.holdings.wallet_shares import Stake, Vault
 
 CATS, DOGS = "0xca", "0xd0"
 IDS = ("1", "2", "3")

@@ -5,7 +5,7 @@ import pytest
 from gateways.chains.token_sheet import TokenSheet
 from services.core.answer import Answer
 from services.holdings.evaluate import Answers, Reading, read
-from services.holdings.shares import Delegated, Stake, Vault
+from services.holdings.wallet_shares import Delegated, Stake, Vault
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
 from tests.services.holdings.test_evaluate import PLACES, balances, tokens

@@ -15,7 +15,7 @@ from services.core.answer import Answer
 from services.holdings.evaluate import Answers, in_part, read
 from services.holdings.fetch_plan import by_chain, with_vaults
 from services.holdings.last_known import scope_of
-from services.holdings.shares import Delegated, Stake, Vault
+from services.holdings.wallet_shares import Delegated, Stake, Vault
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 

@@ -12,7 +12,7 @@ from models.db.session import AsyncSession
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, TooMany, WalletNotFound
-from services.privacy import account_transfer
+from services.privacy import wallet_handover
 from services.runtime import rate_limits
 from services.wallets import wallets
 from settings import settings
@@ -69,25 +69,23 @@ async def test_both_accounts_say_so_and_wallets_choices_and_payouts_move_at_once
                 server_id=two.server.id or 0, user_id=two.old.user_id, share_wallets=True, payout_wallet_id=payout
             )
         )
-        made = await account_transfer.offer(db, two.old)
+        made = await wallet_handover.offer(db, two.old)
         assert (made.wallets, made.code.count("-")) == (2, 2)
         stored = (await db.exec(select(Handover))).one()
         assert made.code.replace("-", "").encode() not in stored.code_hash
     async with transaction() as db:
-        seen = await account_transfer.preview(db, two.new, f" {made.code.upper()} ")
+        seen = await wallet_handover.preview(db, two.new, f" {made.code.upper()} ")
         assert (seen.account, set(seen.wallets), seen.moved) == (two.old.username, set(two.wallets), False)
         with pytest.raises(FieldRefused, match="You made this code in this account"):
-            await account_transfer.take(db, two.old, made.code)
+            await wallet_handover.take(db, two.old, made.code)
     async with transaction() as db:
-        assert (await account_transfer.take(db, two.new, made.code)).moved
+        assert (await wallet_handover.take(db, two.new, made.code)).moved
     async with transaction() as db:
         assert (await of(db, two.old), set(await of(db, two.new))) == ([], set(two.wallets))
         assert await choice(db, two, two.new) == (True, True, payout)
         assert await choice(db, two, two.old) == (True, True, None)
         due = {one.key.partition(":")[2]: one.due_at for one in (await db.exec(select(Due))).all()}
-        assert due[two.old.discord_id] - due[two.new.discord_id] == account_transfer.LATER, (
-            "the new account comes first"
-        )
+        assert due[two.old.discord_id] - due[two.new.discord_id] == wallet_handover.LATER, "the new account comes first"
         notices = await db.exec(select(Notice.kind).where(Notice.discord_id == two.old.discord_id))
         assert notices.all() == ["wallet.handed_over"]
         lines = (await db.exec(select(Event).where(Event.server_id == two.server.id))).all()
@@ -97,7 +95,7 @@ async def test_both_accounts_say_so_and_wallets_choices_and_payouts_move_at_once
         for line in lines:
             assert not {*two.wallets, two.old.discord_id, two.new.discord_id} & set(map(str, line.data.values()))
         with pytest.raises(FieldRefused, match="not valid"):
-            await account_transfer.take(db, two.new, made.code)
+            await wallet_handover.take(db, two.new, made.code)
 
 
 async def test_one_wallet_moves_back_the_same_way_and_the_stricter_choice_counts(database: str) -> None:
@@ -110,12 +108,12 @@ async def test_one_wallet_moves_back_the_same_way_and_the_stricter_choice_counts
             db.add(MemberChoice(server_id=two.server.id or 0, user_id=user_id, share_wallets=shares))
         await db.flush()
         wallet_id = (await db.exec(select(Wallet.id).where(Wallet.address == second))).one()
-        made = await account_transfer.offer(db, two.old, wallet_id)
-        await account_transfer.take(db, two.new, made.code)
+        made = await wallet_handover.offer(db, two.old, wallet_id)
+        await wallet_handover.take(db, two.new, made.code)
         assert (await of(db, two.old), set(await of(db, two.new))) == ([two.wallets[0]], {second, other})
         assert await choice(db, two, two.new) == (True, False, None)
-        back = await account_transfer.offer(db, two.new, wallet_id)
-        await account_transfer.take(db, two.old, back.code)
+        back = await wallet_handover.offer(db, two.new, wallet_id)
+        await wallet_handover.take(db, two.old, back.code)
         assert (set(await of(db, two.old)), await of(db, two.new)) == (set(two.wallets), [other])
 
 
@@ -125,28 +123,28 @@ async def test_an_account_without_a_wallet_that_chose_not_to_share_goes_on_not_t
         for user_id, shares in ((two.old.user_id, True), (two.new.user_id, False)):
             db.add(MemberChoice(server_id=two.server.id or 0, user_id=user_id, share_wallets=shares))
         await db.flush()
-        await account_transfer.take(db, two.new, (await account_transfer.offer(db, two.old)).code)
+        await wallet_handover.take(db, two.new, (await wallet_handover.offer(db, two.old)).code)
         assert await choice(db, two, two.new) == (True, False, None)
 
 
 async def test_a_code_ends_with_its_time_a_newer_one_or_its_withdrawal(database: str) -> None:
     async with transaction() as db:
         two = await two_accounts(db)
-        first = await account_transfer.offer(db, two.old)
-        second = await account_transfer.offer(db, two.old)
+        first = await wallet_handover.offer(db, two.old)
+        second = await wallet_handover.offer(db, two.old)
         with pytest.raises(FieldRefused):
-            await account_transfer.preview(db, two.new, first.code)
-        assert len((await account_transfer.preview(db, two.new, second.code)).wallets) == 2
+            await wallet_handover.preview(db, two.new, first.code)
+        assert len((await wallet_handover.preview(db, two.new, second.code)).wallets) == 2
         await db.exec(update(Handover).values(expires_at=now() - timedelta(seconds=1)))
         with pytest.raises(FieldRefused):
-            await account_transfer.preview(db, two.new, second.code)
-        third = await account_transfer.offer(db, two.old)
-        await account_transfer.withdraw(db, two.old)
+            await wallet_handover.preview(db, two.new, second.code)
+        third = await wallet_handover.offer(db, two.old)
+        await wallet_handover.withdraw(db, two.old)
         for odd in (third.code, "", "x" * 4_000, "----"):
             with pytest.raises(FieldRefused, match="not valid"):
-                await account_transfer.preview(db, two.new, odd)
+                await wallet_handover.preview(db, two.new, odd)
         with pytest.raises(WalletNotFound):
-            await account_transfer.offer(db, two.new)
+            await wallet_handover.offer(db, two.new)
 
 
 async def test_tries_are_bounded_and_so_are_the_wallets_of_a_person(
@@ -154,19 +152,19 @@ async def test_tries_are_bounded_and_so_are_the_wallets_of_a_person(
 ) -> None:
     async with transaction() as db:
         two = await two_accounts(db)
-        made = await account_transfer.offer(db, two.old)
+        made = await wallet_handover.offer(db, two.old)
         monkeypatch.setattr(
-            account_transfer, "settings", lambda: settings().model_copy(update={"wallets_per_person": 1})
+            wallet_handover, "settings", lambda: settings().model_copy(update={"wallets_per_person": 1})
         )
         with pytest.raises(FieldRefused, match="at most 1"):
-            await account_transfer.take(db, two.new, made.code)
+            await wallet_handover.take(db, two.new, made.code)
         assert await of(db, two.new) == []
         guesser = replace(two.new, user_id=two.new.user_id + 1_000_000)
         for _ in range(rate_limits.HANDOVERS.per_minute):
             with pytest.raises(FieldRefused):
-                await account_transfer.preview(db, guesser, "2222-2222-2222")
+                await wallet_handover.preview(db, guesser, "2222-2222-2222")
         with pytest.raises(TooMany):
-            await account_transfer.preview(db, guesser, made.code)
+            await wallet_handover.preview(db, guesser, made.code)
 
 
 async def test_a_wallet_that_is_removed_during_its_handover_stays_with_the_new_account(
@@ -175,13 +173,13 @@ async def test_a_wallet_that_is_removed_during_its_handover_stays_with_the_new_a
     async with transaction() as db:
         two = await two_accounts(db)
         mine = (await db.exec(select(Wallet.id).where(Wallet.address == two.wallets[0]))).one()
-        made = await account_transfer.offer(db, two.old)
+        made = await wallet_handover.offer(db, two.old)
     mark = queue.mark_people
 
     async def after_the_handover(*given: Any, **named: Any) -> None:
         monkeypatch.setattr(queue, "mark_people", mark)
         async with transaction() as other:
-            await account_transfer.take(other, two.new, made.code)
+            await wallet_handover.take(other, two.new, made.code)
         await mark(*given, **named)
 
     monkeypatch.setattr(queue, "mark_people", after_the_handover)

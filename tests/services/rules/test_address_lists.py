@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from services.core.answer import Answer
 from services.core.errors import FieldRefused
-from services.engine.outcome import read_own
+from services.engine.reconcile_outcome import read_own
 from services.holdings.evaluate import verdict
 from services.rules.expression import (
     AtLeast,

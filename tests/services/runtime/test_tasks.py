@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 
 
 async def test_who_is_cancelled_while_it_ends_another_task_ends_as_well() -> None:

@@ -1,6 +1,6 @@
 """Members see no rule in shadow, neither in `/why` nor after a re-check."""
 
-from bot.messages import words
+from bot.messages import sentences
 from models import transaction
 from services.rules import views
 from services.servers import explain, recheck_report
@@ -19,6 +19,6 @@ async def test_a_member_is_told_of_no_rule_in_shadow(database: str) -> None:
         shown = (await views.of_servers(db, [server_id]))[server_id]
         seen = await explain.own(db, one.actor, server_id)
         report = await recheck_report.since(db, one.actor, server_id, frozenset())
-    assert "Secret" not in str(words.rules(shown))
-    told = {"why": str(words.why(seen)), "recheck": str(words.outcome(report, "Looked again"))}
+    assert "Secret" not in str(sentences.rules(shown))
+    told = {"why": str(sentences.why(seen)), "recheck": str(sentences.outcome(report, "Looked again"))}
     assert {name: "Secret" in text for name, text in told.items()} == {"why": False, "recheck": False}, told

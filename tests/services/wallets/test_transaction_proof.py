@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from services.wallets import watch, watch_schedule
+from services.wallets import proof_watch, proof_watch_schedule
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
 
@@ -88,8 +88,8 @@ async def test_a_found_proof_costs_a_handful_of_requests(walker: Walker) -> None
 @pytest.fixture
 def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product for which an absence of few blocks is already long."""
-    monkeypatch.setattr(watch, "SCANNED_AT_ONCE", 20)
-    monkeypatch.setattr(watch, "SCANNED_AT_MOST", 200)
+    monkeypatch.setattr(proof_watch, "SCANNED_AT_ONCE", 20)
+    monkeypatch.setattr(proof_watch, "SCANNED_AT_MOST", 200)
 
 
 async def test_after_our_own_absence_it_is_found_in_the_blocks(little_patience: None, walker: Walker) -> None:
@@ -282,7 +282,7 @@ async def test_an_idle_look_at_many_challenges_is_one_request_to_each_chain(
 async def test_of_one_person_only_the_newest_challenges_are_followed_and_all_are_proved_by_a_hash(
     walker: Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_schedule, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(proof_watch_schedule, "MOST_OF_ONE", 2)
     amount = await walker.amount()
     for number in range(3):
         await walker.challenge(f"0x{number + 0xACE0000:040x}")
@@ -296,7 +296,7 @@ async def test_of_one_person_only_the_newest_challenges_are_followed_and_all_are
 async def test_an_account_that_is_too_busy_is_followed_no_longer_and_told_so(
     walker: Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "SCANNED_IN_ALL", 10)
+    monkeypatch.setattr(proof_watch, "SCANNED_IN_ALL", 10)
     await walker.challenge()
     await walker.sends("optimism", 1)
     for _ in range(3):

@@ -11,9 +11,9 @@ from gateways import Gateways
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions
 from models import now
-from services.wallets import watch
+from services.wallets import proof_watch
+from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome
-from services.wallets.watch import OpenChallenge
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 AMOUNT = 1_234_567
@@ -57,12 +57,12 @@ async def proof(end: Front, past: int) -> list[str]:
     chains = SimpleNamespace(endpoints=lambda _: 0)
     outside = cast("Gateways", SimpleNamespace(transactions=EvmTransactions(pool), chains=chains))
     one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
-    await watch.check_challenges(outside, [one])
+    await proof_watch.check_challenges(outside, [one])
     assert one.points["base"].nonce == past
     end.calls.clear()
     for value in (5, AMOUNT):
         await sends(end, wallet, [value])
-        await watch.check_challenges(outside, [one])
+        await proof_watch.check_challenges(outside, [one])
     await pool.close()
     assert one.judged is not None
     assert one.judged.outcome is TransactionOutcome.PROVES

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from services.runtime import rate_limits
-from state.account.handover import HandoverState
+from state.account.wallet_handover import HandoverState
 from state.account.wallets import WalletsState
 from state.core.toasts import ToastState
 from tests.app.api.browsers import Browser

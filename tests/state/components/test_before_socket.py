@@ -6,7 +6,7 @@ import pytest
 
 from components.pages.public.features import features
 from components.pages.public.problems import oauth_error
-from state.help.problems import NOT_CONFIGURED
+from state.public.problems import NOT_CONFIGURED
 
 
 @pytest.mark.parametrize(

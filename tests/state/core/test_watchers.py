@@ -12,9 +12,9 @@ import reflex as rx
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.engine import preview as impact_service
-from services.engine import trial as trial_service
+from services.engine import try_address as trial_service
 from services.engine.preview import Impact, Proposal
-from services.engine.trial import Trial
+from services.engine.try_address import Trial
 from services.runtime import rate_limits
 from services.servers import servers
 from services.wallets import bio_schedule, names, wallets
@@ -26,9 +26,9 @@ from state.core import gate, watchers
 from state.dashboard import invite
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState
-from state.rule_form import preview, trial
+from state.rule_form import preview, try_address
 from state.rule_form.preview import ImpactState
-from state.rule_form.trial import TrialState
+from state.rule_form.try_address import TrialState
 from tests.state.conftest import Beside
 
 ADA = Actor(1, "1", "ada")
@@ -228,7 +228,7 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_service, "plan", work)
     monkeypatch.setattr(trial_service, "run", answered)
     transaction = invite.transaction
-    for module in (preview, trial, wallets_state):
+    for module in (preview, try_address, wallets_state):
         monkeypatch.setattr(module, "transaction", transaction)
     monkeypatch.setattr("state.dashboard.servers.VISIBLE_AGAIN_SECONDS", 0.02)
     monkeypatch.setattr(wallet_proof, "NAME_REST_SECONDS", 0.02)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from models import Rule
-from services.rules import mapping
+from services.rules import rule_rows
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Requirement
 from services.rules.types.coin import CoinAmount
@@ -20,7 +20,7 @@ def row(tree: Expression) -> Rule:
         id=1, server_id=1, name="x", role_id="1", role_name="", expression={}, verification_type="basic",
         contract_address="", blockchain="", created_by="0",
     )  # fmt: skip
-    mapping.set_expression(made, tree)
+    rule_rows.set_expression(made, tree)
     return made
 
 
@@ -47,7 +47,7 @@ async def test_a_cleared_maximum_of_a_coin_is_cleared(form: RuleFormState) -> No
     show(form, tree)
     await form.enter_detail("max", "")
     stored = row(tree)
-    saved = expression_of(mapping._changed(mapping._draft_of(stored), form._changes(form._draft(1))))
+    saved = expression_of(rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1))))
     assert isinstance(saved, Requirement)
     assert cast(CoinAmount, saved.details).most is None
 
@@ -56,7 +56,7 @@ async def test_unchanged_conditions_stay_as_they_are(form: RuleFormState) -> Non
     tree = AtLeast(2, (AtLeast(1, (leaf(CATS), leaf(OWLS))), leaf(FOXES, "polygon")))
     show(form, tree)
     stored = row(tree)
-    saved = expression_of(mapping._changed(mapping._draft_of(stored), form._changes(form._draft(1))))
+    saved = expression_of(rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1))))
     assert saved == tree
 
 
@@ -66,7 +66,7 @@ async def test_what_another_admin_changed_meanwhile_stays(form: RuleFormState) -
     stored = row(AtLeast(1, (leaf(CATS), leaf(OWLS))))  # another admin's change
     stored.role_id, stored.takes_over, stored.role_color = "77", True, "#123456"
     await form.choose_removal("grace")
-    draft = mapping._changed(mapping._draft_of(stored), form._changes(form._draft(1)))
+    draft = rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1)))
     assert draft.removal_mode == "grace"
     assert draft.takes_over is True
     assert expression_of(draft) == AtLeast(1, (leaf(CATS), leaf(OWLS)))

@@ -3,7 +3,7 @@
 import pytest
 
 from models import Rule
-from services.rules import mapping
+from services.rules import rule_rows
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Not, parse, to_document
 from state.rule_form.condition_groups import from_tree
@@ -33,7 +33,7 @@ async def test_a_stored_rule_is_shown_and_sent_as_it_is(form: RuleFormState, kin
         assert expression_of(draft) == tree
         kept = Rule(id=1, server_id=1, name="x", role_id="1", role_name="", expression=to_document(leaf(OWLS)),
                     verification_type="basic", contract_address=OWLS, blockchain="base", created_by="0")  # fmt: skip
-        assert expression_of(mapping._changed(mapping._draft_of(kept), form._changes(draft))) == tree
+        assert expression_of(rule_rows._changed(rule_rows._draft_of(kept), form._changes(draft))) == tree
     elif kind == "one":
         assert (draft.trait_type, draft.trait_value, draft.expression) == ("Level", ">=10", None)
     else:

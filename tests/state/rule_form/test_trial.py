@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from services.engine import trial as trial_service
+from services.engine import try_address as trial_service
 from state.core import watchers
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.rule_form import RuleFormState
-from state.rule_form.trial import ADDRESS_INPUT, TrialState
+from state.rule_form.try_address import ADDRESS_INPUT, TrialState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
 from tests.state.conftest import Beside, Tab

@@ -7,7 +7,7 @@ import pytest
 
 from state.core.toasts import ToastState
 from state.rule_form.preview import ImpactState
-from state.server.migration import APPLY, END, MigrationState
+from state.server.new_contract import APPLY, END, MigrationState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import Tab

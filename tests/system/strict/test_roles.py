@@ -11,7 +11,7 @@ from jobs.follower import Follower
 from models import Cursor, transaction
 from sandbox.chains.plans import PLANS
 from services.rules.expression import Requirement, to_document
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 

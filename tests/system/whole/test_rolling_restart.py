@@ -25,7 +25,7 @@ from app.supervisor.leftovers import MARK
 from gateways import close_gateways
 from models import transaction
 from services.guilds import rate_shares
-from services.runtime.tasks import stop
+from services.runtime.task_cancellation import stop
 from settings import settings
 from tests.conftest import ROOT, running_sandbox
 from tests.jobs.town import Town, a_town, until

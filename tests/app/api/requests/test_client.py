@@ -22,7 +22,7 @@ from models import Access, ApiToken, MemberChoice, Server, transaction
 from services.accounts.users import ensure
 from services.core.addresses import shorten
 from tests.app.api.browsers import PUBLIC_URL, Browser
-from tests.app.api.servers.test_rights import RULES
+from tests.app.api.server.test_rights import RULES
 from tests.jobs.town import Town, a_town
 
 GENERATOR = Path(__file__).parents[4] / "clients" / "python" / "generate.py"

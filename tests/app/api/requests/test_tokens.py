@@ -18,7 +18,7 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, ServerNotFound
 from settings import settings
 from tests.app.api.browsers import Browser
-from tests.app.api.servers.test_rights import AT, CALLS, RULES, Call, change, make, names_of, refused
+from tests.app.api.server.test_rights import AT, CALLS, RULES, Call, change, make, names_of, refused
 from tests.jobs.town import STRANGER, Town, a_town
 
 CLOSED = {

@@ -11,7 +11,7 @@ from models import Event, Member, MemberChoice, Server, User, transaction
 from services.core.addresses import shorten
 from services.servers import export
 from tests.app.api.browsers import Browser
-from tests.app.api.servers.test_members import joined, ruled, world  # noqa: F401  (fixtures)
+from tests.app.api.server.test_members import joined, ruled, world  # noqa: F401  (fixtures)
 from tests.support.builders import address
 
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services.engine import trial
+from services.engine import try_address
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
@@ -80,7 +80,7 @@ async def test_a_no_needs_both_nodes_and_what_one_of_them_denies_is_unknown(brow
     await town.break_("down", "rpc2:base")
     assert (await tried(browser, carol))["outcome"] == "yes"
     lone = await tried(browser, nobody)
-    assert (lone["outcome"], lone["requirements"][0]["reason"]) == ("unknown", trial.OTHERS_SILENT)
+    assert (lone["outcome"], lone["requirements"][0]["reason"]) == ("unknown", try_address.OTHERS_SILENT)
 
 
 @pytest.mark.parametrize("kind", ["down", "500", "429", "empty", "malformed"])
@@ -108,7 +108,7 @@ async def test_composed_rules_and_other_types_are_answered_as_for_a_member(brows
         found = [await tried(browser, {**body, "address": who}) for who in (town.wallet("carol"), NOBODY)]
         assert tuple(one["outcome"] for one in found) == outcomes, expression
     (reading,) = found[0]["requirements"]
-    assert reading["reason"] == trial.OF_ANOTHER_KIND
+    assert reading["reason"] == try_address.OF_ANOTHER_KIND
 
 
 async def test_delegated_vaults_count_where_the_rule_counts_them_whoever_else_may_claim_them(
@@ -185,9 +185,9 @@ async def test_only_those_who_run_the_server_may_try_and_only_so_often(
 
 async def test_what_takes_too_long_is_unknown(browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     await browser.sign_in(town.people["ada"]["username"])
-    monkeypatch.setattr(trial, "LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(try_address, "LONGEST_SECONDS", -1.0)
     found = await tried(browser, payload(town, town.wallet("carol")))
-    assert (found["outcome"], found["requirements"][0]["reason"]) == ("unknown", trial.NO_TIME)
+    assert (found["outcome"], found["requirements"][0]["reason"]) == ("unknown", try_address.NO_TIME)
 
 
 async def test_an_address_is_tried_for_coins_in_whole_ones(browser: Browser, town: Town) -> None:

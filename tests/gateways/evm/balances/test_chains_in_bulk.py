@@ -13,7 +13,7 @@ from aiohttp import web
 from gateways.chains import costly_contracts
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.balances.bulk import WIDEST
+from gateways.evm.balances.program_reads import WIDEST
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
@@ -143,7 +143,7 @@ async def test_a_contract_that_makes_every_call_fail_spoils_only_its_own_cells(
     end.change = fail
     segments = [Segment((bad, *COLLECTIONS[:2]), tuple(WALLETS[:40])), Segment((bad,), tuple(WALLETS[:2])), *guilds(30)]
     for first in (0, 1, 5):
-        monkeypatch.setattr("gateways.evm.balances.bulk.randbelow", lambda _, first=first: first)
+        monkeypatch.setattr("gateways.evm.balances.program_reads.randbelow", lambda _, first=first: first)
         sheets = await chains.balances("base", segments)
         check_each(segments, sheets, but=[bad])
         assert [sheet.unknown(bad) for sheet in sheets[:2]] == [40, 2]

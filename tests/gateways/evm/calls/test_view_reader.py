@@ -14,7 +14,7 @@ from gateways.evm.calls.view_reader import REASONS, RESTS, ViewReader
 from gateways.evm.calls.views_program import HEADER, MAGIC, CopiedAnswer, call_data, read_answer
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.node import Node
-from gateways.evm.tokens.questions_program import Silence
+from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 from locales.stored_texts import said
 from sandbox.chains.abi import ARTEFACTS

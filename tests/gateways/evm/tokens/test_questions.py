@@ -9,8 +9,8 @@ import pytest
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import Node
-from gateways.evm.tokens.questions import Asker
-from gateways.evm.tokens.questions_program import MAGIC, Silence, call_data, read_answer
+from gateways.evm.tokens.one_word_calls import Asker
+from gateways.evm.tokens.one_word_program import MAGIC, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Change, Front, address, anvil, deploy, front, rpc
 

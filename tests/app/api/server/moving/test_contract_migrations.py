@@ -11,8 +11,8 @@ from sqlmodel import col, select, update
 from models import ContractMigration, Event, Rule, now, transaction
 from services.rules.replacements import contract_migrations
 from tests.app.api.browsers import Browser
-from tests.app.api.servers.test_rivals import owner as owner
-from tests.app.api.servers.test_rivals import town as town
+from tests.app.api.server.test_rivals import owner as owner
+from tests.app.api.server.test_rivals import town as town
 from tests.jobs.town import Town
 
 NOBODYS = "0x" + "9" * 40

@@ -10,8 +10,8 @@ from models import Event, MoveCount, Rule, ServerMove, now, transaction
 from services.roles.moves import coverage
 from services.rules import pausing
 from tests.app.api.browsers import Browser
-from tests.app.api.servers.test_rivals import owner as owner
-from tests.app.api.servers.test_rivals import town as town
+from tests.app.api.server.test_rivals import owner as owner
+from tests.app.api.server.test_rivals import town as town
 from tests.jobs.town import Town
 
 

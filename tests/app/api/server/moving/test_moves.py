@@ -13,8 +13,8 @@ from services.guilds import channels
 from services.roles.moves import lifecycle
 from services.servers import notices
 from tests.app.api.browsers import Browser
-from tests.app.api.servers.test_rivals import owner as owner
-from tests.app.api.servers.test_rivals import town as town
+from tests.app.api.server.test_rivals import owner as owner
+from tests.app.api.server.test_rivals import town as town
 from tests.jobs.town import Town
 from tests.jobs.writing.test_taking_over import handed
 

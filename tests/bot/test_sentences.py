@@ -18,7 +18,7 @@ from bot.commands.verify import Verify
 from bot.interaction.answering import InteractionContext, distinct
 from bot.interaction.forms import filled_in
 from bot.interaction.presses import Presses
-from bot.messages import verify_words, words
+from bot.messages import sentences, verify_sentences
 from bot.messages.reply import Button, Reply
 from models import now
 from services.core.actors import Actor
@@ -57,7 +57,7 @@ def role(name: str, *, held: bool, outcome: str = "no", state: str = "active", r
         ("holdfast-abc", "holdfast-abc"),
     ],
 )
-def test_words_of_others_are_shown_as_they_are(text: str, shown: str) -> None:
+def test_sentences_of_others_are_shown_as_they_are(text: str, shown: str) -> None:
     assert plain(text) == shown
 
 
@@ -87,40 +87,42 @@ def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> Non
     composed = replace(seen.roles[3], rules=(replace(seen.roles[3].rules[0], requirements=()),))
     (line,) = compare(replace(seen, roles=(composed,)), frozenset(), None, settled=True).missing
     assert line.text == "Cats is not fulfilled"
-    shown = words.outcome(replace(found, settled=False), "Looked again")
+    shown = sentences.outcome(replace(found, settled=False), "Looked again")
     assert [name for name, _ in shown.fields] == [
         "Added", "Removed", "Stays", "Not yours", "Unknown", "Still under way",
     ]  # fmt: skip
 
 
 def test_a_transaction_is_asked_for_with_its_exact_amount_and_whose_it_is() -> None:
-    reply = verify_words.challenge(ASKED, "transaction", "carol")
+    reply = verify_sentences.challenge(ASKED, "transaction", "carol")
     assert "**exactly 0.000000000000000123**" in reply.text
     assert "Base (ETH)" in reply.text
     assert "for **you, @carol**" in reply.text
     assert [one.label for one in reply.buttons] == ["Check now", "I have the hash"]
-    memo = verify_words.challenge(replace(ASKED, chains=(), memo=ASKED.code, family="solana"), "transaction", "carol")
+    memo = verify_sentences.challenge(
+        replace(ASKED, chains=(), memo=ASKED.code, family="solana"), "transaction", "carol"
+    )
     assert "**memo**" in memo.text
     assert all("http" not in one.text for one in (reply, memo))
 
 
 def test_while_opensea_allows_no_look_the_other_way_is_a_button() -> None:
     verdict = Verdict(False, "OpenSea lets us look at no more profiles right now.", again=True, wait=290)
-    reply = verify_words.not_yet(verdict, ADDRESS, "opensea_bio")
+    reply = verify_sentences.not_yet(verdict, ADDRESS, "opensea_bio")
     assert "I check again automatically in 5 minutes." in reply.text
     assert [one.label for one in reply.buttons] == ["Check now", "Use a transaction"]
     assert reply.buttons[-1].name == f"holdfast:address:transaction:{ADDRESS}"
-    short = verify_words.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
+    short = verify_sentences.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
     assert "No more profiles." in short.text
     assert [one.label for one in short.buttons] == ["Check now", "Use a transaction"]
-    by_transaction = verify_words.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
+    by_transaction = verify_sentences.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
     assert "No more profiles." not in by_transaction.text
 
 
 def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
     main = "0x" + "ab" * 20
     linked = LinkedProfile(main, "carols", "https://opensea.io/x")
-    reply = verify_words.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
+    reply = verify_sentences.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
     assert [(one.label, one.name) for one in reply.buttons] == [
         ("Verify 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
         ("Use a transaction", f"holdfast:address:transaction:{ADDRESS}"),
@@ -129,7 +131,7 @@ def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
 
 
 def test_a_name_is_confirmed_by_the_address_it_stands_for() -> None:
-    reply = verify_words.confirm(replace(ASKED, name="carol.eth"), "transaction")
+    reply = verify_sentences.confirm(replace(ASKED, name="carol.eth"), "transaction")
     assert "carol.eth stands for" in reply.text
     (button,) = reply.buttons
     assert button.name == f"holdfast:address:transaction:{ADDRESS}"
@@ -256,8 +258,8 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Search:
 
     monkeypatch.setattr(bio_schedule.Looks, "after", lambda _self, **_more: bio_schedule.Looks(next_in=None))
     monkeypatch.setattr(verify.wallets, "check_again", check_again)
-    monkeypatch.setattr(verify.waiting, "held", held)
-    monkeypatch.setattr(verify.waiting, "result", result)
+    monkeypatch.setattr(verify.recheck_wait, "held", held)
+    monkeypatch.setattr(verify.recheck_wait, "result", result)
     for name, value in (("transaction", transaction), ("gateways", lambda: None), ("show", show)):
         monkeypatch.setattr(verify, name, value)
     return made
@@ -327,7 +329,7 @@ def test_a_roles_next_step_is_never_cut_off() -> None:
     one = RequirementView("A cat " * 40, 1, 0, None, "base", None, None, None, "no", "r" * 120, None, ("1", "0"))
     rules = tuple(RuleWhy(number, "Cats", "active", "no", (one,) * 3) for number in range(3))
     seen = MemberWhy("1", "carol", (RoleWhy("1", "Holder", rules, True, True, "Taken on Monday."),), protected=False)
-    (embed,) = words.why(seen).embeds()
+    (embed,) = sentences.why(seen).embeds()
     value = embed.fields[0].value or ""
     assert len(value) <= 1024
     assert value.endswith("\n*Taken on Monday.*")
@@ -350,6 +352,6 @@ def test_a_reply_below_long_notices_stays_within_discords_limits() -> None:
 
 def test_the_choices_for_a_server_are_said_below_many_wallets() -> None:
     found = [WalletView(number, ADDRESS, "ethereum", "opensea_bio", now()) for number in range(100)]
-    text, tone = words.wallets(found, None)
+    text, tone = sentences.wallets(found, None)
     (embed,) = Reply("Your wallets", text, tone).embeds()
     assert (embed.description or "").endswith("Its admins **do not see** their addresses.")
