@@ -59,8 +59,8 @@ LONG = (
     "jobs/processes/test_meanwhile.py", "services/guilds/test_channels.py", "bot/test_life.py",
     "jobs/following/test_coins_followed.py", "jobs/deciding/test_in_turns.py", "system/strict/test_live_check.py",
     "app/http/test_shutdown.py", "jobs/deciding/sources/test_nodes.py", "app/postgres/test_server.py",
-    "services/wallets/test_transaction_proof.py", "jobs/deciding/test_delegated.py", "app/api/servers/test_members.py",
-    "app/api/servers/test_rights.py", "jobs/deciding/test_view_calls.py", "app/api/requests/test_budget.py",
+    "services/wallets/test_transaction_proof.py", "jobs/deciding/test_delegated.py", "app/api/server/test_members.py",
+    "app/api/server/test_rights.py", "jobs/deciding/test_view_calls.py", "app/api/requests/test_budget.py",
     "app/api/test_chains_of_a_file.py", "house/test_recipes.py", "tools/test_install.py",
     "services/engine/test_looked_histories.py", "gateways/evm/balances/test_chains_in_bulk.py",
 )  # fmt: skip
