@@ -298,7 +298,7 @@ def _shown(seconds: float) -> str:
 
 def looks_at_a_bio(seconds: float) -> int:
     """Return how many reads a proof takes if the bio shows the code so many seconds after it was issued."""
-    looks, passed, count = bio_schedule.shown(), 0.0, 0
+    looks, passed, count = bio_schedule.after_showing(), 0.0, 0
     while looks.next_in is not None and passed < seconds:
         passed += looks.next_in
         count += 1

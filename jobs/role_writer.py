@@ -160,7 +160,7 @@ class RoleWriter:
                 log.exception(
                     "failed to change role=%s member=%s server=%s", intent.role_id, intent.discord_id, intent.server_id
                 )
-                outcome = outbox.failed(intent, backlog.own_fault(fault))
+                outcome = outbox.try_later(intent, backlog.own_fault(fault))
                 async with transaction() as db:
                     await write_results.record(db, intent, outcome)
             log.info(

@@ -82,7 +82,7 @@ class Verify(BackgroundCog):
         if method == wallets.TRANSACTION:
             async with transaction() as db:
                 await wallets.follow(db, gateways(), member.actor, asked.address)
-        self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.shown()))
+        self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.after_showing()))
         return verify_sentences.challenge(asked, method, context.username)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
@@ -113,7 +113,7 @@ class Verify(BackgroundCog):
         if not verdict.again:
             self._stop((context.discord_id, address))
         elif method == wallets.BIO or (context.discord_id, address) not in self.looking:
-            looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
+            looks = bio_schedule.after_request(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
         return verify_sentences.not_yet(verdict, address, method)
 
@@ -179,7 +179,7 @@ class ProofSearch:
     member: MemberContext
     address: str
     method: str
-    looks: bio_schedule.Looks
+    looks: bio_schedule.BioChecks
     verdict: Verdict | None = None
     """The result of the last check; None if it failed."""
 

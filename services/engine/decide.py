@@ -217,7 +217,7 @@ def _decide_role(
     return decision
 
 
-def as_it_is(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
+def changes_nothing(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
     """Return whether everything about the role is known, and neither the role nor its grant has to change."""
     if decision.doubtful or decision.action not in {Action.NONE, Action.KEEP}:
         return False

@@ -10,7 +10,7 @@ from functools import lru_cache
 from gateways.chains.balance_sheet import LARGE
 from gateways.evm.client import BalanceSheet
 from services.engine.cases import Case
-from services.engine.decide import Decision, as_it_is
+from services.engine.decide import Decision, changes_nothing
 from services.holdings.evaluate import Answers, told_of
 from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, lists_in, requirements
@@ -40,7 +40,7 @@ class DecisionCache:
         found = self._known.get(key)
         if found is None:
             said = decide()
-            found = self._known[key] = (said, all(as_it_is(one, case.grants) for one in said))
+            found = self._known[key] = (said, all(changes_nothing(one, case.grants) for one in said))
         return found
 
     def _key(self, case: Case) -> Hashable | None:

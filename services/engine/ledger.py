@@ -47,13 +47,13 @@ def line(pair: Pair) -> GrantKey:
     return item.case.claim.server_id, item.case.claim.discord_id, decision.role_id
 
 
-def bound(pair: Pair) -> dict[str, Any]:
+def key_of(pair: Pair) -> dict[str, Any]:
     """Return the columns as parameters of `this_line`."""
     return {f"b_{name}": value for name, value in line_of(pair).items()}
 
 
 def this_line() -> Any:
-    """Build the condition that selects the line bound by `bound`, for a statement that runs for many lines."""
+    """Build the condition that selects the line with the parameters of `key_of`, for a statement over many lines."""
     return (
         (col(Grant.server_id) == bindparam("b_server_id"))
         & (col(Grant.discord_id) == bindparam("b_discord_id"))
@@ -226,7 +226,7 @@ async def _return(db: AsyncSession, pairs: Sequence[Pair]) -> int:
     await update_lines(
         db,
         [
-            {**bound(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id}
+            {**key_of(pair), "rule_ids": list(pair[1].rule_ids), "request_id": pair[0].case.claim.request_id}
             for pair in pairs
         ],
         {
@@ -264,7 +264,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             db,
             [
                 {
-                    **bound(pair), "no_since": pair[1].no_since,
+                    **key_of(pair), "no_since": pair[1].no_since,
                     "evidence": evidence(pair[0].evidence(pair[1])) | ({"given": False} if state == "giving" else {}),
                     "batch": together[pair[0].case.claim.server_id, pair[1].role_id],
                     "request_id": pair[0].case.claim.request_id,
@@ -295,7 +295,7 @@ async def _hold_back(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         db,
         [
             {
-                **bound(pair), "no_since": pair[1].no_since,
+                **key_of(pair), "no_since": pair[1].no_since,
                 "evidence": evidence(pair[0].evidence(pair[1])),
             }
             async for pair in in_steps(new)
@@ -315,7 +315,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     ]
     await update_lines(
         db,
-        [{**bound(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
+        [{**key_of(pair), "rule_ids": list(pair[1].rule_ids)} for pair in changed],
         {"no_since": None, "gift_since": None, "held_back_at": None, "first_no": None},
         ("rule_ids",),
         (),
@@ -336,7 +336,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     db.add_all(grace_warnings.warnings(pairs))
-    rows = [{**bound(pair), "no_since": pair[1].no_since} for pair in pairs]
+    rows = [{**key_of(pair), "no_since": pair[1].no_since} for pair in pairs]
     await update_lines(db, rows, {}, ("no_since",), (), ("held",))
 
 
@@ -369,11 +369,11 @@ async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         await rivals.record(db, [Reversal(*line(pair), taken=True) for pair in pairs if state_of(pair) == "held"])
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
-        await connection.execute(delete(table).where(this_line()), [bound(pair) for pair in sorted(pairs, key=line)])
+        await connection.execute(delete(table).where(this_line()), [key_of(pair) for pair in sorted(pairs, key=line)])
 
 
 async def _lost(db: AsyncSession, pairs: Sequence[Pair]) -> None:
-    await update_lines(db, list(map(bound, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
+    await update_lines(db, list(map(key_of, pairs)), {"state": "lost"}, (), ("updated_at",), ("held",))
     # One batch for each role: a batch is undone as a whole, and undoing it gives back one role.
     batches = defaultdict[tuple[int, str], UUID](uuid4)
     await audit.record_all(

@@ -32,7 +32,7 @@ __all__ = [
     "WriteOutcome",
     "WriteResult",
     "carry_out",
-    "failed",
+    "try_later",
 ]  # fmt: skip
 
 INTENT_CHANNEL = "holdfast_intent"
@@ -280,7 +280,7 @@ async def carry_out(
         )
     except (GuildGone, MissingAccess) as fault:
         # For a guild that the bot has left, Discord answers 10004 about the guild and 50001 about its parts.
-        away = replace(odd(intent, str(fault)), result=WriteResult.NO_GUILD)
+        away = replace(try_soon(intent, str(fault)), result=WriteResult.NO_GUILD)
         return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
         return WriteOutcome(WriteResult.NOT_YET, pause=fault.retry_after)
@@ -288,7 +288,7 @@ async def carry_out(
         if isinstance(fault, ProviderRefused) and forbids(fault):
             return WriteOutcome(WriteResult.REFUSED, error=str(fault), code=fault.code)
         said = isinstance(fault, ProviderBusy) or (isinstance(fault, ProviderRefused) and bool(fault.code))
-        outcome = failed(intent, str(fault)) if said else odd(intent, str(fault))
+        outcome = try_later(intent, str(fault)) if said else try_soon(intent, str(fault))
         perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
         pause = max(outcome.pause or 0, fault.retry_after or 0)
         return replace(outcome, pause=pause, unanswered=perhaps)
@@ -325,8 +325,8 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, 
     except TokenRejected:
         raise
     except ProviderError as fault:
-        return odd(intent, str(fault))
-    return odd(intent, storable("Discord contradicts itself ({reason})", reason=gone.error or ""))
+        return try_soon(intent, str(fault))
+    return try_soon(intent, storable("Discord contradicts itself ({reason})", reason=gone.error or ""))
 
 
 def _late_grant_seconds(intent: Intent) -> float:
@@ -339,12 +339,12 @@ def _late_grant_seconds(intent: Intent) -> float:
     return (in_doubt.LATE - intent.given_ago - intent.since_read).total_seconds()
 
 
-def failed(intent: Intent, error: str) -> WriteOutcome:
+def try_later(intent: Intent, error: str) -> WriteOutcome:
     """Return the outcome of a failed try: try again after a pause that grows with the attempts."""
     return WriteOutcome(WriteResult.WAIT, error=error, pause=doubled(FIRST_PAUSE, intent.attempts, LONGEST_PAUSE))
 
 
-def odd(intent: Intent, error: str) -> WriteOutcome:
+def try_soon(intent: Intent, error: str) -> WriteOutcome:
     """Return the outcome when Discord fails or contradicts itself: try again soon."""
-    outcome = failed(intent, error)
+    outcome = try_later(intent, error)
     return replace(outcome, pause=min(outcome.pause or 0, LONGEST_ODD_PAUSE), outage=True)

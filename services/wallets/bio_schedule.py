@@ -16,7 +16,7 @@ LONGEST_SHORT = 3_900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class BioChecks:
     """The checks of one bio that are still to come: the next one in `next_in` seconds, or none."""
 
     next_in: float | None = FIRST
@@ -24,7 +24,7 @@ class Looks:
     _spent: float = 0.0
     _short: float = 0.0
 
-    def after(self, *, wait: float = 0.0, stretch: float = 1.0) -> "Looks":
+    def after(self, *, wait: float = 0.0, stretch: float = 1.0) -> "BioChecks":
         """Return the remaining checks after one that found nothing.
 
         If the marketplace allowed no check, `wait` is the seconds until the next one is possible. `stretch` is the
@@ -39,11 +39,11 @@ class Looks:
         return replace(self, next_in=pause if spent <= LASTS else None, _gap=gap, _spent=spent)
 
 
-def asked(*, wait: float = 0.0, stretch: float = 1.0) -> Looks:
-    """Return the checks after a requested one that found nothing; parameters as for `Looks.after`."""
-    return Looks().after(wait=wait, stretch=stretch)
+def after_request(*, wait: float = 0.0, stretch: float = 1.0) -> BioChecks:
+    """Return the checks after a requested one that found nothing; parameters as for `BioChecks.after`."""
+    return BioChecks().after(wait=wait, stretch=stretch)
 
 
-def shown() -> Looks:
+def after_showing() -> BioChecks:
     """Return the checks after the code was shown."""
-    return Looks(SHOWN, SHOWN, SHOWN)
+    return BioChecks(SHOWN, SHOWN, SHOWN)

@@ -87,7 +87,7 @@ class WalletProofState(rx.State):
     confirmations: int = 0
     needed: int = 0
     _look: int = 0
-    _looks: bio_schedule.Looks = bio_schedule.Looks()
+    _looks: bio_schedule.BioChecks = bio_schedule.BioChecks()
     """The remaining checks of the bio."""
     _looked_at: datetime | None = None
     _visit: int = -1
@@ -269,7 +269,7 @@ class WalletProofState(rx.State):
         self._links(verdict)
         if verdict.again and self.method == BIO:
             self.looking = True
-            self._looks = bio_schedule.asked(wait=verdict.wait, stretch=verdict.stretch)
+            self._looks = bio_schedule.after_request(wait=verdict.wait, stretch=verdict.stretch)
             yield WalletProofState.look_again(self._look)
 
     def _links(self, verdict: wallets.Verdict) -> None:
@@ -283,7 +283,7 @@ class WalletProofState(rx.State):
         if hidden or self.method != BIO or not self.code or self.pending or self.linked_address or seen:
             return
         if not self.looking:
-            self._looks = bio_schedule.shown()
+            self._looks = bio_schedule.after_showing()
         self.looking = True
         self._looks = replace(self._looks, next_in=0.0)
         yield WalletProofState.look_again(self._look)

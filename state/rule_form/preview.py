@@ -30,7 +30,7 @@ class PersonView:
     outcome: str
 
 
-class ImpactState(rx.State):
+class RulePreviewState(rx.State):
     """The one preview on a page: the form's, or the open dialog's."""
 
     busy: bool = False

@@ -35,7 +35,7 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.condition_groups import from_tree
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.rule_form.role_options import RoleOptions
 from state.rule_form.tiers import TierList, drafts
 from state.rule_form.tiers import fault as tier_fault
@@ -248,9 +248,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     @signed_in
     async def preview(self, actor: Actor):
         """Read which members the rule concerns as it is filled in now."""
-        impact = await self.get_state(ImpactState)
+        impact = await self.get_state(RulePreviewState)
         impact._ask(await self._proposal() if self.proposal_key else None)
-        return ImpactState.watch
+        return RulePreviewState.watch
 
     async def _proposal(self) -> Proposal:
         page = await self.get_state(ServerPageState)
@@ -343,10 +343,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
                 self._sync()
             await self._refuse(fault)
         elif self.rule_id or self.takes_over:
-            impact = await self.get_state(ImpactState)
+            impact = await self.get_state(RulePreviewState)
             impact._ask(await self._proposal())
             self.asking, self.pending = True, False
-            yield ImpactState.watch
+            yield RulePreviewState.watch
         else:
             async for outcome in self._write(actor):
                 yield outcome

@@ -23,7 +23,7 @@ from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.channels import ChannelOptionView
 
 NONE = "none"
@@ -302,9 +302,9 @@ class MoveState(ServerTab, rx.State):
         if self.state not in {views.RUNNING, views.OVER}:
             return
         self.asked = END
-        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, ends_move=True))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     @public
     def ask_undo(self) -> None:

@@ -23,7 +23,7 @@ from state.core.entered_dates import end_of_day
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.rules import RulesState
 
 APPLY, END = "apply", "end"
@@ -212,9 +212,9 @@ class MigrationState(ServerTab, rx.State):
             return
         self.asked, self.asked_id = APPLY, 0
         self.asked_title = _replaces(len(self.rules))
-        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, migrates=self._order()))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     @signed_in
     async def ask_end(self, actor: Actor, migration_id: int):
@@ -223,9 +223,9 @@ class MigrationState(ServerTab, rx.State):
         if one is None:
             return
         self.asked, self.asked_id, self.asked_title = END, one.id, one.title
-        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, ends_migration=one.id))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     @public
     def close_dialog(self, is_open: bool) -> None:

@@ -17,7 +17,7 @@ from services.servers import servers
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import LeftRuleView
 from state.server.rules import RulesState
 
@@ -149,9 +149,9 @@ class NewRoleState(rx.State):
         if not self.looked or not self.rules:
             return
         self.asked = True
-        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, replaces=self._order()))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     @public
     def close_dialog(self, is_open: bool) -> None:

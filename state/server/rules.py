@@ -20,7 +20,7 @@ from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.protected_roles import ProtectedRolesState
 
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
@@ -102,10 +102,10 @@ class RulesState(ServerTab, rx.State):
         self.asked_title = _(wording.title).format(name=row.name)
         protected = row.role_id in (await self.get_state(ProtectedRolesState)).ids
         self.asked_text = _consequence(row, protected) if what == DELETE else _(wording.text)
-        impact = await self.get_state(ImpactState)
+        impact = await self.get_state(RulePreviewState)
         changes = {} if what == DELETE else {"state": wording.state}
         impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     @signed_in
     async def ask_all(self, actor: Actor):
@@ -118,9 +118,9 @@ class RulesState(ServerTab, rx.State):
         title = ngettext("What {count} rule would do", "What {count} rules would do", len(ids))
         self.asked_title = _counted(title, len(ids))
         self.asked_text = _("The rules in shadow, as if all of them were active. Only members with a wallet can gain.")
-        page, impact = await self.get_state(ServerPageState), await self.get_state(ImpactState)
+        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, activates=ids))
-        yield ImpactState.watch
+        yield RulePreviewState.watch
 
     def _in_shadow(self) -> tuple[int, ...]:
         return tuple(row.id for row in self.rows if row.state == "shadow")

@@ -227,7 +227,7 @@ class Search:
     def begin(self, address: str, method: str = "opensea_bio", first: float = 0.0) -> None:
         """Begin a search whose first check comes after so many seconds, and is the only one."""
         member = MemberContext(Actor(1, "2", "carol"), 1, "1", "Cats")
-        looks = bio_schedule.Looks(next_in=first)
+        looks = bio_schedule.BioChecks(next_in=first)
         self.cog._look_on(verify.ProofSearch(self.context(address), member, address, method, looks))
 
     async def end(self) -> None:
@@ -256,7 +256,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Search:
     async def transaction() -> AsyncIterator[None]:
         yield
 
-    monkeypatch.setattr(bio_schedule.Looks, "after", lambda _self, **_more: bio_schedule.Looks(next_in=None))
+    monkeypatch.setattr(bio_schedule.BioChecks, "after", lambda _self, **_more: bio_schedule.BioChecks(next_in=None))
     monkeypatch.setattr(verify.wallets, "check_again", check_again)
     monkeypatch.setattr(verify.recheck_wait, "held", held)
     monkeypatch.setattr(verify.recheck_wait, "result", result)

@@ -100,7 +100,15 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/privacy",
         "services/health",
     ),
-    "state": ("state/core", "state/dashboard", "state/account", "state/public", "state/help", "state/rule_form", "state/server"),
+    "state": (
+        "state/core",
+        "state/dashboard",
+        "state/account",
+        "state/public",
+        "state/help",
+        "state/rule_form",
+        "state/server",
+    ),
 }
 
 

@@ -6,34 +6,34 @@ from components.ui.badge import badge
 from components.ui.effects.texts import filled
 from components.ui.empty import progress
 from locales import _
-from state.rule_form.preview import ImpactState, PersonView
+from state.rule_form.preview import PersonView, RulePreviewState
 
 
 def impact_panel() -> rx.Component:
     """Return who would gain, keep and lose the role, and who is unknown."""
     return rx.el.div(
         rx.cond(
-            ImpactState.fault != "",
-            rx.el.p(ImpactState.fault, class_name="font-medium text-error", role="alert"),
+            RulePreviewState.fault != "",
+            rx.el.p(RulePreviewState.fault, class_name="font-medium text-error", role="alert"),
             rx.el.div(_numbers(), _progress(), _people(), class_name="flex flex-col gap-4"),
         ),
-        aria_busy=ImpactState.busy,
+        aria_busy=RulePreviewState.busy,
     )
 
 
 def _numbers() -> rx.Component:
     return rx.el.dl(
-        _number(_("Gain"), ImpactState.gain, "text-success"),
-        _number(_("Keep"), ImpactState.keep, ""),
-        _number(_("Lose"), ImpactState.lose, "text-error"),
-        _number(_("Unknown"), ImpactState.unknown, "text-warning"),
+        _number(_("Gain"), RulePreviewState.gain, "text-success"),
+        _number(_("Keep"), RulePreviewState.keep, ""),
+        _number(_("Lose"), RulePreviewState.lose, "text-error"),
+        _number(_("Unknown"), RulePreviewState.unknown, "text-warning"),
         class_name="grid grid-cols-2 gap-3 sm:grid-cols-4",
     )
 
 
 def _number(label: str, count: int | rx.Var[int], tone: str) -> rx.Component:
     value = rx.Var.create(count).to(int)
-    known = ImpactState.known | (ImpactState.looked > 0)
+    known = RulePreviewState.known | (RulePreviewState.looked > 0)
     return rx.el.div(
         rx.el.dt(label, class_name="muted text-sm"),
         rx.el.dd(
@@ -50,13 +50,15 @@ def _number(label: str, count: int | rx.Var[int], tone: str) -> rx.Component:
 
 def _progress() -> rx.Component:
     part = filled(
-        _("Looked at {looked} of {concerned} members"), looked=ImpactState.looked, concerned=ImpactState.concerned
+        _("Looked at {looked} of {concerned} members"),
+        looked=RulePreviewState.looked,
+        concerned=RulePreviewState.concerned,
     )
     return rx.cond(
-        ImpactState.busy,
-        progress(rx.cond(ImpactState.concerned > 0, f"{part}…", _("Reading what members hold…"))),
+        RulePreviewState.busy,
+        progress(rx.cond(RulePreviewState.concerned > 0, f"{part}…", _("Reading what members hold…"))),
         rx.cond(
-            ImpactState.known & (ImpactState.looked < ImpactState.concerned),
+            RulePreviewState.known & (RulePreviewState.looked < RulePreviewState.concerned),
             rx.el.p(
                 filled(
                     _("{part}: those who have the role first, then a sample. The numbers are those of this part."),
@@ -65,9 +67,9 @@ def _progress() -> rx.Component:
                 class_name="text-sm font-medium text-warning",
             ),
             rx.cond(
-                ImpactState.known
-                & (rx.Var.create(ImpactState.people).length() == 0)
-                & (rx.Var.create(ImpactState.unnamed).to(int) == 0),
+                RulePreviewState.known
+                & (rx.Var.create(RulePreviewState.people).length() == 0)
+                & (rx.Var.create(RulePreviewState.unnamed).to(int) == 0),
                 rx.el.p(_("No member known here gains or loses the role."), class_name="muted text-sm"),
             ),
         ),
@@ -77,7 +79,7 @@ def _progress() -> rx.Component:
 def _people() -> rx.Component:
     return rx.fragment(
         rx.cond(
-            rx.Var.create(ImpactState.unnamed).to(int) > 0,
+            rx.Var.create(RulePreviewState.unnamed).to(int) > 0,
             rx.el.p(
                 _("So few people meet this that their names would show which wallets are theirs."),
                 class_name="muted text-sm",
@@ -92,23 +94,23 @@ def _names() -> rx.Component:
     return rx.el.details(
         rx.el.summary(_("Who"), class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
         rx.el.ul(
-            rx.foreach(ImpactState.people, _person),
+            rx.foreach(RulePreviewState.people, _person),
             class_name="mt-3 grid grid-cols-1 max-h-72 gap-x-6 gap-y-2 overflow-y-auto sm:grid-cols-2",
             tab_index=0,
             aria_label=_("Members and what would change for them"),
         ),
         rx.cond(
-            ImpactState.more > 0,
-            rx.el.p(filled(_("and {count} more"), count=ImpactState.more), class_name="muted mt-2 text-sm"),
+            RulePreviewState.more > 0,
+            rx.el.p(filled(_("and {count} more"), count=RulePreviewState.more), class_name="muted mt-2 text-sm"),
         ),
-        class_name=rx.cond(ImpactState.people, "", "hidden"),
+        class_name=rx.cond(RulePreviewState.people, "", "hidden"),
     )
 
 
 def _person(person: rx.vars.ObjectVar[PersonView]) -> rx.Component:
     return rx.el.li(
         rx.el.span(person.name, class_name="min-w-0 flex-1 truncate"),
-        rx.cond(ImpactState.several_roles, rx.el.span(person.role_name, class_name="muted truncate text-sm")),
+        rx.cond(RulePreviewState.several_roles, rx.el.span(person.role_name, class_name="muted truncate text-sm")),
         rx.match(
             person.outcome,
             ("gain", badge("gains", "good")),

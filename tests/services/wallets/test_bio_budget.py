@@ -106,7 +106,7 @@ class Town:
         chance, address = self.chance, f"0x{number:040x}"
         await asyncio.sleep(chance.uniform(0, HOUR - 900))
         on_web, early, saves_after = chance.random() < 0.5, chance.random() < 0.3, chance.uniform(30, 480)
-        looks = bio_schedule.Looks(None) if on_web else bio_schedule.shown()
+        looks = bio_schedule.BioChecks(None) if on_web else bio_schedule.after_showing()
         pressed_early = chance.uniform(5, saves_after) if early else 0.0
         client = self.web if on_web else self.bot
         with on_behalf_of(f"user:{number}"):
@@ -124,18 +124,18 @@ class Town:
                 there = await self._waits(client, address, left, PATIENCE) is None
         self.proved.append(now())
 
-    async def _press(self, client: OpenSea, address: str) -> bio_schedule.Looks | None:
+    async def _press(self, client: OpenSea, address: str) -> bio_schedule.BioChecks | None:
         """Ask for a look, and return the looks that are still to come, or None if the wallet was proved."""
         self.presses += 1
         found = await self._looks(client, address, Use.PROOF)
         if found is True:
             return None
         self.refused += isinstance(found, float)
-        return bio_schedule.asked(wait=found or 0.0, stretch=client.quota.outlook(Use.AGAIN).stretch)
+        return bio_schedule.after_request(wait=found or 0.0, stretch=client.quota.outlook(Use.AGAIN).stretch)
 
     async def _waits(
-        self, client: OpenSea, address: str, looks: bio_schedule.Looks | None, seconds: float
-    ) -> bio_schedule.Looks | None:
+        self, client: OpenSea, address: str, looks: bio_schedule.BioChecks | None, seconds: float
+    ) -> bio_schedule.BioChecks | None:
         """Let the product look by itself for `seconds`; return the looks still to come, or None if it was proved."""
         ends = now() + seconds
         while looks is not None and looks.next_in is not None and now() + looks.next_in < ends:

@@ -28,7 +28,7 @@ def test_a_long_wait_comes_with_the_other_way(wait: float | None, asked_for: flo
     assert (verdict.wait, verdict.stretch) == (wait or 5.0, 3.0)
 
 
-def waits(looks: bio_schedule.Looks, stretch: float = 1.0) -> list[float]:
+def waits(looks: bio_schedule.BioChecks, stretch: float = 1.0) -> list[float]:
     found = list[float]()
     while looks.next_in is not None:
         found.append(looks.next_in)
@@ -37,13 +37,13 @@ def waits(looks: bio_schedule.Looks, stretch: float = 1.0) -> list[float]:
 
 
 def test_a_bio_is_looked_at_less_and_less_often() -> None:
-    assert waits(bio_schedule.asked()) == [5, 10, 20, 40, 80, 160, 160]
-    assert waits(bio_schedule.shown()) == [15, 30, 60, 120, 160, 160]
-    assert waits(bio_schedule.asked(stretch=4), 4) == [20, 40, 80, 160]
+    assert waits(bio_schedule.after_request()) == [5, 10, 20, 40, 80, 160, 160]
+    assert waits(bio_schedule.after_showing()) == [15, 30, 60, 120, 160, 160]
+    assert waits(bio_schedule.after_request(stretch=4), 4) == [20, 40, 80, 160]
 
 
 def test_waiting_for_the_limit_is_no_look_and_has_an_end() -> None:
-    looks = bio_schedule.asked(wait=300)
+    looks = bio_schedule.after_request(wait=300)
     assert looks.next_in == 300
     for _ in range(3):
         looks = looks.after(wait=300)

@@ -27,7 +27,7 @@ from state.dashboard import invite
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState
 from state.rule_form import preview, try_address
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.rule_form.try_address import TrialState
 from tests.state.conftest import Beside
 
@@ -101,7 +101,7 @@ async def loops(kind: str) -> tuple[Beside, Start]:
     state = Beside(await root.get_state(of))
     handler = cast(Any, of.event_handlers["look_again" if kind == "bio" else "watch"].fn)
     if kind == "bio":
-        state.looking, state._looks = True, bio_schedule.Looks(0.02, 0.02)
+        state.looking, state._looks = True, bio_schedule.BioChecks(0.02, 0.02)
 
     async def start() -> None:
         outcome = handler(state, *((state._look,) if kind == "bio" else ()))
@@ -241,7 +241,7 @@ async def single(kind: str) -> Start:
         "names": (WalletsState, "name_rows"),
         "name": (WalletProofState, "look_up"),
         "chains": (WalletProofState, "follow"),
-        "impact": (ImpactState, "watch"),
+        "impact": (RulePreviewState, "watch"),
         "trial": (TrialState, "watch"),
     }[kind]
     root = rx.State()

@@ -10,7 +10,7 @@ from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
 from services.core.errors import ProviderUnavailable
 from services.roles.moves import coverage
 from state.core.toasts import ToastState
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.move import END, NONE, MoveState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -87,7 +87,7 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     move = await opened(tab, MoveState, town.server_id, "move")
     assert move.headline == "The time of the move is over: it waits for your approval"
     await tab.run(move.ask_end())
-    impact = await tab.state(ImpactState)
+    impact = await tab.state(RulePreviewState)
     assert (move.asked, impact.busy) == (END, True)
     await tab.run(move.confirm())
     assert ((await stored())[0].state, move.state) == ("approved", "approved")

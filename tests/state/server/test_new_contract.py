@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from state.core.toasts import ToastState
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import APPLY, END, MigrationState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -51,7 +51,7 @@ async def test_a_migration_is_looked_at_applied_and_ended_from_its_card(sign_in:
     card.set_both(True)
     await tab.run(card.look())
     await tab.run(card.ask_apply())
-    impact = await tab.state(ImpactState)
+    impact = await tab.state(RulePreviewState)
     assert (card.asked, card.asked_title, impact.busy) == (APPLY, "Replace the contract in 1 rule?", True)
     await tab.run(card.confirm())
     (running,) = card.running

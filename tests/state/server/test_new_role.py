@@ -8,7 +8,7 @@ from sqlmodel import col, update
 from models import Rule, transaction
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.new_role import NewRoleState
 from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
@@ -52,7 +52,7 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     assert (card.fault_text, card.rules, card.left) == ("", ["A rule"], [])
     assert card.summary == "0 members have Holder from us. They get Collector first, and lose Holder after that."
     await tab.run(card.ask())
-    assert (card.asked, (await tab.state(ImpactState)).busy) == (True, True)
+    assert (card.asked, (await tab.state(RulePreviewState)).busy) == (True, True)
     await tab.run(card.confirm())
     assert (card.asked, card.is_open) == (False, False)
     assert (await tab.state(ToastState)).title == "1 rule changed"

@@ -13,7 +13,7 @@ from services.accounts import sessions
 from services.core.errors import NotFound
 from services.engine import preview
 from services.engine.preview import Impact
-from state.rule_form.preview import ImpactState
+from state.rule_form.preview import RulePreviewState
 from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -46,7 +46,7 @@ async def brought(browser: Browser, town: Town) -> None:
 
 async def previewed(tab: Tab, browser: Browser) -> Impact:
     """Return what the open dialog shows once it has loaded."""
-    proposal = (await tab.state(ImpactState))._proposal
+    proposal = (await tab.state(RulePreviewState))._proposal
     assert proposal is not None
 
     async with transaction() as db:
