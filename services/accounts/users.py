@@ -13,7 +13,7 @@ from gateways.discord.types import OAuthUser
 from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, corrected, now, transaction
 from models.db.session import AsyncSession
-from services.accounts.token_encryption import UnreadableToken, seal, unseal
+from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected, NotSignedIn, unavailable
 from services.core.json_view import json_view

@@ -21,7 +21,7 @@ from gateways.transport.safe_fetch import Fetcher
 from jobs import webhook_sender
 from jobs.webhook_sender import WebhookSender
 from models import Event, Member, MemberChoice, Server, User, Wallet, Webhook, WebhookDelivery, now, transaction
-from services.accounts import token_encryption
+from services.accounts import encryption
 from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhooks import EVENTS, TEST
@@ -40,12 +40,12 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     """A fresh database behind `models.transaction`, and a key of this test's own."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     settings.cache_clear()
-    token_encryption.forget_keys()
+    encryption.forget_keys()
     await models.use(database_url)
     yield
     await models.use(None)
     settings.cache_clear()
-    token_encryption.forget_keys()
+    encryption.forget_keys()
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ async def a_webhook(url: str, *events: str) -> Server:
         server = await a_server(db)
         db.add(
             Webhook(
-                server_id=server.id or 0, url=url, events=list(events), secret=token_encryption.seal("new"),
-                old_secret=token_encryption.seal("old"), old_until=now() + timedelta(hours=1),
+                server_id=server.id or 0, url=url, events=list(events), secret=encryption.seal("new"),
+                old_secret=encryption.seal("old"), old_until=now() + timedelta(hours=1),
             )
         )  # fmt: skip
     return server

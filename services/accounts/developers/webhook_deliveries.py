@@ -11,9 +11,9 @@ from sqlalchemy import text
 
 from locales import N_
 from models.db.session import AsyncSession
-from services.accounts import token_encryption
+from services.accounts import encryption
 from services.accounts.developers.webhooks import TEST
-from services.accounts.token_encryption import UnreadableToken
+from services.accounts.encryption import UnreadableToken
 from services.core.addresses import shorten
 
 AT_ONCE = 20
@@ -96,7 +96,7 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
 def _unsealed(*sealed: bytes | None) -> tuple[str, ...]:
     """Return the secrets, or none if they were sealed with a lost key, so that only this webhook fails."""
     try:
-        return tuple(token_encryption.unseal(bytes(one)) for one in sealed if one is not None)
+        return tuple(encryption.unseal(bytes(one)) for one in sealed if one is not None)
     except UnreadableToken:
         return ()
 

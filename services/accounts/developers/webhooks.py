@@ -16,7 +16,7 @@ from locales import N_, _
 from locales.stored_texts import said
 from models import Server, Webhook, WebhookDelivery, now
 from models.db.session import AsyncSession
-from services.accounts import token_encryption
+from services.accounts import encryption
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, WebhookNotFound
@@ -141,10 +141,10 @@ async def put(
     row = await db.get(Webhook, server_id, populate_existing=True)
     secret = _PREFIX + secrets.token_urlsafe(32) if row is None or new_secret else None
     if row is None:
-        row = Webhook(server_id=server_id, url=url, events=list(events), secret=token_encryption.seal(secret or ""))
+        row = Webhook(server_id=server_id, url=url, events=list(events), secret=encryption.seal(secret or ""))
     elif secret is not None:
         row.old_secret, row.old_until = row.secret, now() + OVERLAP
-        row.secret = token_encryption.seal(secret)
+        row.secret = encryption.seal(secret)
     if row.url != url:
         # A new address starts without the failures of the former one.
         row.failures, row.slow, row.failing_since, row.gave_up_at, row.next_at = 0, True, None, None, now()

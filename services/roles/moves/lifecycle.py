@@ -26,7 +26,7 @@ from services.rules import pausing
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
-TOLD_AGAIN, TOLD_FOR = timedelta(minutes=15), timedelta(days=1)
+RETRY_AFTER, RETRY_FOR = timedelta(minutes=15), timedelta(days=1)
 """The pause before messages that Discord did not let us change are tried again, and how long after the last change."""
 
 
@@ -77,7 +77,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     db.add(move)
     await db.flush()
     is_told = await channels.refresh_panel(db, outside, found.server) and is_told
-    move.messages_at = until if is_told else min(until, await db.now() + TOLD_AGAIN)
+    move.messages_at = until if is_told else min(until, await db.now() + RETRY_AFTER)
     db.add(move)
     await db.flush()
     # After the requests to Discord, because every reconcile of these members waits from here on. And before the other
@@ -216,7 +216,7 @@ async def begin_due(db: AsyncSession) -> int:
 async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool:
     """Update the panel and the announcement of one move whose date has passed, or that Discord did not let us update.
 
-    Return whether there was one. Retries end TOLD_FOR after the date or the end of the move.
+    Return whether there was one. Retries end RETRY_FOR after the date or the end of the move.
     """
     due = select(ServerMove).where(col(ServerMove.messages_at) <= func.now()).order_by(col(ServerMove.messages_at))
     seen = (await db.exec(due.limit(1).with_for_update(skip_locked=True))).first()
@@ -227,7 +227,7 @@ async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool
         seen.messages_at = seen.until if seen.state == "open" and seen.until > at else None
     else:
         last = max(one for one in (seen.until, seen.approved_at, seen.ended_at) if one is not None)
-        seen.messages_at = at + TOLD_AGAIN if at < last + TOLD_FOR else None
+        seen.messages_at = at + RETRY_AFTER if at < last + RETRY_FOR else None
     db.add(seen)
     await db.flush()
     return True
@@ -235,7 +235,7 @@ async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool
 
 async def _tell(db: AsyncSession, outside: Gateways, found: Rights, move: ServerMove) -> bool:
     is_told = await _told(db, outside, found.server, move, with_panel=found.guild is not None)
-    move.messages_at = None if is_told else await db.now() + TOLD_AGAIN
+    move.messages_at = None if is_told else await db.now() + RETRY_AFTER
     db.add(move)
     await db.flush()
     return is_told

@@ -323,7 +323,7 @@ async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
     browser: Browser, new_browser: Callable[[], Browser]
 ):
     from models import User, transaction
-    from services.accounts.token_encryption import unseal
+    from services.accounts.encryption import unseal
 
     async def sealed() -> bytes | None:
         from sqlmodel import select
@@ -351,7 +351,7 @@ async def test_tokens_are_not_readable_in_the_database(browser: Browser):
     from sqlmodel import select
 
     from models import User, transaction
-    from services.accounts.token_encryption import unseal
+    from services.accounts.encryption import unseal
 
     await browser.sign_in("ada")
     async with transaction() as db:

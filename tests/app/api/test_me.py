@@ -9,7 +9,7 @@ from gateways import gateways
 from gateways.transport.errors import Unauthorized
 from models import User, Wallet, transaction
 from services.accounts import sessions, users
-from services.accounts.token_encryption import unseal
+from services.accounts.encryption import unseal
 from services.runtime import rate_limits
 from tests.app.api.browsers import Browser
 from tests.app.api.requests.test_problems import signed_in

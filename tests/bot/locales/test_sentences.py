@@ -28,7 +28,7 @@ ON_SCREENS = frozenset(
 FOR_OPERATORS = frozenset(
     {
         "app/api/__init__.py", "app/api/requests/openapi.py", "gateways/chains/chain_file.py", "jobs/__main__.py",
-        "services/accounts/token_encryption.py",
+        "services/accounts/encryption.py",
         "services/health/metrics.py", "services/health/readiness.py",
     }
 )  # fmt: skip

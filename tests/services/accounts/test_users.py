@@ -12,8 +12,8 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from models import User, now, transaction
-from services.accounts import sessions, sign_in, token_encryption, users
-from services.accounts.token_encryption import UnreadableToken, seal, unseal
+from services.accounts import encryption, sessions, sign_in, users
+from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected
 from settings import settings
@@ -141,7 +141,7 @@ async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monk
             "SECRET_KEY_PREVIOUS", raising=False
         )
         settings.cache_clear()
-        token_encryption.forget_keys()
+        encryption.forget_keys()
 
     keys("first", None)
     sealed = seal("token")
@@ -152,7 +152,7 @@ async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monk
     with pytest.raises(UnreadableToken):
         unseal(sealed)
     settings.cache_clear()
-    token_encryption.forget_keys()
+    encryption.forget_keys()
 
 
 async def test_the_sandbox_keeps_a_key_that_only_its_owner_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -160,12 +160,12 @@ async def test_the_sandbox_keeps_a_key_that_only_its_owner_reads(monkeypatch: py
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.delenv("SECRET_KEY", raising=False)
     settings.cache_clear()
-    token_encryption.forget_keys()
+    encryption.forget_keys()
     sealed = seal("token")
-    token_encryption.forget_keys()
+    encryption.forget_keys()
     assert unseal(sealed) == "token"
     key = tmp_path / "sandbox" / "secret.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in key.parent.iterdir()] == ["secret.key"]
     settings.cache_clear()
-    token_encryption.forget_keys()
+    encryption.forget_keys()

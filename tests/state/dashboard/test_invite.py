@@ -11,7 +11,7 @@ import models
 from gateways import close_gateways
 from models import User, now, transaction
 from services.accounts import sessions
-from services.accounts.token_encryption import seal
+from services.accounts.encryption import seal
 from services.core.errors import ProviderUnavailable
 from settings import settings
 from state.core import retry

@@ -30,7 +30,7 @@ from models import (
     transaction,
 )
 from models.rule import AddressListRow
-from services.accounts import token_encryption
+from services.accounts import encryption
 from services.accounts.users import ensure
 from services.collections.census import reach
 from services.core import audit
@@ -162,7 +162,7 @@ async def names_of(town: Town) -> Names:
             server_id=town.server_id, user_id=ada, name="old", hash=uuid.uuid4().bytes, prefix="hf_", scopes=["read"],
             expires_at=until,
         )  # fmt: skip
-        webhook = Webhook(server_id=town.server_id, url="https://hooks.example.org/", secret=token_encryption.seal("s"))
+        webhook = Webhook(server_id=town.server_id, url="https://hooks.example.org/", secret=encryption.seal("s"))
         db.add_all([token, webhook])
         await db.flush()
         reach_id = await reach.start(db, town.server_id, parse(rule.expression))

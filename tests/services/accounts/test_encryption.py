@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from services.accounts.token_encryption import UnreadableToken, forget_keys, seal, unseal
+from services.accounts.encryption import UnreadableToken, forget_keys, seal, unseal
 from settings import settings
 
 
