@@ -199,10 +199,11 @@ async def test_at_an_address_of_ones_own_a_restore_that_is_stopped_changes_nothi
 
 
 CUT_SHORT = """
-import os, sys, time
+import os, signal, sys, time
 from app import backup
 
 number = int(sys.argv.pop())
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, children ignore it
 
 def fill(*_):
     os.kill(os.getpid(), number)
