@@ -19,7 +19,7 @@ from app.pages import PAGES, PUBLIC_PAGES, add_pages
 from components.layout.banner import CONSOLE_PATH
 from components.layout.frame import connection_notice
 from components.layout.navigation import SUPPORT_PATH
-from components.pages.public.problems import not_found
+from components.pages.public.error_pages import not_found
 from components.ui.toast import toaster
 from locales import language_tag
 from services.runtime import logs

@@ -19,17 +19,17 @@ from components.pages.help.deployment import deployment_status, product_setup, p
 from components.pages.help.help_center import help_center
 from components.pages.help.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, test_auth
 from components.pages.public.contact import contact
+from components.pages.public.error_pages import not_found, oauth_error
 from components.pages.public.features import features
 from components.pages.public.landing import landing
 from components.pages.public.policies import privacy_policy, terms_of_service
-from components.pages.public.problems import not_found, oauth_error
 from components.pages.public.status import status
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server_config import server_config
 from locales import _
 from settings import settings
-from state.account.preferences import MeState
+from state.account.my_data import MyDataState
 from state.account.profile import AccountState
 from state.core.session import VISITOR, SessionState
 from state.dashboard.analytics import AnalyticsState
@@ -37,7 +37,7 @@ from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
 from state.help.operator import OperatorState
 from state.public.chains import evm_titles
-from state.public.problems import ProblemState
+from state.public.error_pages import ProblemState
 from state.public.status import PublicStatusState
 from state.rule_form.rule_form import RuleFormState
 
@@ -201,7 +201,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
         ),
         Page("/dashboard", _("Dashboard"), members=dashboard, load=_DASHBOARD),
         Page("/dashboard/server/[server_number]", _("Server"), members=dashboard, load=(OpenServerState.open,)),
-        Page("/account", _("Account"), members=account, left=account_left, load=(AccountState.load, MeState.load)),
+        Page("/account", _("Account"), members=account, left=account_left, load=(AccountState.load, MyDataState.load)),
         Page("/invite", _("Add a server"), members=invite, load=(InviteState.load,)),
         Page("/server-setup", _("Add a server by hand"), members=server_form),
         Page("/server-config", _("Server configuration"), members=server_config, load=SERVER_CONFIG_LOAD),

@@ -9,7 +9,7 @@ from gateways import gateways
 from models import transaction
 from services.guilds import rate_shares, refusal_budget
 from services.health import provider_states
-from services.runtime import counters, marketplace_limits, node_limit_sharing, rejections
+from services.runtime import counters, marketplace_limit_sharing, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.task_cancellation import stop
 
@@ -22,8 +22,8 @@ PAUSE_SECONDS = 2.0
 async def noting() -> AsyncGenerator[None]:
     """Write while the block lasts."""
     work = (
-        _write_for_ever(), rate_shares.keep(rate_shares.WEB), marketplace_limits.keep(), node_limit_sharing.run(),
-        rejections.write_on(),
+        _write_for_ever(), rate_shares.keep(rate_shares.WEB),
+        marketplace_limit_sharing.keep(), node_limit_sharing.run(), rejections.write_on(),
     )  # fmt: skip
     tasks = [asyncio.create_task(one) for one in work]
     try:

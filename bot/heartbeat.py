@@ -16,7 +16,7 @@ from models import transaction
 from services.guilds import members_intent, rate_shares, refusal_budget
 from services.guilds.gateway import identifies
 from services.health import provider_states
-from services.runtime import counters, marketplace_limits
+from services.runtime import counters, marketplace_limit_sharing
 from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger("holdfast.bot")
@@ -42,7 +42,7 @@ class Heartbeat(BackgroundCog):
         """Whether there has been a connection; before the first, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
         self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT, keeper.process.name))
-        self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limits.keep())
+        self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limit_sharing.keep())
         self.left: asyncio.Task[None] = asyncio.create_task(self._read_on())
 
     def tasks(self) -> Collection[asyncio.Task[None]]:

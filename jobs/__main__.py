@@ -39,7 +39,7 @@ from services.core.queue.worker_names import worker_name
 from services.guilds import rate_shares
 from services.health import readiness
 from services.roles.outbox import INTENT_CHANNEL
-from services.runtime import garbage_collection, logs, marketplace_limits, node_limit_sharing
+from services.runtime import garbage_collection, logs, marketplace_limit_sharing, node_limit_sharing
 from services.runtime.postgres_listen import Listener
 from services.servers import verified_counts
 from services.triggers import sweep
@@ -59,7 +59,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     found: list[Life] = [
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
         partial(rate_shares.keep, rate_shares.JOBS),
-        marketplace_limits.keep,
+        marketplace_limit_sharing.keep,
         node_limit_sharing.run,
     ]
     if "reconciler" in parts:

@@ -6,7 +6,7 @@ import logging
 from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
-from services.collections.census import census_queue, counting, days, reach
+from services.collections.census import census_queue, count_by_transfers, days, reach
 
 log = logging.getLogger("holdfast.jobs.census_taker")
 
@@ -50,5 +50,5 @@ class CensusTaker:
         async with transaction() as db:
             task = await census_queue.claim(db, self._holder)
         if task is not None:
-            await counting.advance(gateways(), task)
+            await count_by_transfers.advance(gateways(), task)
         return task is not None

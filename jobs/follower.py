@@ -130,7 +130,7 @@ class Follower:
                     await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
                 if late := watched.late_of(self.kind):
                     queue.mark_holders(db, self.chain, late, queue.SWEPT)
-        except chain_cursor.Overtaken:
+        except chain_cursor.CursorTaken:
             return False
         return True
 

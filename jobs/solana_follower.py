@@ -112,7 +112,7 @@ class SolanaFollower:
                 sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
                 # Changes from a time without polls are not new, so they are queued without urgency.
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
-        except chain_cursor.Overtaken:
+        except chain_cursor.CursorTaken:
             return
         self._poll.keep(polled)
 

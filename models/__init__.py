@@ -22,8 +22,8 @@ from models.db.database import (
     transaction,
     use,
 )
+from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
-from models.db.watched import WatchedConnection
 from models.delegation import Delegation, DelegationRead
 from models.event import Event, Notice
 from models.gateway import BotProcessRow, GatewayLimit, GuildPicture, Identify, InteractionClaim, ShardRow

@@ -60,7 +60,7 @@ async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> 
             db, gateways(), purpose=purpose, return_path=return_path, login_cookie=cookie, user_id=user_id
         )
     answer = RedirectResponse(address, status_code=302, headers=_UNSEEN)
-    _set(answer, sessions.login_cookie_name(), cookie, int(sign_in.JOURNEY.total_seconds()))
+    _set(answer, sessions.login_cookie_name(), cookie, int(sign_in.SIGN_IN_LIFE.total_seconds()))
     return answer
 
 

@@ -33,7 +33,7 @@ _asking: ContextVar[str] = ContextVar("asking", default="")
 
 
 @contextmanager
-def in_turn_of(person: str) -> Generator[None]:
+def for_person(person: str) -> Generator[None]:
     """Send the requests inside on behalf of this person. Each person has separate turns, whatever the guilds."""
     token = _asking.set(person)
     try:
@@ -246,7 +246,7 @@ class RequestTurns:
             self._timer = asyncio.get_running_loop().call_at(max(now, self._free_at(now)), self._serve)
 
 
-class RequestPace:
+class PersonPace:
     """A limit on the rate of requests on behalf of each person."""
 
     def __init__(self) -> None:
@@ -272,7 +272,7 @@ class Limiter:
     def __init__(self, per_second: float = GLOBAL_PER_SECOND) -> None:
         self.turns: RequestTurns = RequestTurns(per_second)
         """The global rate."""
-        self._people = RequestPace()
+        self._people = PersonPace()
         self._hashes: dict[tuple[str, str], str] = {}
         self._buckets: dict[tuple[str, str], Bucket] = {}
 

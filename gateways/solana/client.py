@@ -20,9 +20,9 @@ from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.balances import balances_of
 from gateways.solana.coin_scans import CoinScans
 from gateways.solana.coins import CoinRead, coin_facts, native_facts
-from gateways.solana.cross_checks import ANY, NotIndexed, doubt_silence
 from gateways.solana.das_assets import Kind, asset
 from gateways.solana.das_lists import by_collection, first_page
+from gateways.solana.empty_answers import ANY, NotIndexed, doubt_silence
 from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
 from gateways.transport import provider_reports

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 from gateways.solana.client import as_of
-from gateways.solana.cross_checks import doubt_silence
 from gateways.solana.das_assets import Kind
 from gateways.solana.das_lists import BROKEN_OFF, AssetPage, by_collection, first_page, pages
+from gateways.solana.empty_answers import doubt_silence
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.errors import ProviderConfused
 

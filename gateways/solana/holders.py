@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from gateways.solana.cross_checks import ANY, CONTRADICTS, LOST, NODE_KNOWS_MORE, doubt_silence, mints_of
 from gateways.solana.das_assets import A_PAGE, Asset, Kind, assets
 from gateways.solana.das_lists import by_collection, by_owner, everything, pages
+from gateways.solana.empty_answers import ANY, CONTRADICTS, LOST, NODE_KNOWS_MORE, doubt_silence, mints_of
 from gateways.solana.node import SolanaNode
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError

@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from models.db import clock
+from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
-from models.db.watched import WatchedConnection
 from settings import settings
 
 _engine: AsyncEngine | None = None

@@ -4,7 +4,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from models.db.database import libpq_url
-from models.db.watched import parameters
+from models.db.lost_connections import parameters
 
 
 def has_tables(url: str) -> bool:

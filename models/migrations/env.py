@@ -15,7 +15,7 @@ from sqlmodel import SQLModel
 
 import models
 from models.db.database import libpq_url, psycopg_url
-from models.db.watched import WatchedConnection
+from models.db.lost_connections import WatchedConnection
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.

@@ -24,7 +24,7 @@ SCOPES = ("identify", "guilds")
 SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
 """Where a sign-in ends if it has no return path."""
-JOURNEY = timedelta(minutes=10)
+SIGN_IN_LIFE = timedelta(minutes=10)
 _log = logging.getLogger(__name__)
 
 
@@ -85,7 +85,7 @@ async def begin(
             return_path=checked_return_path(return_path) or HOME[purpose],
             purpose=purpose,
             user_id=user_id,
-            expires_at=now() + JOURNEY,
+            expires_at=now() + SIGN_IN_LIFE,
         )
     )
     return outside.oauth.authorize_url(state=state, verifier=verifier, scopes=SCOPES, redirect_uri=redirect_uri())

@@ -12,7 +12,7 @@ from services.core.queue import Claim
 from services.engine import snapshot
 from services.engine.decide import NO_MOVE, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
-from services.holdings import balance_snapshots, delegation_claims, delegations
+from services.holdings import delegation_claims, delegations, surveys
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
@@ -93,22 +93,22 @@ async def build(
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await delegation_claims.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
-    asked_on: dict[str, dict[int, balance_snapshots.Asked]] = {}
+    asked_on: dict[str, dict[int, surveys.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
         asked_on.setdefault(chain, {})[server_id] = of_server
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
     kinds, heads, *newest = await db.together(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
-        balance_snapshots.followed_heads(sorted(asked_on)),
-        *(balance_snapshots.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked_on.items()),
+        surveys.followed_heads(sorted(asked_on)),
+        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked_on.items()),
         *([stored_lists.question(named, own)] if named else []),
     )
     on_lists: dict[int, dict[str, frozenset[str]]] = stored_lists.answered(newest.pop()) if named else {}
     wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(asked_on.items(), newest, strict=True):
-        for server_id, block in zip(of_chain, balance_snapshots.blocks_of(list(of_chain.values()), rows), strict=True):
+        for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
     for server_id, given in (lists or {}).items():
         on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})

@@ -15,11 +15,11 @@ from models.db.session import AsyncSession
 from services.collections import stored_traits
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
+from services.engine.batch_decisions import BatchDecisions
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, decide
-from services.engine.decision_cache import DecisionCache
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
-from services.holdings import balance_snapshots, confirmation, delegations, evaluate, fetch, token_hints
+from services.holdings import confirmation, delegations, evaluate, fetch, surveys, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegations import DelegateKey, Fetched
 from services.holdings.evaluate import Answers, Reading, verdict_by
@@ -51,7 +51,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[ServerChain
     }
     counted = {place: contracts for place, contracts in one_by_one.items() if contracts}
     tallies = await db.together(
-        *(balance_snapshots.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
+        *(surveys.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
     )
     tallied = {place: block for place, ((block,),) in zip(counted, tallies, strict=True)}
     async for (server_id, chain), (wants, owners) in in_steps(places.items()):
@@ -139,7 +139,7 @@ async def decide_cases(
     answers, began = answered
     done = BatchOutcome(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await trait_reads.read(outside, done, cases, answers)
-    cache = DecisionCache(answers)
+    cache = BatchDecisions(answers)
     leaves: dict[int, int] = {}
     done.outcomes = [await _decided(case, answers, now, leaves, cache) async for case in in_steps(cases)]
     async for item in in_steps(done.outcomes):
@@ -172,7 +172,7 @@ async def _decided(
     answers: Mapping[ServerChain, Answers],
     now: datetime,
     leaves: dict[int, int],
-    cache: DecisionCache | None = None,
+    cache: BatchDecisions | None = None,
 ) -> CaseOutcome:
     """Decide one case, in a thread if that takes long. `leaves` caches the number of conditions of each server."""
     server_id = case.claim.server_id
@@ -184,7 +184,7 @@ async def _decided(
 
 
 def _decide(
-    case: Case, answers: Mapping[ServerChain, Answers], now: datetime, cache: DecisionCache | None = None
+    case: Case, answers: Mapping[ServerChain, Answers], now: datetime, cache: BatchDecisions | None = None
 ) -> CaseOutcome:
     """Decide one case; with `cache`, equal cases are decided once."""
     known = cache.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if cache else None

@@ -9,12 +9,12 @@ from services.collections.trait_match import TokenTraits
 from services.core.queue import AGAIN
 from services.engine.cases import Case
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain
-from services.holdings import evaluate, trait_turns
+from services.holdings import evaluate, trait_choice
 from services.holdings.evaluate import Answers
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, with_sense
 
-MOST_FETCHED = 600
+MOST_TOKENS_READ = 600
 """The most tokens whose traits are fetched in one reconcile; others stay unknown, and their members are queued again
 soon."""
 MOST_ASKED_AGAIN = 6
@@ -31,8 +31,8 @@ async def read(
     """
     tokens = _unread(cases, answers)
     if tokens:
-        found = await stored_traits.fetch(outside, trait_turns.choose(tokens, MOST_FETCHED))
-        trait_turns.remember(found)
+        found = await stored_traits.fetch(outside, trait_choice.choose(tokens, MOST_TOKENS_READ))
+        trait_choice.remember(found)
         _learn(done, answers, found)
     asking = [case for case in cases if case.claim.priority >= AGAIN]
     known = {
@@ -42,7 +42,7 @@ async def read(
     }
     if known:
         patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
-        asked = trait_turns.choose({"all": known}, MOST_FETCHED)
+        asked = trait_choice.choose({"all": known}, MOST_TOKENS_READ)
         apart_from = {token: known[token].sources for token in asked}
         for token, other in (await stored_traits.fetch(outside, asked, apart_from=apart_from)).items():
             waits = isinstance(other, str) and token in patient
@@ -62,7 +62,7 @@ async def read_again(
     that an earlier one has read from two sources are not read again.
     """
     wanted = _unread(cases, confirmed)
-    if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_FETCHED:
+    if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_TOKENS_READ:
         _learn(done, confirmed, _of_two_sources(wanted, answers))
         wanted = _unread(cases, confirmed)
     again, both, known = (
@@ -71,7 +71,7 @@ async def read_again(
         dict[stored_traits.TokenKey, TokenTraits | str](),
     )
     apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
-    for token in trait_turns.choose(wanted, MOST_FETCHED):
+    for token in trait_choice.choose(wanted, MOST_TOKENS_READ):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits):
             both.append(token)

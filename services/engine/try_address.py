@@ -28,7 +28,7 @@ from services.engine.cases import NO_ROLES, Case
 from services.engine.preview import Proposal
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain, read_all
 from services.guilds import permissions
-from services.holdings import balance_snapshots, confirmation, delegation_claims, delegations, fetch
+from services.holdings import confirmation, delegation_claims, delegations, fetch, surveys
 from services.holdings.delegations import WantedDelegations
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
@@ -101,7 +101,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     standards = {**facts.known, **facts.found}
     wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
     rows, listed = await db.together(
-        balance_snapshots.followed_heads(sorted(wants)),
+        surveys.followed_heads(sorted(wants)),
         stored_lists.question([(server_id, one.list) for one in lists_in(tree)], [address]),
     )
     heads: dict[str, int] = dict(rows)

@@ -12,7 +12,7 @@ from sqlmodel import select
 
 from gateways import Gateways
 from gateways.discord.own_guilds import WINDOW
-from gateways.discord.rate_limiter import in_turn_of
+from gateways.discord.rate_limiter import for_person
 from gateways.discord.types import Guild, GuildGone, MemberGone, MissingAccess, UserGuild
 from gateways.transport.errors import ProviderError, Unauthorized
 from locales import _
@@ -22,7 +22,7 @@ from models.db.session import AsyncSession
 from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
-from services.guilds import last_answers, reads_in_flight
+from services.guilds import last_answers, shared_reads
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
 
@@ -96,10 +96,10 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
     """Return if Discord says that the actor runs the server. Raises ServerNotFound, ProviderUnavailable."""
     if server.bot_invited:
         await release(db)
-        asked = reads_in_flight.of(outside.discord)
+        asked = shared_reads.of(outside.discord)
         try:
             async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
-                with in_turn_of(actor.discord_id):
+                with for_person(actor.discord_id):
                     guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
                     member = await asked.member(outside.discord, guild.id, actor.discord_id)
         except (GuildGone, MissingAccess):
@@ -209,8 +209,8 @@ async def _through_bot(outside: Gateways, actor: Actor, server: Server) -> Right
 
 
 async def _standings(outside: Gateways, actor: Actor, server: Server) -> Rights:
-    with in_turn_of(actor.discord_id):
-        me = await reads_in_flight.of(outside.discord).me(outside.discord)
+    with for_person(actor.discord_id):
+        me = await shared_reads.of(outside.discord).me(outside.discord)
         guild = await outside.discord.guild(server.discord_id)
         member, bot = await asyncio.gather(
             outside.discord.member(guild.id, actor.discord_id), outside.discord.member(guild.id, me.id)

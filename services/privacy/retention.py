@@ -8,7 +8,7 @@ from services.collections import stored_traits
 from services.collections.census import days, reach
 from services.guilds import refusal_budget
 from services.guilds.gateway import known_people
-from services.holdings import balance_snapshots
+from services.holdings import surveys
 from services.privacy import future_times, log_partitions, payouts
 from services.roles import in_doubt
 from services.rules import limits, pausing
@@ -87,7 +87,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await limits.pause(db)
     await stored_lists.clear(db)
     await webhook_deliveries.clear(db)
-    await balance_snapshots.forget_replaced(db)
+    await surveys.forget_replaced(db)
     await known_people.forget_watches(db)
     # A member who returns later is recorded as new; the privacy policy names the time.
     await db.execute(

@@ -33,7 +33,7 @@ class Position:
     block_hash: str
 
 
-class Overtaken(Exception):
+class CursorTaken(Exception):
     """Another process has taken over the chain."""
 
 
@@ -124,7 +124,7 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> No
 async def advancing(
     cursor: str, owner: str, position: Position, head: int, slices: int = 1
 ) -> AsyncGenerator[AsyncSession]:
-    """Open a transaction that first advances the cursor. Raises Overtaken, and rolls back, if the lease is lost."""
+    """Open a transaction that first advances the cursor. Raises CursorTaken, and rolls back, if the lease is lost."""
     values = {
         "block": position.block, "hash": position.block_hash, "head": head, "lease": lease(), "chain": cursor,
         "owner": owner, "slices": slices,
@@ -142,7 +142,7 @@ async def advancing(
             db.later(statement, values)
             yield db
     except GuardFailed as fault:
-        raise Overtaken(f"{owner} does not follow {cursor} any more") from fault
+        raise CursorTaken(f"{owner} does not follow {cursor} any more") from fault
 
 
 async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:

@@ -11,7 +11,7 @@ import models
 from models import SpentTransaction, libpq_url, reading, transaction
 from models.db import clock
 from models.db import database as pool
-from models.db.watched import WatchedConnection
+from models.db.lost_connections import WatchedConnection
 from services.runtime.task_cancellation import stop
 
 

@@ -17,7 +17,7 @@ from services.core.errors import NotSignedIn
 
 LARGEST_BODY = 64 * 1024
 """Bytes; the largest rule has 40 leaves and takes a few thousand."""
-LARGEST_LIST = 2 * 1024 * 1024
+LARGEST_LONG_BODY = 2 * 1024 * 1024
 """Bytes of a call that may contain a list of addresses, of which 20,000 take less than half, or a rules document."""
 LISTS_AT_ONCE = 8
 """Calls beyond LARGEST_BODY whose bodies one process holds at a time."""
@@ -25,7 +25,7 @@ LISTS_OF_PERSON, LISTS_OF_ADDRESS = 2, 4
 """How many of them one person (with all tokens) and one address may have, so that slow bodies leave room for others."""
 SLOWEST_BODY = 15.0
 """Seconds in which a body must arrive; a slower one would hold a place that others need."""
-_WITH_LISTS = re.compile(
+_WITH_LONG_BODIES = re.compile(
     r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach)?|/api/servers/[0-9]{1,10}/(?:address-lists|import)"
 )
 
@@ -33,7 +33,7 @@ _WITH_LISTS = re.compile(
 class BodyLimit:
     """Refuses a call whose body is larger than LARGEST_BODY, announced or not (413), or arrives too slowly (408).
 
-    For signed-in people, calls that may contain a list of addresses or a document are read up to LARGEST_LIST.
+    For signed-in people, calls that may contain a list of addresses or a document are read up to LARGEST_LONG_BODY.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -47,8 +47,8 @@ class BodyLimit:
             return
         announced = Headers(scope=scope).get("content-length", "0")
         is_number = announced.isascii() and announced.isdigit() and len(announced) <= 9
-        length = int(announced) if is_number else LARGEST_LIST + 1
-        if LARGEST_BODY < length <= LARGEST_LIST and (caller := await _with_list_from(scope)) is not None:
+        length = int(announced) if is_number else LARGEST_LONG_BODY + 1
+        if LARGEST_BODY < length <= LARGEST_LONG_BODY and (caller := await _with_long_body_from(scope)) is not None:
             await self._with_list(caller, scope, receive, send)
         elif length > LARGEST_BODY:
             await _too_large(LARGEST_BODY)(scope, receive, send)
@@ -67,7 +67,7 @@ class BodyLimit:
             return
         self._held.update(places.keys())
         try:
-            await self._within(LARGEST_LIST, scope, receive, send)
+            await self._within(LARGEST_LONG_BODY, scope, receive, send)
         finally:
             # The difference drops keys at 0, so the counter does not grow with each caller.
             self._held = self._held - Counter(places.keys())
@@ -100,12 +100,12 @@ def _too_large(most: int) -> JSONResponse:
     return JSONResponse({"message": _("The request is larger than {size}.").format(size=size)}, status_code=413)
 
 
-async def _with_list_from(scope: Scope) -> Actor | None:
+async def _with_long_body_from(scope: Scope) -> Actor | None:
     """Return the caller if the call may contain a list of addresses or a document; None for any other call.
 
     Also None if the caller is not signed in.
     """
-    if scope["method"] not in {"POST", "PATCH"} or not _WITH_LISTS.fullmatch(str(scope["path"])):
+    if scope["method"] not in {"POST", "PATCH"} or not _WITH_LONG_BODIES.fullmatch(str(scope["path"])):
         return None
     try:
         return await known_caller(Request(scope))

@@ -9,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Field, ValidationError
 from starlette.responses import Response
 
-from app.api.requests.body_limit import LARGEST_LIST
+from app.api.requests.body_limit import LARGEST_LONG_BODY
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
@@ -98,9 +98,9 @@ async def import_rules(caller: Caller, server_id: PathId, request: Request) -> I
 
 async def _order(body: bytes) -> ImportPayload:
     """Return the body of an import. Raises DocumentRefused, DocumentTooLarge, RequestValidationError."""
-    sent = json_documents.node_of(await json_documents.read(body, largest=LARGEST_LIST))
+    sent = json_documents.node_of(await json_documents.read(body, largest=LARGEST_LONG_BODY))
     document = sent.get("document")
-    if not isinstance(document, str) and len(body) > json_documents.LARGEST + _ENVELOPE:
+    if not isinstance(document, str) and len(body) > json_documents.LARGEST_DOCUMENT + _ENVELOPE:
         raise json_documents.DocumentTooLarge
     try:
         # The document itself is checked already.

@@ -13,14 +13,14 @@ from components.ui.field import text_input
 from components.ui.picture import server_icon
 from locales import _
 from settings import settings
-from state.account.preferences import CONFIRMATION, ChoiceRowView, EndingRoleView, MeState, SessionRowView
+from state.account.my_data import CONFIRMATION, ChoiceRowView, EndingRoleView, MyDataState, SessionRowView
 
 EXPORT_PATH = "/api/me/export"
 
 
 def sessions() -> rx.Component:
     """Return the person's sessions, with a button to end each; those of other browsers are folded up."""
-    all_ = rx.Var.create(MeState.sessions).to(list[SessionRowView])
+    all_ = rx.Var.create(MyDataState.sessions).to(list[SessionRowView])
     others = all_.length() - 1
     return card(
         card_title(_("Sessions"), _("Browsers and programs that are logged in as you.")),
@@ -61,7 +61,7 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
         button(
             _("Log out"),
             class_name="btn-sm",
-            on_click=rx.cond(session.current, log_out(), MeState.sign_out(session.id)),
+            on_click=rx.cond(session.current, log_out(), MyDataState.sign_out(session.id)),
             aria_label=filled(_("Log out {name}"), name=session.browser),
         ),
         key=session.id,
@@ -77,8 +77,8 @@ def choices() -> rx.Component:
             _("You decide in which servers your wallets count, and whether admins may see them."),
         ),
         rx.cond(
-            MeState.choices,
-            rx.el.ul(rx.foreach(MeState.choices, _choice), class_name="divide-y hairline"),
+            MyDataState.choices,
+            rx.el.ul(rx.foreach(MyDataState.choices, _choice), class_name="divide-y hairline"),
             rx.el.p(
                 _("You are not a member of any server with {bot} yet.").format(bot=settings().bot_name),
                 class_name="muted py-2 text-sm",
@@ -110,13 +110,13 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
                 _("Use my wallets"),
                 filled(_("Use my wallets in {name}"), name=choice.name),
                 choice.use_wallets,
-                MeState.use_wallets(choice.server_id, ~choice.use_wallets),
+                MyDataState.use_wallets(choice.server_id, ~choice.use_wallets),
             ),
             _switch(
                 _("Show them to admins"),
                 filled(_("Show my wallets to admins of {name}"), name=choice.name),
                 choice.share_wallets,
-                MeState.share_wallets(choice.server_id, ~choice.share_wallets),
+                MyDataState.share_wallets(choice.server_id, ~choice.share_wallets),
             ),
             class_name="flex flex-col gap-2",
         ),
@@ -137,10 +137,11 @@ def _payout(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
             rx.el.select(
                 rx.el.option(_("No address"), value=""),
                 rx.foreach(
-                    MeState.payout_wallets, lambda wallet: rx.el.option(wallet.address, value=wallet.id, key=wallet.id)
+                    MyDataState.payout_wallets,
+                    lambda wallet: rx.el.option(wallet.address, value=wallet.id, key=wallet.id),
                 ),
                 value=choice.payout,
-                on_change=lambda value: MeState.choose_payout(choice.server_id, value),
+                on_change=lambda value: MyDataState.choose_payout(choice.server_id, value),
                 aria_label=filled(_("Address for payouts in {name}"), name=choice.name),
                 class_name="select select-sm w-full sm:w-56",
             ),
@@ -209,7 +210,9 @@ def my_data() -> rx.Component:
                 ),
                 class_name="muted text-sm",
             ),
-            button(_("Delete my data"), kind="danger", icon="trash-2", class_name="mt-3", on_click=MeState.ask_forget),
+            button(
+                _("Delete my data"), kind="danger", icon="trash-2", class_name="mt-3", on_click=MyDataState.ask_forget
+            ),
             class_name="mt-5 border-t hairline pt-5",
         ),
         _question(),
@@ -218,13 +221,13 @@ def my_data() -> rx.Component:
 
 def _question() -> rx.Component:
     return confirm(
-        is_open=MeState.asked,
-        on_open_change=MeState.close_dialog,
+        is_open=MyDataState.asked,
+        on_open_change=MyDataState.close_dialog,
         title=_("Delete everything about you?"),
         text=_("Your account, sessions, wallets and choices are deleted at once. It cannot be undone."),
         body=rx.el.div(
             rx.cond(
-                MeState.ending,
+                MyDataState.ending,
                 rx.el.div(
                     rx.el.p(_("Your roles:"), class_name="mt-4 font-medium"),
                     _ending(),
@@ -240,24 +243,24 @@ def _question() -> rx.Component:
                     html_for="confirmation",
                     class_name="text-sm font-semibold",
                 ),
-                text_input("confirmation", value=MeState.typed, on_change=MeState.type_confirmation),
+                text_input("confirmation", value=MyDataState.typed, on_change=MyDataState.type_confirmation),
                 class_name="mt-5 flex flex-col gap-1.5",
             ),
         ),
-        cancel=button(_("Keep my data"), on_click=MeState.close_dialog(False)),
+        cancel=button(_("Keep my data"), on_click=MyDataState.close_dialog(False)),
         action=button(
             _("Delete everything"),
             kind="danger",
-            busy=MeState.working,
+            busy=MyDataState.working,
             busy_label=_("Deleting..."),
-            disabled=MeState.typed != CONFIRMATION,
-            on_click=MeState.forget,
+            disabled=MyDataState.typed != CONFIRMATION,
+            on_click=MyDataState.forget,
         ),
     )
 
 
 def _ending() -> rx.Component:
-    return rx.el.ul(rx.foreach(MeState.ending, _end), class_name="mt-2 flex flex-col gap-2")
+    return rx.el.ul(rx.foreach(MyDataState.ending, _end), class_name="mt-2 flex flex-col gap-2")
 
 
 def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
@@ -284,7 +287,7 @@ def farewell() -> rx.Component:
             whole_screen=True,
         ),
         rx.cond(
-            MeState.ending,
+            MyDataState.ending,
             rx.el.div(rx.el.h2(_("What happens to your roles"), class_name="font-medium"), _ending()),
         ),
         class_name="mx-auto w-full max-w-xl",

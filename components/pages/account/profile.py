@@ -13,13 +13,13 @@ from components.ui.effects.texts import filled
 from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import avatar
 from locales import _
-from state.account.preferences import MeState
+from state.account.my_data import MyDataState
 from state.account.profile import AccountState
 
 
 def account() -> rx.Component:
     """Return the profile, the verification status and the quick actions."""
-    return member_frame(rx.cond(MeState.forgotten, farewell(), _screen()), logout=False)
+    return member_frame(rx.cond(MyDataState.forgotten, farewell(), _screen()), logout=False)
 
 
 def _screen() -> rx.Component:
@@ -28,7 +28,7 @@ def _screen() -> rx.Component:
             _("Account"), _("Your profile, the places where you are logged in, and the data we store about you.")
         ),
         rx.cond(
-            AccountState.loaded & MeState.loaded,
+            AccountState.loaded & MyDataState.loaded,
             rx.el.div(
                 rx.el.div(
                     _profile(),
@@ -44,10 +44,10 @@ def _screen() -> rx.Component:
                 class_name=_COLUMNS,
             ),
             rx.cond(
-                AccountState.failed | MeState.failed,
-                could_not_load([AccountState.load, MeState.load]),
+                AccountState.failed | MyDataState.failed,
+                could_not_load([AccountState.load, MyDataState.load]),
                 waiting(
-                    [AccountState.load, MeState.load],
+                    [AccountState.load, MyDataState.load],
                     rx.el.div(
                         rx.el.div(skeleton("h-56"), skeleton("h-32"), skeleton("h-48"), class_name=_COLUMN),
                         rx.el.div(skeleton("h-48"), skeleton("h-40"), skeleton("h-40"), class_name=_COLUMN),

@@ -17,7 +17,7 @@ from locales import N_
 from locales.stored_texts import storable
 from models.db.session import AsyncSession
 from services.collections.census import owned_tokens
-from services.collections.census.counting import UNREADABLE
+from services.collections.census.count_by_transfers import UNREADABLE
 from services.collections.census.owned_tokens import NEWEST, SETTLED
 from services.collections.standards import ContractKey
 from services.core.errors import FieldRefused

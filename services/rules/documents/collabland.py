@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from locales import N_, _, number
-from services.rules.documents import parsed
+from services.rules.documents import entry
+from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.documents.json_documents import (
     DocumentRefused,
     is_given,
@@ -21,7 +22,6 @@ from services.rules.documents.json_documents import (
     text_of,
     unknown_fields,
 )
-from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.expression import MAX_LEAVES
 from services.rules.types.token_ids import MOST_ENTRIES
 
@@ -57,7 +57,7 @@ def read(document: object, discord_id: str) -> list[ParsedEntry]:
     Raises DocumentRefused for any other kind of document, or one with more than MOST_RULES rules.
     """
     found, skipped = _rules_in(document, discord_id)
-    parsed.check_number(len(found), parsed.TOO_MANY_RULES)
+    entry.check_number(len(found), entry.TOO_MANY_RULES)
     return [*skipped, *(_entry(place, one) for place, one in enumerate(found, 1))]
 
 
@@ -68,7 +68,7 @@ def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Pa
     for name in _LISTS:
         if is_list(node.get(name)):
             return list_of(node[name]), []
-    communities = [node_of(one) for one in list_of(node.get("items"))[: parsed.MOST_PARTS]]
+    communities = [node_of(one) for one in list_of(node.get("items"))[: entry.MOST_PARTS]]
     if not communities:
         if "type" in node and "chainId" in node:
             return [node], []
@@ -83,8 +83,8 @@ def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Pa
             ).format(count=len(communities))
         )
     skipped: list[ParsedEntry] = [
-        SkippedEntry(parsed.label(parsed.COMMUNITY, place, one.get("name")), _("It is another server."))
-        for place, one in enumerate(communities[: parsed.MOST_RULES], 1)
+        SkippedEntry(entry.label(entry.COMMUNITY, place, one.get("name")), _("It is another server."))
+        for place, one in enumerate(communities[: entry.MOST_RULES], 1)
         if mine and one is not mine[0]
     ]
     return list_of((mine or communities)[0].get("tpcs")), skipped
@@ -92,7 +92,7 @@ def _rules_in(document: object, discord_id: str) -> tuple[Sequence[Any], list[Pa
 
 def _entry(place: int, given: object) -> ParsedEntry:
     rule = node_of(given)
-    what = parsed.label(parsed.RULE, place, rule.get("name") or rule.get("description"))
+    what = entry.label(entry.RULE, place, rule.get("name") or rule.get("description"))
     try:
         if not rule:
             raise Unmapped(_("It is not an object."))
@@ -102,7 +102,7 @@ def _entry(place: int, given: object) -> ParsedEntry:
             expression=_expression(rule),
             role_id=text_of(rule.get("roleId")),
             role_names=tuple(name for key in ("roleName", "roleId") if (name := text_of(rule.get(key)))),
-            notes=parsed.left_out(unknown_fields(rule, _KNOWN)),
+            notes=entry.left_out(unknown_fields(rule, _KNOWN)),
         )
     except Unmapped as fault:
         return SkippedEntry(what, str(fault))
@@ -117,21 +117,21 @@ def _expression(rule: Mapping[str, Any]) -> dict[str, Any]:
     if is_given(rule.get("query")) or is_given(rule.get("variables")):
         raise Unmapped(_("It has a query over the tokens' metadata, whose form is not documented."))
     if kind == _COIN:
-        return _coin(rule, parsed.chain_by_id(rule.get("chainId")), _contract(rule))
+        return _coin(rule, entry.chain_by_id(rule.get("chainId")), _contract(rule))
     if kind == "SOLANAFT":
         if text_of(rule.get("chainId")) != str(_SOLANA):
             raise Unmapped(_("Its chain, {chain}, is not Solana.").format(chain=shown(rule.get("chainId"))))
         return _coin(rule, "solana", _contract(rule))
     if kind in _NFT:
-        return _tokens(rule, kind, parsed.chain_by_id(rule.get("chainId")), _contract(rule))
+        return _tokens(rule, kind, entry.chain_by_id(rule.get("chainId")), _contract(rule))
     raise Unmapped(_("Its type, {type}, is not one that a rule here asks for.").format(type=shown(rule.get("type"))))
 
 
 def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:
     if is_given(_one_of(rule, "tokenId", "tokenIds")) or _conditions(rule):
         raise Unmapped(_("It asks for token IDs or traits of a coin, which has none."))
-    least = parsed.coins(_one_of(rule, "minToken", "minAmount"), parsed.MINIMUM)
-    most = parsed.coins(_one_of(rule, "maxToken", "maxAmount"), parsed.MAXIMUM)
+    least = entry.coins(_one_of(rule, "minToken", "minAmount"), entry.MINIMUM)
+    most = entry.coins(_one_of(rule, "maxToken", "maxAmount"), entry.MAXIMUM)
     least = "1" if least is None else least
     if least == "0" and most is None:
         raise Unmapped(_("It asks for at least 0 coins, which everybody has."))
@@ -140,21 +140,21 @@ def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:
 
 
 def _tokens(rule: Mapping[str, Any], kind: str, chain: str, contract: str) -> dict[str, Any]:
-    least = parsed.count(_one_of(rule, "minToken", "minAmount"), parsed.MINIMUM)
-    most = parsed.count(_one_of(rule, "maxToken", "maxAmount"), parsed.MAXIMUM)
+    least = entry.count(_one_of(rule, "minToken", "minAmount"), entry.MINIMUM)
+    most = entry.count(_one_of(rule, "maxToken", "maxAmount"), entry.MAXIMUM)
     least = 1 if least is None else least
     ids, traits = _token_ids(rule), _conditions(rule)
     if ids and traits:
         raise Unmapped(_("It asks for token IDs and traits at once; a rule here asks for one of both."))
     if ids:
-        return parsed.of_single_tokens(chain, contract, ids, least, most)
+        return entry.of_single_tokens(chain, contract, ids, least, most)
     if traits:
         return _with_traits(rule, traits, chain, contract, least, most)
     if rule.get("requiresMetadata") is True:
         raise Unmapped(_("It has a condition on the tokens' metadata, and the document does not say which."))
     if kind == "ERC1155":
         raise Unmapped(_("It names no token ID, which Collab.Land needs for ERC-1155."))
-    return parsed.of_tokens(chain, contract, least, most)
+    return entry.of_tokens(chain, contract, least, most)
 
 
 def _with_traits(
@@ -162,10 +162,10 @@ def _with_traits(
 ) -> dict[str, Any]:
     joint = _joint(rule)
     if joint == "AND" or len(traits) == 1:
-        return parsed.of_traits(chain, contract, traits, least, most)
+        return entry.of_traits(chain, contract, traits, least, most)
     if (least, most) != (1, None):
         raise Unmapped(_("It counts the tokens that have any of several traits; a rule here cannot add those up."))
-    return {"any": [parsed.of_traits(chain, contract, [one], 1, None) for one in traits]}
+    return {"any": [entry.of_traits(chain, contract, [one], 1, None) for one in traits]}
 
 
 def _contract(rule: Mapping[str, Any]) -> str:
@@ -217,7 +217,7 @@ def _trait(given: object) -> tuple[str, str]:
         raise Unmapped(
             _("One of its traits has the field {field}, whose meaning is not known.").format(field=shown(strange[0]))
         )
-    return parsed.exact_trait(kind, node.get("value"))
+    return entry.exact_trait(kind, node.get("value"))
 
 
 def _joint(rule: Mapping[str, Any]) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from locales import N_, _, number, sentences
-from services.rules.documents import parsed
+from services.rules.documents import entry
+from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.documents.json_documents import (
     DocumentRefused,
     is_given,
@@ -21,7 +22,6 @@ from services.rules.documents.json_documents import (
     text_of,
     unknown_fields,
 )
-from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.expression import MAX_LEAVES
 from services.rules.types.address_list_text import MOST_ADDRESSES
 from services.rules.types.token_ids import MOST_ENTRIES
@@ -89,13 +89,13 @@ def read(document: object, discord_id: str) -> list[ParsedEntry]:
                 "page in Guild's API gives out both."
             )
         )
-    parsed.check_number(len(roles), N_("The document has {found} roles; an import takes at most {most}."))
+    entry.check_number(len(roles), N_("The document has {found} roles; an import takes at most {most}."))
     platforms = {
         text_of(node_of(one).get("id")): node_of(one)
-        for one in list_of(guild.get("guildPlatforms"))[: parsed.MOST_PARTS]
+        for one in list_of(guild.get("guildPlatforms"))[: entry.MOST_PARTS]
     }
     found = [one for place, role in enumerate(roles, 1) for one in _entries(place, role, platforms)]
-    parsed.check_number(
+    entry.check_number(
         len(found), N_("The roles of the document give {found} Discord roles; an import takes at most {most}.")
     )
     return found
@@ -104,11 +104,11 @@ def read(document: object, discord_id: str) -> list[ParsedEntry]:
 def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any]]) -> list[ParsedEntry]:
     """Return a rule for each Discord role that a role of the guild gives, or why there is none."""
     role = node_of(given)
-    what = parsed.label(parsed.ROLE, place, role.get("name"))
+    what = entry.label(entry.ROLE, place, role.get("name"))
     try:
         expression, notes = _expression(role)
         name = text_of(role.get("name"))
-        notes = (*notes, *parsed.left_out(unknown_fields(role, _ROLE)))
+        notes = (*notes, *entry.left_out(unknown_fields(role, _ROLE)))
         return [
             ParsedRule(what, name, expression, role_id, (name,) if name else (), notes)
             for role_id in _discord_roles(role, platforms)
@@ -119,7 +119,7 @@ def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any
 
 def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Return the ids of the Discord roles that a role gives; an empty text if only the role's name identifies one."""
-    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: parsed.MOST_PARTS]]
+    rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: entry.MOST_PARTS]]
     if not rewards:
         return [""]
     ids = list[str]()
@@ -166,7 +166,7 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
                 )
             ) from None
         parts.append({"not": part} if one.get("isNegated") is True else part)
-        notes += parsed.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)])
+        notes += entry.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)])
     return _joined(role, parts), tuple(dict.fromkeys(notes))
 
 
@@ -184,7 +184,7 @@ def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[st
         case "NAND":
             return {"not": {"all": list(parts)}}
         case "ANY_OF":
-            least = parsed.count(role.get("anyOfNum"), parsed.REQUIREMENTS)
+            least = entry.count(role.get("anyOfNum"), entry.REQUIREMENTS)
             if least is None or not 1 <= least <= len(parts):
                 raise Unmapped(
                     _("It asks for {least} of its {count} requirements.").format(
@@ -216,7 +216,7 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
         raise Unmapped(
             _("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given.get("type")))
         )
-    chain = parsed.chain_by_name(given.get("chain"), CHAIN_IDS)
+    chain = entry.chain_by_name(given.get("chain"), CHAIN_IDS)
     if kind == "COIN":
         return _coin(data, chain, "native", notes)
     address = text_of(given.get("address"))
@@ -228,7 +228,7 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def _coin(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = parsed.coins(_minimum(data), parsed.MINIMUM), parsed.coins(_maximum(data), parsed.MAXIMUM)
+    least, most = entry.coins(_minimum(data), entry.MINIMUM), entry.coins(_maximum(data), entry.MAXIMUM)
     leaf: dict[str, Any] = {"type": "token", "chain": chain, "contract": contract}
     if most is None and least in {None, "0"}:
         # Guild shows this as "any amount".
@@ -255,7 +255,7 @@ def _maximum(data: Mapping[str, Any]) -> Any:
 
 
 def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
-    least, most = parsed.count(_minimum(data), parsed.MINIMUM), parsed.count(_maximum(data), parsed.MAXIMUM)
+    least, most = entry.count(_minimum(data), entry.MINIMUM), entry.count(_maximum(data), entry.MAXIMUM)
     ids, traits = _token_ids(data), _traits(data)
     if most is not None:
         notes.append(_(_INCLUSIVE))
@@ -265,10 +265,10 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
     if ids and traits:
         raise Unmapped(_("It asks for token IDs and attributes at once; a rule here asks for one of both."))
     if ids:
-        return parsed.of_single_tokens(chain, contract, ids, least or 0, most)
+        return entry.of_single_tokens(chain, contract, ids, least or 0, most)
     if traits:
-        return parsed.of_traits(chain, contract, traits, least or 0, most)
-    return parsed.of_tokens(chain, contract, least or 0, most)
+        return entry.of_traits(chain, contract, traits, least or 0, most)
+    return entry.of_tokens(chain, contract, least or 0, most)
 
 
 def _token_ids(data: Mapping[str, Any]) -> list[str]:
@@ -297,7 +297,7 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     kind, value = given.get("trait_type"), given.get("value")
     interval = node_of(given.get("interval"))
     bounds = [
-        parsed.coins(source.get(name), parsed.ATTRIBUTE)
+        entry.coins(source.get(name), entry.ATTRIBUTE)
         for source, name in (
             (interval, "min"), (interval, "max"), (given, "minValue"), (given, "maxValue"),
         )
@@ -312,7 +312,7 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     if least is None and most is None:
         if not is_given(value) and value != 0:
             raise Unmapped(_("It accepts any value of an attribute; a rule here names the value."))
-        return parsed.exact_trait(kind, value)
+        return entry.exact_trait(kind, value)
     if is_given(value) or not isinstance(kind, str) or not kind.strip():
         raise Unmapped(_("One of its attributes has a value and a range, or no type."))
     if least is None or most is None:
@@ -366,7 +366,7 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
                 count=number(len(params)), most=MAX_LEAVES
             )
         )
-    index = parsed.count(data.get("resultIndex"), parsed.ANSWER_PART)
+    index = entry.count(data.get("resultIndex"), entry.ANSWER_PART)
     answers = outputs.removesuffix(")").count(",") + 1
     notes.append(_("A number adds up over all wallets of a member here."))
     return {

@@ -27,9 +27,9 @@ from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, rules
-from services.rules.documents import collabland, guild_xyz, json_documents, own_format, parsed
+from services.rules.documents import collabland, entry, guild_xyz, json_documents, own_format
+from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.documents.json_documents import DocumentRefused, shown
-from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.draft import LONGEST_NAME, RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, requirements, to_document
 from services.rules.limits import LARGEST_RULE
@@ -150,7 +150,7 @@ async def _read(
     if reader is None:
         raise FieldRefused("source", _("The source is one of {sources}.").format(sources=", ".join(READERS)))
     given = await json_documents.read(order.document) if isinstance(order.document, str) else order.document
-    entries = parsed.numbered(reader(given, found.server.discord_id))
+    entries = entry.numbered(reader(given, found.server.discord_id))
     _check_addresses(entries)
     lists = ListReader()
     candidates: list[_Candidate] = []

@@ -13,7 +13,7 @@ from services.core.storable_text import can_be_kept
 from services.runtime.loop_steps import in_steps
 
 FIELD: Final = "document"
-LARGEST = 1024 * 1024
+LARGEST_DOCUMENT = 1024 * 1024
 """Maximum bytes of a document."""
 DEEPEST = 24
 """Maximum levels of a document; the documents that we write have at most 9."""
@@ -39,7 +39,7 @@ class DocumentTooLarge(HoldfastError):
 
     status: ClassVar[int] = 413
 
-    def __init__(self, largest: int = LARGEST) -> None:
+    def __init__(self, largest: int = LARGEST_DOCUMENT) -> None:
         super().__init__(_("The document is larger than {size} KiB.").format(size=largest // 1024))
 
 
@@ -47,7 +47,7 @@ class _FieldTwice(Exception):
     """An object has the same field twice."""
 
 
-async def read(given: bytes | str, *, largest: int = LARGEST) -> Any:
+async def read(given: bytes | str, *, largest: int = LARGEST_DOCUMENT) -> Any:
     """Return the JSON value in a text; whole numbers are `int`, all others `Decimal`.
 
     Raises DocumentRefused, DocumentTooLarge. Size and number of values are checked before anything is parsed.

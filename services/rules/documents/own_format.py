@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from locales import _
-from services.rules.documents import parsed
+from services.rules.documents import entry
+from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.documents.json_documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
-from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
 from services.rules.types.address_list import ADDRESSES, NAME
 
 FORMAT: Final = "holdfast-rules"
@@ -58,10 +58,10 @@ def read(document: object, _discord_id: str) -> list[ParsedEntry]:
             )
         )
     rules = list_of(node["rules"])
-    parsed.check_number(len(rules), parsed.TOO_MANY_RULES)
+    entry.check_number(len(rules), entry.TOO_MANY_RULES)
     lists = {
         text_of(one.get("list")): one[ADDRESSES]
-        for one in map(node_of, list_of(node.get("addressLists"))[: parsed.MOST_PARTS])
+        for one in map(node_of, list_of(node.get("addressLists"))[: entry.MOST_PARTS])
         if isinstance(one.get(ADDRESSES), list)
     }
     return [_entry(number, one, lists) for number, one in enumerate(rules, 1)]
@@ -69,7 +69,7 @@ def read(document: object, _discord_id: str) -> list[ParsedEntry]:
 
 def _entry(number: int, given: object, lists: Mapping[str, Any]) -> ParsedEntry:
     rule = node_of(given)
-    what = parsed.label(parsed.RULE, number, rule.get("ruleName"))
+    what = entry.label(entry.RULE, number, rule.get("ruleName"))
     try:
         if not isinstance(rule.get("expression"), dict):
             raise Unmapped(_("It has no expression."))
@@ -81,7 +81,7 @@ def _entry(number: int, given: object, lists: Mapping[str, Any]) -> ParsedEntry:
             expression=_with_addresses(rule["expression"], lists),
             role_id=text_of(rule.get("roleId")),
             role_names=(name,) if (name := text_of(rule.get("roleName"))) else (),
-            notes=parsed.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
+            notes=entry.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
             removal_mode=text_of(removal.get("mode")) or "now",
             removal_hours=removal.get("hours", 0),
             role_color=color if isinstance(color, str) else None,

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord.invalid_requests import ALLOWED, Refusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, WaitTooLong, in_turn_of
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, WaitTooLong, for_person
 from gateways.discord.rest import Discord
 from gateways.transport.errors import NotYet
 from tests.gateways.clockwork import TickingDiscord, run
@@ -189,7 +189,7 @@ def test_of_one_person_at_most_ten_requests_leave_in_a_second_and_nobody_waits_b
         began, sent = clock(), list[float]()
 
         async def ask(person: str, guild: str, lane: str = READS) -> float:
-            with in_turn_of(person):
+            with for_person(person):
                 ticket = await limiter.acquire("GET /guilds/{}", guild, began + 1_000, lane)
             limiter.answered(ticket, "GET /guilds/{}", guild, {})
             return clock() - began
@@ -213,7 +213,7 @@ def test_what_one_person_asks_past_the_deadline_is_refused_at_once() -> None:
     async def flood() -> int:
         limiter = Limiter()
         deadline = asyncio.get_running_loop().time() + 2.0
-        with in_turn_of("mallory"):
+        with for_person("mallory"):
             answers = await asyncio.gather(
                 *(limiter.acquire("GET /guilds/{}", str(number), deadline) for number in range(100)),
                 return_exceptions=True,

@@ -13,7 +13,7 @@ from gateways.chains.token_sheet import TokenHints
 from gateways.solana import das_lists
 from gateways.solana import node as solana_node
 from gateways.solana.client import SolanaChains
-from gateways.solana.cross_checks import KNOWN_COLLECTION
+from gateways.solana.empty_answers import KNOWN_COLLECTION
 from gateways.solana.node import SolanaNodes
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown
 from tests.gateways.solana.asset_index import COLLECTION, OTHER, OWNER, SOLANA, TOKENS, Index, asset, key

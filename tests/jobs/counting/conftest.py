@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.collections.census import counting
+from services.collections.census import count_by_transfers
 from tests.jobs.town import Town, a_town
 
 
@@ -22,4 +22,4 @@ async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """No pause before a failed step is retried."""
-    monkeypatch.setattr(counting, "FIRST_PAUSE", timedelta(0))
+    monkeypatch.setattr(count_by_transfers, "FIRST_PAUSE", timedelta(0))

@@ -12,7 +12,7 @@ from gateways import gateways
 from jobs.census_taker import CensusTaker
 from models import Census, CensusTurn, transaction
 from models.db.session import AsyncSession
-from services.collections.census import census_queue, counting, owned_tokens, reach
+from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach
 from services.collections.census import numbers as numbers_of_rules
 from services.rules.expression import parse
 from services.rules.types import address_list_text, stored_lists
@@ -153,7 +153,7 @@ async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
 ) -> None:
     await town.call("chains/base/mine", blocks=100)
     reach_id = await asked(town, leaf(town))
-    monkeypatch.setattr(counting, "STEPS_A_TURN", 1)
+    monkeypatch.setattr(count_by_transfers, "STEPS_A_TURN", 1)
     await worked(1)
     async with transaction() as db:
         stood = (await db.exec(select(Census))).one().block
@@ -202,7 +202,7 @@ async def test_a_count_that_takes_too_long_ends_and_goes_on_when_it_is_asked_for
 ) -> None:
     await town.call("chains/base/mine", blocks=100)
     reach_id = await asked(town, leaf(town))
-    monkeypatch.setattr(counting, "STEPS_A_TURN", 1)
+    monkeypatch.setattr(count_by_transfers, "STEPS_A_TURN", 1)
     await worked(1)
     async with transaction() as db:
         await db.execute(text("UPDATE reach SET created_at = created_at - :longest"), {"longest": reach.LONGEST})
@@ -229,7 +229,7 @@ async def test_counts_nobody_waits_for_make_room_and_a_server_has_its_share(
         assert old not in [one.id for one in (await db.exec(select(Census))).all()]
     monkeypatch.setattr(census_queue, "MOST_OF_A_SERVER", -1)
     found = await numbers(town, leaf(town))
-    assert (found.state, found.holders, found.reason) == ("failed", None, counting.NO_ROOM)
+    assert (found.state, found.holders, found.reason) == ("failed", None, count_by_transfers.NO_ROOM)
     monkeypatch.undo()
     assert (await numbers(town, leaf(town))).holders == 2
 
@@ -247,7 +247,7 @@ async def test_a_server_that_has_its_share_does_not_end_a_count_that_others_wait
     monkeypatch.setattr(census_queue, "MOST_OF_A_SERVER", 4)
     await worked()
     assert [(await view(one)).state for one in (large, mine, theirs)] == ["counting", "failed", "done"]
-    assert ((await view(mine)).reason, (await view(theirs)).holders) == (counting.NO_ROOM, 2)
+    assert ((await view(mine)).reason, (await view(theirs)).holders) == (count_by_transfers.NO_ROOM, 2)
 
 
 async def test_servers_get_their_numbers_in_turns(town: Town) -> None:
@@ -292,7 +292,7 @@ async def test_a_contract_without_transfers_is_unknown(town: Town) -> None:
 
 
 async def test_servers_take_turns(town: Town, sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "STEPS_A_TURN", 0)
+    monkeypatch.setattr(count_by_transfers, "STEPS_A_TURN", 0)
     first = [await asked(town, leaf(town, contract=f"0x{place:040x}")) for place in range(1, 6)]
     async with a_town(sandbox_url, "erin") as other:
         await asked(other, leaf(other))
@@ -317,7 +317,7 @@ async def test_one_node_alone_makes_no_number(town: Town, monkeypatch: pytest.Mo
 
 
 async def test_on_solana_the_holders_of_a_list_are_counted(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    monkeypatch.setattr(count_by_transfers, "MOST_FAULTS", 1)
     contract = (await town.call("chains/solana/deploy", standard="Solana", name="Otters", slug=uuid.uuid4().hex))[
         "contract"
     ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from services.collections.census import counting
+from services.collections.census import count_by_transfers
 from services.collections.census import numbers as numbers_of_rules
 from tests.jobs.counting.counts import NOBODY, leaf, numbers, stale
 from tests.jobs.town import BOTH, STRANGER, Town
@@ -39,7 +39,7 @@ async def test_the_holders_of_a_coin_are_those_of_its_own_ledger(town: Town) -> 
         assert (found.state, found.holders) == ("failed", None), kind
         await town.heal()
     tokens = await numbers(town, leaf(town, contract=contract))
-    assert (tokens.state, tokens.holders, tokens.reason) == ("failed", None, counting.UNREADABLE)
+    assert (tokens.state, tokens.holders, tokens.reason) == ("failed", None, count_by_transfers.UNREADABLE)
     odd = await numbers(town, coin(town.contract, min="1"))
     assert (odd.state, odd.holders, odd.reason) == ("failed", None, numbers_of_rules.NO_COIN)
 

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services.collections.census import counting, days
+from services.collections.census import count_by_transfers, days
 from services.collections.census import numbers as numbers_of_rules
 from services.rules.expression import parse, to_document
 from services.triggers import sightings
@@ -78,7 +78,7 @@ async def test_a_transfer_has_the_rule_counted_again_within_the_day(town: Town) 
 async def test_a_failure_replaces_no_number_of_the_same_day(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     rule_id = await town.rule("Holder")
     await numbers(town, leaf(town))
-    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    monkeypatch.setattr(count_by_transfers, "MOST_FAULTS", 1)
     await stale()
     await town.break_("500", *BOTH)
     assert (await numbers(town, leaf(town))).state == "failed"

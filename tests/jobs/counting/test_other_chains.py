@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.collections.census import counting
+from services.collections.census import count_by_transfers
 from tests.jobs.counting.counts import leaf, numbers
 from tests.jobs.town import STRANGER, Town, a_town
 
@@ -37,7 +37,7 @@ async def seeded(town: Town) -> tuple[str, Counter[str]]:
 async def test_on_solana_compressed_assets_count_and_no_fault_makes_another_number(
     town: Town, monkeypatch: pytest.MonkeyPatch, kind: str | None
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    monkeypatch.setattr(count_by_transfers, "MOST_FAULTS", 1)
     contract, held = await seeded(town)
     assert len(held) > 1
     if kind is not None:
@@ -56,7 +56,7 @@ async def test_on_solana_compressed_assets_count_and_no_fault_makes_another_numb
 async def test_on_abstract_no_fault_makes_another_number(
     on_abstract: Town, monkeypatch: pytest.MonkeyPatch, kind: str, nodes: tuple[int, ...]
 ) -> None:
-    monkeypatch.setattr(counting, "MOST_FAULTS", 1)
+    monkeypatch.setattr(count_by_transfers, "MOST_FAULTS", 1)
     await on_abstract.break_(kind, *(("rpc:abstract", "rpc2:abstract")[node - 1] for node in nodes))
     await on_abstract.call("chains/abstract/transfer", contract=on_abstract.contract, token_id="3", to=STRANGER)
     found = await numbers(on_abstract, leaf(on_abstract, minTokens=2))

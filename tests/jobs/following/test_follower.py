@@ -163,7 +163,7 @@ async def test_one_chain_is_followed_by_one_process(town: Town) -> None:
     first, second = Follower("base"), Follower("base")
     assert await first.once() is not None
     assert await second.once() is None
-    with pytest.raises(chain_cursor.Overtaken):
+    with pytest.raises(chain_cursor.CursorTaken):
         async with chain_cursor.advancing("base", second.name, chain_cursor.Position(2**40, "0x"), 2**40) as db:
             db.later("DELETE FROM rule", {})
     async with transaction() as db:

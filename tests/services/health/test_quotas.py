@@ -8,7 +8,7 @@ from gateways.marketplaces.quota import SHARES, Quota, Use
 from models import now, transaction
 from services.health import quotas
 from services.health.views import QuotaHealth
-from services.runtime.marketplace_limits import exchange
+from services.runtime.marketplace_limit_sharing import exchange
 from tests.services.runtime.test_marketplace_limits import LIMIT, Key
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from gateways.marketplaces.quota import SHARES, Quota, Use
 from gateways.transport.errors import ProviderBusy
 from models import now, transaction
-from services.runtime.marketplace_limits import exchange
+from services.runtime.marketplace_limit_sharing import exchange
 
 pytestmark = pytest.mark.usefixtures("database")
 LIMIT = 600

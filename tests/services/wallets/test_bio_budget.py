@@ -21,7 +21,7 @@ from gateways.marketplaces.quota import SHARES, QuotaStanding, Use
 from gateways.transport import clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
-from services.runtime.marketplace_limits import BEAT_SECONDS
+from services.runtime.marketplace_limit_sharing import BEAT_SECONDS
 from services.wallets import bio_schedule
 from tests.gateways.clockwork import run
 

@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import select
 
 from models import MemberChoice, Wallet, transaction
-from state.account.preferences import MeState
+from state.account.my_data import MyDataState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import Tab
@@ -24,7 +24,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 async def test_a_member_chooses_and_withdraws_an_address(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["carol"]["username"])
     tab.go("/account")
-    me = await tab.state(MeState)
+    me = await tab.state(MyDataState)
     await tab.run(me.load())
     async with transaction() as db:
         wallet = (await db.exec(select(Wallet.id).where(Wallet.address == town.wallet("carol")))).one()

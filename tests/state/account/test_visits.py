@@ -8,7 +8,7 @@ from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
 import models
-from state.account.preferences import MeState
+from state.account.my_data import MyDataState
 from state.account.profile import AccountState
 from state.account.wallet_proof import WalletProofState
 from state.core.gate import Gate
@@ -101,7 +101,7 @@ async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_gr
     other = (await sign_in(cookie))[1].session_id if cookie else ""
     tab._cookie = f"hf_session={other}" if other else ""
     tab.go("/account")
-    event = Event(name=format_event_handler(MeState.event_handlers["close_dialog"]), payload={"is_open": False})
+    event = Event(name=format_event_handler(MyDataState.event_handlers["close_dialog"]), payload={"is_open": False})
     assert await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event) is None  # pyright: ignore[reportArgumentType]
     assert account.discord_username == ""
     session = await tab.state(SessionState)

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
+from components.pages.public.error_pages import oauth_error
 from components.pages.public.features import features
-from components.pages.public.problems import oauth_error
-from state.public.problems import NOT_CONFIGURED
+from state.public.error_pages import NOT_CONFIGURED
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from components.pages.account.wallets import wallets, wallets_left
 from components.pages.dashboard.dashboard import dashboard
 from components.pages.dashboard.invite import invite
 from components.pages.dashboard.server_form import server_form
+from components.pages.public.error_pages import oauth_error
 from components.pages.public.landing import landing
-from components.pages.public.problems import oauth_error
 from components.pages.rule_form.rule_form import rule_form
 
 Screen = Callable[[], rx.Component]

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from app.api.requests.body_limit import LARGEST_LIST
+from app.api.requests.body_limit import LARGEST_LONG_BODY
 from models import Grant, transaction
 from services.core.actors import Actor
 from services.privacy import retention
@@ -128,7 +128,7 @@ async def test_twenty_thousand_addresses_fit_for_who_is_signed_in_and_nothing_la
     told = await asked(browser, "POST", RULES, 400, json=body | {"addresses": most})
     assert "at most 20,000" in told["message"]
     upload = f"/api/servers/{town.server_id}/address-lists"
-    assert (await browser.client.post(upload, content="0" * (LARGEST_LIST + 1))).status_code == 413
+    assert (await browser.client.post(upload, content="0" * (LARGEST_LONG_BODY + 1))).status_code == 413
     assert (await browser.client.post("/api/verify-wallet", content="0" * 70_000)).status_code == 413
     assert (await browser.client.post(upload, content="\n".join(most[1:]))).status_code == 201
 

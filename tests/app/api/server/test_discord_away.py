@@ -7,7 +7,7 @@ import pytest
 
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
-from services.guilds import last_answers, reads_in_flight
+from services.guilds import last_answers, shared_reads
 from tests.app.api.browsers import Browser
 from tests.app.api.server.test_rights import AT, CALLS, READS, RULES, Names, change, make, names_of
 from tests.jobs.town import Town, a_town
@@ -61,7 +61,7 @@ async def rules(browser: Browser, town: Town) -> httpx.Response:
 def as_if_unread() -> None:
     """Make this process forget everything that it has read from Discord."""
     last_answers._answers.clear()
-    reads_in_flight._asked.clear()
+    shared_reads._asked.clear()
     gateways().oauth._own_guilds = OwnGuilds()
 
 
@@ -171,5 +171,5 @@ async def test_once_discord_is_back_its_answer_counts_again(
     monkeypatch.setattr(gateways().discord, "_deadline", 30.0)
     monkeypatch.setattr(last_answers, "FIRST_SECONDS", 30.0)
     monkeypatch.setattr(last_answers, "NEXT_SECONDS", 30.0)
-    reads_in_flight._asked.clear()
+    shared_reads._asked.clear()
     assert (await rules(browser, town)).status_code == 404

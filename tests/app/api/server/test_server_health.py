@@ -14,7 +14,7 @@ from services.core import queue
 from services.health import provider_states
 from services.health.provider_states import Recorder
 from services.rules import pausing
-from services.runtime.marketplace_limits import exchange
+from services.runtime.marketplace_limit_sharing import exchange
 from services.triggers import gateway_events
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town

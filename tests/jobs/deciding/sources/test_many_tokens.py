@@ -24,7 +24,7 @@ async def test_a_member_with_many_tokens_loses_the_role_in_the_end(
     opensea.said = metadata.said = REFRESHING
     async with transaction() as db:
         await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
-    monkeypatch.setattr(trait_reads, "MOST_FETCHED", most)
+    monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", most)
     reconciler = Reconciler(asyncio.Event())
     for _ in range(15):
         async with transaction() as db:
@@ -51,7 +51,7 @@ async def test_two_of_them_do_not_keep_each_other_from_it(
     opensea.said = metadata.said = REFRESHING
     async with transaction() as db:
         await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
-    monkeypatch.setattr(trait_reads, "MOST_FETCHED", 6)
+    monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 6)
     reconciler = Reconciler(asyncio.Event())
     for _ in range(15):
         async with transaction() as db:

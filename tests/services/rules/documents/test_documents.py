@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.rules.documents import collabland, guild_xyz, json_documents, own_format, parsed
+from services.rules.documents import collabland, entry, guild_xyz, json_documents, own_format
+from services.rules.documents.entry import Unmapped
 from services.rules.documents.json_documents import DocumentRefused, DocumentTooLarge
-from services.rules.documents.parsed import Unmapped
 
 READERS = (collabland.read, guild_xyz.read, own_format.read)
 
@@ -55,9 +55,9 @@ async def test_what_is_no_document_is_refused_with_a_sentence(text: str | bytes,
 async def test_the_size_is_refused_before_anything_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("parsed"))
     for text in (
-        "x" * (json_documents.LARGEST + 1),
-        "é" * (json_documents.LARGEST // 2 + 1),
-        b"x" * (json_documents.LARGEST + 1),
+        "x" * (json_documents.LARGEST_DOCUMENT + 1),
+        "é" * (json_documents.LARGEST_DOCUMENT // 2 + 1),
+        b"x" * (json_documents.LARGEST_DOCUMENT + 1),
     ):
         with pytest.raises(DocumentTooLarge, match="larger than 1024 KiB"):
             await json_documents.read(text)
@@ -74,11 +74,11 @@ async def test_what_has_far_more_values_than_rules_is_refused_before_anything_is
 async def test_a_number_of_any_length_stays_small_and_is_no_amount() -> None:
     for text in ("9" * 5_000, "1e999999999", "1" + "0" * 200 + ".5", "-1e-999999999"):
         (number,) = await json_documents.read(f"[{text}]")
-        for read in (parsed.count, parsed.coins):
+        for read in (entry.count, entry.coins):
             with pytest.raises(Unmapped):
                 read(number, "minimum")
         with pytest.raises(Unmapped):
-            parsed.chain_by_id(number)
+            entry.chain_by_id(number)
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,12 @@ async def test_a_number_of_any_length_stays_small_and_is_no_amount() -> None:
     [("1", "1"), (1, "1"), (Decimal("1E-7"), "0.0000001"), ("0.50", "0.5"), (Decimal("1E+3"), "1000"), ("", None)],
 )
 def test_amounts_are_plain_decimal_texts(value: object, text: str | None) -> None:
-    assert parsed.coins(value, "minimum") == text
+    assert entry.coins(value, "minimum") == text
 
 
 @pytest.mark.parametrize("value", ["1_000", "٣", "NaN", "-1", "1" * 90, True, [], {}, "1e99999"])
 def test_what_is_no_amount_is_refused(value: object) -> None:
-    for read in (parsed.count, parsed.coins):
+    for read in (entry.count, entry.coins):
         with pytest.raises(Unmapped):
             read(value, "minimum")
 
@@ -137,4 +137,4 @@ def test_a_document_of_any_shape_is_read_or_refused(document: object) -> None:
     for reader in READERS:
         for one in shaped:
             with contextlib.suppress(DocumentRefused):
-                assert len(reader(one, "1")) <= 2 * parsed.MOST_RULES
+                assert len(reader(one, "1")) <= 2 * entry.MOST_RULES

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from services.rules.documents import collabland, guild_xyz, own_format
+from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.documents.json_documents import DocumentRefused
-from services.rules.documents.parsed import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.expression import parse
 from services.rules.types.given_lists import GivenLists
 from services.rules.wording import in_words

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from sqlmodel import col, select
 
-from app.api.requests.body_limit import LARGEST_LIST
+from app.api.requests.body_limit import LARGEST_LONG_BODY
 from models import Event, Rule, transaction
 from services.rules import documents
 from services.rules.documents import json_documents
@@ -298,7 +298,7 @@ async def test_hostile_documents_are_refused_and_cost_nothing(browser: Browser, 
     await browser.sign_in(town.people["ada"]["username"])
     path = f"/api/servers/{town.server_id}/import"
     start = await town.mark()
-    large = "x" * json_documents.LARGEST
+    large = "x" * json_documents.LARGEST_DOCUMENT
     for body, status, message in (
         (b"{", 400, "not JSON"),
         (b"5", 422, "source"),
@@ -310,7 +310,7 @@ async def test_hostile_documents_are_refused_and_cost_nothing(browser: Browser, 
         (b'{"source": "guild", "document": ' + b"[" * 30_000 + b"]" * 30_000 + b"}", 400, "levels deep"),
         (json.dumps({"source": "guild", "document": large + "x"}).encode(), 413, "larger than 1024 KiB"),
         (json.dumps({"source": "guild", "document": [large, large[:5_000]]}).encode(), 413, "larger than 1024 KiB"),
-        (b"x" * (LARGEST_LIST + 1), 413, "larger than"),
+        (b"x" * (LARGEST_LONG_BODY + 1), 413, "larger than"),
         (json.dumps({"source": "collabland", "document": [{}] * 10_000}).encode(), 400, "at most 200"),
         (json.dumps({"source": "collabland", "document": {"a": {}, "\ud800": 1}}).encode(), 400, "cannot be stored"),
     ):

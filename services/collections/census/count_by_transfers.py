@@ -2,7 +2,7 @@
 
 On EVM chains two nodes have to agree about every transfer. Settled transfers are added up once and kept; each count
 reads the later ones again, so a reorganisation of the newest blocks leaves no trace. Where an index with an API key
-lists an ERC-721 collection, its tokens are read at one block instead (`snapshots`). On Solana the list of the
+lists an ERC-721 collection, its tokens are read at one block instead (`count_at_one_block`). On Solana the list of the
 collection is read twice and has to be the same both times, the second time from another node if one is configured.
 """
 
@@ -22,7 +22,7 @@ from locales import N_
 from locales.stored_texts import storable
 from models import transaction
 from models.db.session import AsyncSession
-from services.collections.census import census_queue, owned_tokens, snapshots
+from services.collections.census import census_queue, count_at_one_block, owned_tokens
 from services.collections.census.census_queue import CensusTask, CountTaken
 from services.collections.census.owned_tokens import NEWEST, SECOND_READING, SETTLED, TooManyTokens
 
@@ -30,7 +30,7 @@ log = logging.getLogger("holdfast.services.census")
 
 STEPS_A_TURN = 6
 """How many slices one server's turn reads before another server has its turn."""
-COMPARED = 20
+OWNERS_COMPARED = 20
 """How many owners of a coin have their balances compared with the balances that the contract states."""
 MOST_FAULTS = 6
 """How many failures in a row end a count."""
@@ -77,7 +77,7 @@ async def _take_turn(outside: Gateways, task: CensusTask) -> None:
             if not is_wanted:
                 raise Uncountable(NO_ROOM)
             if for_server:
-                await (_list if CHAINS[task.chain].family == "solana" else _add_up)(outside, task)
+                await (_count_by_list if CHAINS[task.chain].family == "solana" else _add_up_transfers)(outside, task)
     except Uncountable as reason:
         async with transaction() as db:
             await _fail(db, task, str(reason))
@@ -116,11 +116,11 @@ async def _commit(task: CensusTask, **changes: object) -> CensusTask:
     return replace(task, **changes)  # pyright: ignore[reportArgumentType]
 
 
-async def _add_up(outside: Gateways, task: CensusTask) -> None:
+async def _add_up_transfers(outside: Gateways, task: CensusTask) -> None:
     by = _two_nodes(outside, task)
     if task.target is None:
-        if (found := await snapshots.read(outside, task, by)) is not None:
-            await snapshots.store(task, found)
+        if (found := await count_at_one_block.read(outside, task, by)) is not None:
+            await count_at_one_block.store(task, found)
             return
         task = await _begin(outside, task, by)
     for _ in range(STEPS_A_TURN):
@@ -273,7 +273,7 @@ async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
             await _fail(db, task, storable(CONTRADICTION, block=last))
             return
         of_coin, of_tokens = await owned_tokens.kinds(db, task.id)
-        supply, some = await owned_tokens.sampled(db, task.id, COMPARED) if of_coin else (0, {})
+        supply, some = await owned_tokens.sampled(db, task.id, OWNERS_COMPARED) if of_coin else (0, {})
     if of_coin and of_tokens:
         raise Uncountable(UNREADABLE)
     if of_coin and not await _is_stated(outside, task, last, by[0], supply, some):
@@ -296,7 +296,7 @@ async def _is_stated(
     return total is not None and total - supply in {0, burnt or 0} and held == list(some.values())
 
 
-async def _list(outside: Gateways, task: CensusTask) -> None:
+async def _count_by_list(outside: Gateways, task: CensusTask) -> None:
     nodes, title = outside.chains.endpoints(task.chain), CHAINS[task.chain].title
     if not nodes:
         raise Uncountable(storable(OFF, chain=title))
@@ -325,11 +325,11 @@ async def _list(outside: Gateways, task: CensusTask) -> None:
         if not task.again:
             task = await _commit(task, again=True, moves=0)
             continue
-        await _compare(task, nodes)
+        await _compare_lists(task, nodes)
         return
 
 
-async def _compare(task: CensusTask, nodes: int) -> None:
+async def _compare_lists(task: CensusTask, nodes: int) -> None:
     """End the count if both readings of the list agree; otherwise read it again, as after a failure."""
     if not task.tokens:
         raise Uncountable(NO_ASSETS)

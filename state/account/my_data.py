@@ -73,7 +73,7 @@ class _Affairs:
     wallets: list[wallets.WalletView]
 
 
-class MeState(rx.State):
+class MyDataState(rx.State):
     """The account screen, apart from the profile."""
 
     loaded: bool = False

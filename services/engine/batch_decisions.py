@@ -16,7 +16,7 @@ from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, lists_in, requirements
 
 
-class DecisionCache:
+class BatchDecisions:
     """Cache of a batch's decisions, keyed by the facts they depend on: rules, balances, grants and roles.
 
     It serves only servers whose rules need nothing beyond balances and our own tables.

@@ -16,7 +16,7 @@ ME_SECONDS = 60.0
 """The bot's own id never changes under one token."""
 
 
-class GuildQuestions:
+class SharedReads:
     """The shared reads of one gateway. Belongs to one event loop."""
 
     def __init__(self) -> None:
@@ -55,9 +55,9 @@ class GuildQuestions:
             done.exception()
 
 
-_asked: WeakKeyDictionary[object, GuildQuestions] = WeakKeyDictionary()
+_asked: WeakKeyDictionary[object, SharedReads] = WeakKeyDictionary()
 
 
-def of(discord: Discord) -> GuildQuestions:
+def of(discord: Discord) -> SharedReads:
     """Return the shared reads of this gateway."""
-    return _asked.setdefault(discord, GuildQuestions())
+    return _asked.setdefault(discord, SharedReads())

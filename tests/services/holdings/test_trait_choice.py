@@ -3,13 +3,13 @@
 import pytest
 
 from services.collections.trait_sources import TokenKey
-from services.holdings import trait_turns
-from services.holdings.trait_turns import choose
+from services.holdings import trait_choice
+from services.holdings.trait_choice import choose
 
 
 @pytest.fixture(autouse=True)
 def nothing_failed() -> None:
-    trait_turns._failed.clear()  # pyright: ignore[reportPrivateUsage]
+    trait_choice._failed.clear()  # pyright: ignore[reportPrivateUsage]
 
 
 def tokens(contract: str, many: int) -> set[TokenKey]:
@@ -28,7 +28,7 @@ def test_what_could_not_be_read_goes_last_and_everything_has_its_turn() -> None:
     seen: set[TokenKey] = set()
     for _ in range(5):
         chosen = choose({"me": mine}, 10)
-        trait_turns.remember(dict.fromkeys(chosen, "no answer"))
+        trait_choice.remember(dict.fromkeys(chosen, "no answer"))
         assert not seen & set(chosen)
         seen |= set(chosen)
     assert seen == mine
@@ -41,6 +41,6 @@ def test_a_token_of_two_members_is_read_once() -> None:
 
 
 def test_only_so_many_failures_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trait_turns, "MOST_REMEMBERED", 5)
-    trait_turns.remember(dict.fromkeys(tokens("0xa", 20), "no answer"))
-    assert len(trait_turns._failed) == 5  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(trait_choice, "MOST_REMEMBERED", 5)
+    trait_choice.remember(dict.fromkeys(tokens("0xa", 20), "no answer"))
+    assert len(trait_choice._failed) == 5  # pyright: ignore[reportPrivateUsage]

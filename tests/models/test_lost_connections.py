@@ -15,8 +15,8 @@ from sqlalchemy.exc import DBAPIError
 
 import models
 from models import connect, libpq_url, reading, transaction
-from models.db import watched
-from models.db.watched import NETWORK, parameters
+from models.db import lost_connections
+from models.db.lost_connections import NETWORK, parameters
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime import postgres_listen
 from services.runtime.postgres_listen import Listener
@@ -71,8 +71,8 @@ class Proxy:
 @pytest.fixture
 async def proxy(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
     """A migrated database behind a proxy, used by the process; a silence is checked after half a second."""
-    monkeypatch.setattr(watched, "SILENT_SECONDS", 0.5)
-    monkeypatch.setattr(watched, "SURE_SECONDS", 0.1)
+    monkeypatch.setattr(lost_connections, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(lost_connections, "SURE_SECONDS", 0.1)
     monkeypatch.setattr(postgres_listen, "_PING_SECONDS", 0.2)
     monkeypatch.setattr(postgres_listen, "_RECONNECT_SECONDS", 0.1)
     made = Proxy(dict(conninfo_to_dict(libpq_url(database_url))))
@@ -215,7 +215,7 @@ def test_what_the_address_says_is_the_operators_choice() -> None:
 
 async def test_an_address_where_nobody_answers_is_an_operational_error() -> None:
     with pytest.raises(psycopg.OperationalError):
-        await watched.WatchedConnection.connect("host=127.0.0.1 port=1")
+        await lost_connections.WatchedConnection.connect("host=127.0.0.1 port=1")
 
 
 async def test_who_is_told_to_end_ends_though_the_connection_is_lost(proxy: Proxy) -> None:
@@ -243,7 +243,7 @@ async def test_where_nothing_is_open_a_rollback_is_no_moment_in_which_to_be_canc
     monkeypatch: pytest.MonkeyPatch, database_url: str
 ) -> None:
     monkeypatch.setattr(waiting, "MAX_BUSY_TIME", -1.0)
-    async with await watched.WatchedConnection.connect(libpq_url(database_url)) as connection:
+    async with await lost_connections.WatchedConnection.connect(libpq_url(database_url)) as connection:
         ending = connection.rollback()
         with pytest.raises(StopIteration):
             ending.send(None)
@@ -257,7 +257,7 @@ async def test_a_block_that_is_cancelled_while_it_ends_closes_its_connection(
 ) -> None:
     # psycopg then yields to other tasks before it reports that there was nothing to commit.
     monkeypatch.setattr(waiting, "MAX_BUSY_TIME", -1.0)
-    connection = await watched.WatchedConnection.connect(libpq_url(database_url), autocommit=True)
+    connection = await lost_connections.WatchedConnection.connect(libpq_url(database_url), autocommit=True)
     ending = connection.__aexit__(None, None, None)
     ending.send(None)
     with pytest.raises(asyncio.CancelledError):

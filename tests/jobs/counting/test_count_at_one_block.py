@@ -8,7 +8,7 @@ from gateways import close_gateways, gateways
 from gateways.transport.errors import ProviderDown
 from models import Census, transaction
 from services.collections import standards
-from services.collections.census import snapshots
+from services.collections.census import count_at_one_block
 from settings import settings
 from tests.jobs.counting.counts import NOBODY, leaf, numbers, stale
 from tests.jobs.counting.test_census import ledger
@@ -92,7 +92,7 @@ async def test_an_index_that_leaves_a_token_out_is_not_believed(
     town: Town, indexed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (index,) = gateways().listings
-    whole = await index.contract_tokens(town.chain, indexed, snapshots.MOST_LISTED)
+    whole = await index.contract_tokens(town.chain, indexed, count_at_one_block.MOST_LISTED)
 
     async def short(*_: object) -> frozenset[int]:
         return frozenset(sorted(whole)[1:])

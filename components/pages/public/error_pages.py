@@ -8,7 +8,7 @@ from components.ui.button import link_button
 from components.ui.empty import empty
 from locales import _
 from settings import settings
-from state.public.problems import NOT_CONFIGURED, ProblemState
+from state.public.error_pages import NOT_CONFIGURED, ProblemState
 
 
 def not_found() -> rx.Component:
