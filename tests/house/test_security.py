@@ -11,7 +11,7 @@ from tests.house import rules
 from tests.house.rules import Module
 
 ROOT = Path(__file__).resolve().parents[2]
-# Each requests only addresses that an operator set; links chosen by strangers go through `fetching` alone.
+# Each requests only addresses that an operator set; links chosen by strangers go through `safe_fetch` alone.
 FETCHERS = {
     "gateways/discord/rest.py": "Discord's REST API",
     "gateways/discord/oauth.py": "Discord's sign-in",
