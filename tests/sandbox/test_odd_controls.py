@@ -10,7 +10,7 @@ from tests.sandbox.conftest import Outside
 
 ODD = (
     "null", "true", "-1", "1.5", "1e30", "1e400", "NaN", "Infinity", "9" * 5000, '"' + "9" * 5000 + '"',
-    '"²"', '"\\ud800"', '""', "[]", "[1]", '["a", {}]', "{}", '{"a": 1}', '[{"name": "x"}]',
+    '"²"', '"\\ud800"', '""', '"/ "', "[]", "[1]", '["a", {}]', "{}", '{"a": 1}', '[{"name": "x"}]',
 )  # fmt: skip
 BASE = {"guild": "Base Builders"}
 PERSON = {**BASE, "user": "carol"}

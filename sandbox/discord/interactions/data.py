@@ -99,7 +99,7 @@ def _message_with(
 
 
 def _command(discord: Discord, guild: Guild, member: Member, body: Body, completing: bool) -> dict[str, Any]:
-    name, *path = text(body, "name").removeprefix("/").split()
+    name, *path = text(body, "name").removeprefix("/").split() or [""]
     command = find_command(discord, guild, name)
     if not may_use(guild, member, command):
         raise Refusal(403, f"Discord does not offer /{name} to that member: its permissions are lacking.")
