@@ -43,7 +43,7 @@ def _no_number(word: str) -> None:
 
 
 def _finite(digits: str) -> float:
-    """Return a fraction; readers of JSON refuse one that is greater than all of theirs."""
+    """Return the number. Raises ValueError for one like 1e400, which is infinite to most readers of JSON."""
     if math.isinf(found := float(digits)):
         raise ValueError(f"{digits} is no number.")
     return found

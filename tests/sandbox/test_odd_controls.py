@@ -64,7 +64,9 @@ async def test_an_odd_value_is_refused_in_a_sentence(discord: Outside, path: str
     assert refused
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff{}", b"[" * 100_000, b'{"seconds": NaN}', b'{"action": "\\ud800"}'])
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff{}", b"[" * 100_000, b'{"seconds": NaN}', b'{"x": -1e400}', b'{"action": "\\ud800"}']
+)
 async def test_what_is_no_json_is_said_to_be_none(discord: Outside, body: bytes):
     answer = await discord.http.post("/control/gateway", content=body)
     assert (answer.status_code, answer.json()) == (400, {"message": "The body is not JSON."})
