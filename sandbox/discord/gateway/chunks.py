@@ -13,7 +13,9 @@ MOST_WANTED = 100
 
 def answer(gateway: Gateway, session: Session, wanted: dict[str, Any]) -> None:
     """Send the chunks that a client asked for. Raises LookupError, TypeError or ValueError for a malformed request."""
-    guild_id = wanted["guild_id"]
+    guild_id, limit = wanted["guild_id"], wanted.get("limit")
+    if limit is not None and (type(limit) is not int or limit < 0):
+        raise ValueError("limit is a whole number, and not negative.")
     guild_id = str(guild_id[0] if isinstance(guild_id, list) else guild_id)
     guild = gateway.discord.world.guilds.get(guild_id)
     if guild is None or gateway.discord.bot_id not in guild.members or not session.has_guild(guild_id):
@@ -53,8 +55,6 @@ def _found(gateway: Gateway, guild: Guild, wanted: dict[str, Any]) -> tuple[list
         ids = [str(each) for each in (ids if isinstance(ids, list) else [ids])][:MOST_WANTED]
         return [guild.members[i] for i in ids if i in guild.members], [i for i in ids if i not in guild.members]
     query, limit = str(wanted.get("query") or "").lower(), wanted.get("limit") or 0
-    if not isinstance(limit, int) or limit < 0:
-        raise ValueError("limit is a whole number")
     found = [
         member
         for member in guild.members.values()

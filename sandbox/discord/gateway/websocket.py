@@ -272,6 +272,6 @@ def _decoded(data: str | bytes) -> dict[str, Any]:
         payload = parsed(data.encode() if isinstance(data, str) else data)
     except ValueError:
         raise Closing(4002, "Error while decoding payload.") from None
-    if not isinstance(payload, dict) or isinstance(payload.get("op"), bool):
+    if not isinstance(payload, dict) or isinstance(payload.get("op"), bool | float):
         raise Closing(4002, "Error while decoding payload.")
     return payload

@@ -10,8 +10,8 @@ from tests.sandbox.discord.gateway.test_gateway import connected, ready
 
 BEAT = {"op": 1, "d": None}
 ODD: tuple[Any, ...] = (
-    None, True, -1, 1.5, 1e30, float("inf"), float("nan"), 2**70, "", "²", "x" * 500, "\ud800", [], [None], [[]], {},
-    {"a": 1},
+    None, True, -1, 1.0, 1.5, 1e30, float("inf"), float("nan"), 2**70, "", "²", "x" * 500, "\ud800", [], [None], [[]],
+    {}, {"a": 1},
 )  # fmt: skip
 REQUEST = {"guild_id": BASE, "query": "c", "limit": 1, "user_ids": None, "nonce": "n", "presences": False}
 IDENTIFY = {"token": "", "intents": 3, "properties": {}, "shard": [0, 1], "large_threshold": 50, "compress": False}
@@ -28,6 +28,14 @@ async def test_a_frame_that_cannot_be_read_is_closed_with_4002(discord: Outside,
     async with connected(discord) as client:
         await client.frame()
         await client.socket.send_str(text)
+        assert await client.frame() == {"close": 4002}
+
+
+@pytest.mark.parametrize("odd", ['"limit": 1e400', '"limit": -1', '"limit": true', '"limit": ""', '"guild_id": []'])
+async def test_a_request_for_members_that_cannot_be_read_is_closed_with_4002(discord: Outside, odd: str):
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await client.socket.send_str(f'{{"op": 8, "d": {{"guild_id": "{BASE}", "query": "c", {odd}}}}}')
         assert await client.frame() == {"close": 4002}
 
 
