@@ -17,9 +17,10 @@ from sandbox.base.refusal import Refusal
 
 LONGEST_LATENCY_MS = 60_000
 _PREFIX = re.compile(r"^/(?:discord/api(?:/v\d+)?|opensea/api/v2|magiceden/v2|[^/]+)")
-# RFC 9110 sections 5.1 and 5.5
+# What a header's name and value may contain: RFC 9110 sections 5.1 and 5.5
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
+_FRAMING = ("content-length", "transfer-encoding")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -142,5 +143,8 @@ def _answer(fault: RouteFault, target: str, body: Body) -> None:
             headers.setdefault("Via", "1.1 google")
     if not any(name.lower() == "content-type" for name in headers) and fault.body:
         headers["Content-Type"] = kind
+    framing = {(name.lower(), value) for name, value in headers.items() if name.lower() in _FRAMING}
+    if framing - {("content-length", str(len(fault.body)))}:
+        raise Refusal(400, "Content-Length is the number of the body's bytes, and Transfer-Encoding cannot be chosen.")
     fault.status, fault.headers = status, headers
     fault.carried_out = body.get("carried_out") is True

@@ -141,8 +141,18 @@ async def test_latency_delays_and_changes_nothing(discord: Outside):
         {"status": 200, "headers": {"X-Odd": "a\r\nX-Other: b"}},
         {"status": 200, "headers": {"X Odd": "a"}},
         {"status": 200, "headers": {"": "a"}},
+        {"status": 200, "body": "abc", "headers": {"content-length": "4"}},
+        {"status": 200, "body": "abc", "headers": {"Transfer-Encoding": "chunked"}},
     ],
 )
-async def test_a_fault_that_says_too_little_is_refused(discord: Outside, wrong: dict[str, Any]):
+async def test_a_fault_that_cannot_be_answered_is_refused(discord: Outside, wrong: dict[str, Any]):
     answer = await discord.http.post("/control/faults", json={"target": "discord", "kind": "answer", **wrong})
-    assert answer.status_code == 400
+    assert (answer.status_code, answer.json().keys()) == (400, {"message"})
+
+
+async def test_a_fault_has_any_headers_that_http_can_carry(discord: Outside):
+    headers = {"x-odd!": "a\tü", "content-length": "3", "x-empty": ""}
+    fault = {"target": "discord", "kind": "answer", "status": 200, "body": "abc", "headers": headers}
+    await discord.control("faults", **fault)
+    answer = await discord.http.get("/discord/api/v10/gateway")
+    assert {name: answer.headers[name] for name in headers} == headers
