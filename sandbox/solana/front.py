@@ -78,13 +78,12 @@ def _view(solana: SolanaChain, kind: str | None) -> View:
 
 def _answer(view: View, item: Any, kind: str | None) -> bytes:
     """Return the body of the answer to one item; it is empty for a notification."""
-    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
+    if not isinstance(item, dict) or not _is_id(item.get("id")):
+        return refusal(None, -32600, "Invalid request")
+    if not isinstance(item.get("method"), str):
         return refusal(item, -32600, "Invalid request")
     if "id" not in item:
         return b""
-    id_ = item["id"]
-    if not (isinstance(id_, str | None) or (type(id_) is int and id_ >= 0)):
-        return refusal(None, -32600, "Invalid request")
     method, params = item["method"], item.get("params")
     try:
         if method in das.METHODS:
@@ -103,6 +102,11 @@ def _answer(view: View, item: Any, kind: str | None) -> bytes:
         )
     except RpcError as refused:
         return refusal(item, refused.code, refused.message)
+
+
+def _is_id(value: Any) -> bool:
+    """Return whether a node reads the value as an id: null, text, or a whole number of 64 bits without a sign."""
+    return isinstance(value, str | None) or (type(value) is int and value >= 0)
 
 
 def _named(params: Any, order: tuple[str, ...]) -> dict[str, Any]:

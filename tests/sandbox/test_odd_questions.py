@@ -156,3 +156,25 @@ async def test_the_index_of_solana_refuses_odd_parameters(otters: Otters, field:
         for odd in (*ODD_VALUES, '{"sortBy": [], "sortDirection": 1}', '{"showFungible": 1.5}'):
             given = "{" + rest + (", " if rest else "") + f'"{field}": {odd}' + "}"
             check(await otters.http.post("/solana", content=asked(method, given)), given)
+
+
+async def test_a_node_of_solana_answers_no_notification(otters: Otters):
+    call = {"jsonrpc": "2.0", "method": "getHealth"}
+    for body in (call, [call], [call, call], {**call, "method": "nothing"}):
+        answer = await otters.http.post("/solana", json=body)
+        assert (answer.status_code, answer.content) == (200, b"")
+    both = (await otters.http.post("/solana", json=[call, {**call, "id": 1}])).json()
+    assert [answer["id"] for answer in both] == [1]
+
+
+@pytest.mark.parametrize("id_", [True, -1, 1.5, 1e30, 2**64, {}, []])
+async def test_an_id_that_a_node_of_solana_cannot_read_makes_a_call_invalid(otters: Otters, id_: object):
+    for call in ({"jsonrpc": "2.0", "id": id_, "method": "getSlot"}, {"jsonrpc": "2.0", "id": id_}):
+        answer = (await otters.http.post("/solana", json=call)).json()
+        assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+@pytest.mark.parametrize("id_", [None, "a", "", 0, 2**64 - 1])
+async def test_an_answer_of_solana_has_the_id_of_the_call(otters: Otters, id_: object):
+    answer = (await otters.http.post("/solana", json={"jsonrpc": "2.0", "id": id_, "method": "getSlot"})).json()
+    assert (answer["id"], answer["result"] > 0) == (id_, True)

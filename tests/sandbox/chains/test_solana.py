@@ -425,21 +425,6 @@ async def test_a_program_is_never_gone_through_without_an_index(otters: Otters) 
     assert (await otters.rpc("getProgramAccounts", TOKEN, whole | {"withContext": True}))["value"] == []
 
 
-@pytest.mark.parametrize("id_", [True, -1, 1.5, 1e30, {}, []])
-async def test_an_id_that_a_node_cannot_read_makes_a_call_invalid(otters: Otters, id_: Any) -> None:
-    asked = {"jsonrpc": "2.0", "id": id_, "method": "getSlot"}
-    answer = (await otters.http.post("/solana", json=asked)).json()
-    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
-
-
-async def test_a_notification_is_not_answered(otters: Otters) -> None:
-    asked = {"jsonrpc": "2.0", "method": "getHealth"}
-    for body in (asked, [asked], [asked, asked]):
-        assert (await otters.http.post("/solana", json=body)).content == b""
-    both = (await otters.http.post("/solana", json=[asked, {**asked, "id": 2**63}])).json()
-    assert [answer["id"] for answer in both] == [2**63]
-
-
 async def test_a_trait_beyond_all_numbers_is_refused_and_the_world_stays_json(otters: Otters) -> None:
     token = (await otters.collection())["tokens"][0]["id"]
     body = f'{{"contract": "{OTTERS}", "token_id": "{token}", "traits": {{"Odds": 1e400}}}}'
