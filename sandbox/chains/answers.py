@@ -42,7 +42,7 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
     `kind` is a fault that changes answers (empty, zero), or None. `pinned` is the head of a node that has stopped, or
     None.
     """
-    if not isinstance(item, dict) or not isinstance(item.get("method"), str) or item.get("jsonrpc") != "2.0":
+    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
         return refusal(item, -32600, "invalid request")
     id_ = item.get("id")
     if isinstance(id_, dict | list):

@@ -172,8 +172,15 @@ def test_an_answer_has_the_id_of_the_call(nodes: Nodes, method: str, id_: object
     assert (answer["id"], answer.get("error", {}).get("code")) == (id_, -32601 if method == "nothing" else None)
 
 
-@pytest.mark.parametrize("wrong", [{"id": {}}, {"id": [1]}, {"jsonrpc": "1.0"}, {"jsonrpc": None}])
+@pytest.mark.parametrize("id_", [{}, [1]])
 @pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion"])
-def test_a_call_that_is_not_of_json_rpc_2_is_invalid(nodes: Nodes, method: str, wrong: dict[str, object]):
-    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": 1, **wrong}).json()
-    assert (answer["id"], answer["error"]["code"]) == (None if "id" in wrong else 1, -32600)
+def test_an_id_that_is_an_object_or_a_list_makes_a_call_invalid(nodes: Nodes, method: str, id_: object):
+    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": id_}).json()
+    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+
+
+@pytest.mark.parametrize("version", [{}, {"jsonrpc": None}, {"jsonrpc": "1.0"}])
+def test_a_call_without_a_version_is_answered(nodes: Nodes, version: dict[str, object]):
+    call = {**version, "method": "web3_clientVersion", "params": []}
+    assert nodes.http.post("/rpc/base", json={**call, "id": 1}).json()["result"].startswith("Geth/")
+    assert nodes.http.post("/rpc/base", json=call).content == b""
