@@ -12,7 +12,7 @@ from sandbox.chains.plans import Denial
 Item = dict[str, Any]
 _LATE_TAGS = ("safe", "finalized")
 _IDS = 2**63
-"""The development node reads smaller numbers as ids, and whole ones only; a full node gives back whatever it got."""
+"""The development node reads whole numbers below this as ids; a full node gives back any number, true and false."""
 
 
 def refusal(item: Any, code: int, message: str) -> bytes:
@@ -31,25 +31,35 @@ def success(item: Item, result: Any) -> bytes:
 
 
 def _id_of(item: Any) -> Any:
-    """Return the id of an item; None for one that has none, or one that JSON-RPC does not allow."""
+    """Return the id of an item; None where it has none, or one that a node does not read."""
     id_ = item.get("id") if isinstance(item, dict) else None
     return None if isinstance(id_, dict | list) else id_
 
 
+def is_call(item: Any) -> bool:
+    """Return whether the item names a method, and has no id that is an object or a list."""
+    if not isinstance(item, dict) or isinstance(item.get("id"), dict | list):
+        return False
+    return isinstance(item.get("method"), str)
+
+
+def is_notification(item: Any) -> bool:
+    """Return whether the item is a call without an id, which a node carries out and does not answer."""
+    return is_call(item) and "id" not in item
+
+
 async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) -> bytes:
-    """Return the body of the answer to one item; it is empty for a notification, which is carried out all the same.
+    """Return the body of the answer to one item; it is empty for a notification.
 
     `kind` is a fault that changes answers (empty, zero), or None. `pinned` is the head of a node that has stopped, or
     None.
     """
-    if not isinstance(item, dict) or not isinstance(item.get("method"), str):
+    if not is_call(item):
         return refusal(item, -32600, "invalid request")
-    id_ = item.get("id")
-    if isinstance(id_, dict | list):
-        return refusal(item, -32600, "invalid request")
-    if "id" not in item:
+    if is_notification(item):
         await _said(chain, {**item, "id": 0}, kind, pinned)
         return b""
+    id_ = item["id"]
     if isinstance(id_, str | None) or (type(id_) is int and abs(id_) < _IDS):
         return await _said(chain, item, kind, pinned)
     said = orjson.loads(await _said(chain, {**item, "id": 0}, kind, pinned))
@@ -57,7 +67,7 @@ async def answer(chain: Chain, item: Any, kind: str | None, pinned: int | None) 
 
 
 async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) -> bytes:
-    """Return the body of the answer to a call whose id the development node can read."""
+    """Return the body of the answer to a call whose id the development node reads."""
     method, params = item["method"], item.get("params") or []
     if method not in methods.OFFERED:
         return refusal(item, -32601, f"the method {method} does not exist/is not available")

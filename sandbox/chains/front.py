@@ -1,6 +1,7 @@
 """`/rpc/<chain>` and `/rpc2/<chain>`: two independent front ends to each node, on which faults act."""
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,13 +12,14 @@ from aiohttp import web
 from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
-from sandbox.chains.answers import answer, denial_of, denied, refusal, success
+from sandbox.chains.answers import answer, denial_of, denied, is_call, is_notification, refusal, success
 from sandbox.chains.chain import Chain
 
 FRONTS = ("rpc", "rpc2")
 AT_ONCE = 16
 TOO_MANY = "Too many requests: this endpoint's limit per second is used up."
 BROKEN = b'{"jsonrpc":"2.0","id":1,"result":"0x'
+_FAULTS_THAT_ANSWER = ("429", "500", "malformed")
 _SUBSCRIBING = ("eth_subscribe", "eth_unsubscribe")
 
 
@@ -115,7 +117,7 @@ def method_of(item: Any) -> str:
 
 
 def joined(said: list[bytes], many: bool) -> bytes:
-    """Return the answers as one body; notifications have none, and where there is nothing else it is empty."""
+    """Return the answers as one body. Notifications have none; the body is empty where nothing is answered."""
     given = [one for one in said if one]
     return b"[" + b",".join(given) + b"]" if many and given else b"".join(given)
 
@@ -132,6 +134,9 @@ class _Socket:
         self._chain = chain
         self._target = f"{name}:{chain.facts.name}"
         self._client = web.WebSocketResponse(max_msg_size=0)
+        self._ids = itertools.count()
+        self._subscribing: dict[int, dict[str, Any]] = {}
+        """The calls that the node's own socket has not answered yet, by the ids that they have there."""
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve the client until either side closes."""
@@ -156,10 +161,17 @@ class _Socket:
         return self._client
 
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
-        """Pass on what the node sends without a request; a front end with a fault loses it."""
+        """Pass on the node's events and its answers to subscriptions; a front end with a fault loses them."""
         async for message in upstream:
-            if message.type == aiohttp.WSMsgType.TEXT and self._sandbox.faults.active(self._target) is None:
+            if message.type != aiohttp.WSMsgType.TEXT or self._sandbox.faults.active(self._target) is not None:
+                continue
+            said = orjson.loads(message.data)
+            if "id" not in said:
                 await self._client.send_str(message.data)
+                continue
+            call = self._subscribing.pop(said["id"], said)
+            if not is_notification(call):
+                await self._client.send_str(orjson.dumps({**said, "id": call["id"]}).decode())
 
     async def _take(self, data: str | bytes, upstream: aiohttp.ClientWebSocketResponse, request: web.Request) -> None:
         try:
@@ -184,20 +196,25 @@ class _Socket:
         if too_large is not None:
             await self._client.send_str(too_large[0].decode())
             return
-        said = [reply for item in items if (reply := await self._reply(item, kind, upstream))]
+        said = joined([await self._reply(item, kind, upstream) for item in items], isinstance(asked, list))
         if said:
-            await self._client.send_str(joined(said, isinstance(asked, list)).decode())
+            await self._client.send_str(said.decode())
 
-    async def _reply(self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse) -> bytes | None:
+    async def _reply(self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse) -> bytes:
+        """Return the answer; it is empty for a notification, and where the node's own socket answers."""
+        if kind in _FAULTS_THAT_ANSWER and is_notification(item):
+            return b""
         if kind == "429":
             return refusal(item, 429, TOO_MANY)
         if kind == "500":
             return refusal(item, -32603, "internal error")
         if kind == "malformed":
             return BROKEN
-        if method_of(item) in _SUBSCRIBING:
+        if method_of(item) in _SUBSCRIBING and is_call(item):
             if kind == "empty":
-                return success(item, None)
-            await upstream.send_str(orjson.dumps(item).decode())
-            return None
+                return b"" if is_notification(item) else success(item, None)
+            number = next(self._ids)
+            self._subscribing[number] = item
+            await upstream.send_str(orjson.dumps({**item, "id": number}).decode())
+            return b""
         return await answer(self._chain, item, kind, pinned_head(self._sandbox, self._chain, self._target))

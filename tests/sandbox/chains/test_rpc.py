@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
 
 import aiohttp
 import pytest
@@ -151,11 +153,12 @@ async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
 CHAIN_ID = {"jsonrpc": "2.0", "method": "eth_chainId", "params": []}
 
 
-@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion", "nothing"])
+@pytest.mark.parametrize("method", ["eth_chainId", "eth_getLogs", "web3_clientVersion", "nothing"])
 async def test_a_notification_is_not_answered(nodes: Nodes, method: str):
     notification, call = {**CHAIN_ID, "method": method}, {**CHAIN_ID, "id": 2}
-    assert nodes.http.post("/rpc/base", json=notification).content == b""
-    assert nodes.http.post("/rpc/base", json=[notification]).content == b""
+    for alone in (notification, [notification], [notification, notification]):
+        answer = nodes.http.post("/rpc/base", json=alone)
+        assert (answer.status_code, answer.content) == (200, b"")
     both = nodes.http.post("/rpc/base", json=[notification, call]).json()
     assert both == [{"jsonrpc": "2.0", "id": 2, "result": hex(8453)}]
     async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
@@ -165,18 +168,64 @@ async def test_a_notification_is_not_answered(nodes: Nodes, method: str):
         assert (await socket.receive_json(timeout=5))["id"] == 2
 
 
+async def test_a_notification_is_carried_out(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
+        await socket.send_json({"jsonrpc": "2.0", "method": "eth_subscribe", "params": ["newHeads"]})
+        await socket.send_json({**CHAIN_ID, "id": 2})
+        assert (await socket.receive_json(timeout=5))["id"] == 2
+        event: dict[str, Any] = {}
+        for _ in range(5):  # a subscription begins a moment after the call
+            await asyncio.to_thread(nodes.act, "mine", "optimism", blocks="1")
+            with suppress(TimeoutError):
+                event = await socket.receive_json(timeout=1)
+                break
+        assert event["method"] == "eth_subscription"
+
+
+@pytest.mark.parametrize("kind", ["429", "500", "malformed"])
+async def test_a_notification_is_not_answered_on_a_socket_with_a_fault(nodes: Nodes, kind: str):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        fault = {"target": "rpc:base", "kind": kind, "seconds": 60}
+        try:
+            assert nodes.http.post("/control/faults", json=fault).status_code == 200
+            await socket.send_json(CHAIN_ID)
+            await socket.send_json({**CHAIN_ID, "id": 1})
+            assert '"id":1,' in await socket.receive_str(timeout=5)
+            with pytest.raises(TimeoutError):
+                await socket.receive_str(timeout=0.2)
+        finally:
+            nodes.http.delete("/control/faults")
+
+
 @pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion", "nothing"])
-@pytest.mark.parametrize("id_", [None, "a", True, 1.5, 1e30, 2**63])
-def test_an_answer_has_the_id_of_the_call(nodes: Nodes, method: str, id_: object):
-    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": id_}).json()
-    assert (answer["id"], answer.get("error", {}).get("code")) == (id_, -32601 if method == "nothing" else None)
+@pytest.mark.parametrize("id_", [None, "a", True, -1, 1.5, 1e30, 2**63])
+async def test_an_answer_has_the_id_of_the_call(nodes: Nodes, method: str, id_: object):
+    call = {**CHAIN_ID, "method": method, "id": id_}
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        await socket.send_json(call)
+        for answer in (nodes.http.post("/rpc/base", json=call).json(), await socket.receive_json(timeout=5)):
+            assert (type(answer["id"]), answer["id"]) == (type(id_), id_)
+            assert answer.get("error", {}).get("code") == (-32601 if method == "nothing" else None)
 
 
+@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion", "nothing", "eth_subscribe"])
 @pytest.mark.parametrize("id_", [{}, [1]])
-@pytest.mark.parametrize("method", ["eth_chainId", "web3_clientVersion"])
-def test_an_id_that_is_an_object_or_a_list_makes_a_call_invalid(nodes: Nodes, method: str, id_: object):
-    answer = nodes.http.post("/rpc/base", json={**CHAIN_ID, "method": method, "id": id_}).json()
-    assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+async def test_an_id_that_is_an_object_or_a_list_makes_a_call_invalid(nodes: Nodes, method: str, id_: object):
+    call = {**CHAIN_ID, "method": method, "id": id_}
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        await socket.send_json(call)
+        for answer in (nodes.http.post("/rpc/base", json=call).json(), await socket.receive_json(timeout=5)):
+            assert (answer["id"], answer["error"]["code"]) == (None, -32600)
+    given = nodes.http.post("/rpc/base", json=[call, {**CHAIN_ID, "id": 1}]).json()
+    assert [answer["id"] for answer in given] == [None, 1]
+
+
+async def test_a_subscription_has_the_id_of_the_call(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        for id_ in (True, 1.5, "a", None):
+            await socket.send_json({"jsonrpc": "2.0", "id": id_, "method": "eth_subscribe", "params": ["newHeads"]})
+            answer = await socket.receive_json(timeout=5)
+            assert (answer["id"], answer["result"][:2]) == (id_, "0x")
 
 
 @pytest.mark.parametrize("version", [{}, {"jsonrpc": None}, {"jsonrpc": "1.0"}])
