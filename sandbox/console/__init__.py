@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import ClientSession, web
 
 from sandbox.assembly import WholeSandbox
+from sandbox.base.body import parsed
 from sandbox.base.refusal import Refusal
 from sandbox.console import window
 from sandbox.console.deeds import deed, where
@@ -205,7 +206,7 @@ def _body(form: Mapping[str, Any]) -> dict[str, Any]:
 def _json_or_text(text: str) -> Any:
     """Return the body of a chosen answer: parsed JSON where it is an object or a list, otherwise the text itself."""
     try:
-        found = json.loads(text)
+        found = parsed(text.encode())
     except ValueError:
         return text
     return found if isinstance(found, dict | list) else text

@@ -314,6 +314,13 @@ async def test_each_newer_tool_does_its_deed_as_its_form_stands(
         assert (done["ok"], done["said"]) == (True, "Done."), button
 
 
+@pytest.mark.parametrize("text", ["[" * 4000, '{"a": 1e400}', "[NaN]", '["\\ud800"]'])
+async def test_an_answer_at_will_that_is_no_json_is_text(discord: Outside, text: str):
+    told = await post(discord, "do/faults", target="discord", kind="answer", status="200", body=text)
+    assert told["ok"], told["said"]
+    assert (await discord.http.get("/discord/api/v10/gateway")).text == text
+
+
 async def test_limits_are_shown_set_and_renewed(discord: Outside):
     set_ = await post(discord, "do/limits", target="discord", left="7", seconds="60")
     assert set_["ok"], set_
