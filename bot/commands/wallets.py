@@ -28,7 +28,7 @@ class Wallets(commands.Cog):
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {
-            "drop": self.ask_drop, "dropped": self.drop, "use": self.use, "share": self.share, "wallets": self.list_,
+            "drop": self.ask_remove, "dropped": self.remove, "use": self.use, "share": self.share, "wallets": self.list_,
         }  # fmt: skip
 
     @nextcord.slash_command(
@@ -47,7 +47,7 @@ class Wallets(commands.Cog):
     ) -> None:
         """List the wallets, or ask before one is removed."""
         if remove:
-            await self.ask_drop(interaction, [remove])
+            await self.ask_remove(interaction, [remove])
         else:
             await self.list_(interaction, [])
 
@@ -101,12 +101,12 @@ class Wallets(commands.Cog):
         menu = (Choice("holdfast:drop", _("Remove a wallet"), options),) if options else ()
         return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
 
-    async def ask_drop(self, interaction: Interaction, arguments: list[str]) -> None:
+    async def ask_remove(self, interaction: Interaction, arguments: list[str]) -> None:
         """Say what removing a wallet does, and ask for confirmation."""
         wanted = arguments[-1] if arguments else ""
-        await answer(interaction, lambda context: self._ask_drop(context, wanted))
+        await answer(interaction, lambda context: self._ask_remove(context, wanted))
 
-    async def _ask_drop(self, context: InteractionContext, wanted: str) -> Reply:
+    async def _ask_remove(self, context: InteractionContext, wanted: str) -> Reply:
         member = await context.find_member()
         typed = wanted.strip().casefold()
         found = await self._own(member)
@@ -124,12 +124,12 @@ class Wallets(commands.Cog):
             ),
         )
 
-    async def drop(self, interaction: Interaction, arguments: list[str]) -> None:
+    async def remove(self, interaction: Interaction, arguments: list[str]) -> None:
         """Remove the wallet after the confirmation."""
         wallet_id = row_id(arguments[0] if arguments else "") or 0
-        await answer(interaction, lambda context: self._drop(context, wallet_id))
+        await answer(interaction, lambda context: self._remove(context, wallet_id))
 
-    async def _drop(self, context: InteractionContext, wallet_id: int) -> Reply:
+    async def _remove(self, context: InteractionContext, wallet_id: int) -> Reply:
         member = await context.find_member()
         before = await recheck_wait.held(member)
         async with transaction() as db:
