@@ -22,7 +22,7 @@ PAUSE_SECONDS = 2.0
 async def noting() -> AsyncGenerator[None]:
     """Write while the block lasts."""
     work = (
-        _write_for_ever(), rate_shares.keep(rate_shares.WEB),
+        _write_for_ever(), rate_shares.keep_renewed(rate_shares.WEB),
         marketplace_limit_sharing.keep(), node_limit_sharing.run(), rejections.write_on(),
     )  # fmt: skip
     tasks = [asyncio.create_task(one) for one in work]

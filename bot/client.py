@@ -95,7 +95,7 @@ class Bot(commands.AutoShardedBot):
     async def connect(self, *, reconnect: bool = True) -> None:
         """Run this process's shards until one of them ends for a reason that concerns all shards."""
         part = self.keeper.part
-        limit = await identifies.starts(gateways())
+        limit = await identifies.read_discords_count(gateways())
         async with transaction() as db:
             if limit is not None:
                 await identifies.learn(db, limit)
@@ -122,7 +122,7 @@ class Bot(commands.AutoShardedBot):
             await asyncio.sleep(min(pause, WAIT_SECONDS))
 
     async def _pause(self) -> float:
-        limit = await identifies.starts(gateways())
+        limit = await identifies.read_discords_count(gateways())
         async with transaction() as db:
             if limit is not None:
                 await identifies.learn(db, limit)

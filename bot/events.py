@@ -20,7 +20,7 @@ from services.guilds import channels, members, members_intent
 from services.guilds.gateway import guild_snapshots, known_people
 from services.guilds.gateway.known_people import ReportedMember
 from services.guilds.members import MemberFacts, UnreadableMember
-from services.runtime.database_faults import is_the_databases, tell
+from services.runtime.database_faults import is_the_databases, log_fault
 from services.triggers import gateway_events
 
 log = logging.getLogger("holdfast.bot")
@@ -323,7 +323,7 @@ class Events(BackgroundCog):
         """
         guild, user = str(guild_id), str(user_id)
         async with self.turns[guild_id]:
-            facts = await members.live(gateways(), guild, user)
+            facts = await members.read_from_discord(gateways(), guild, user)
             asked = [ReportedMember(guild, user, facts.roles if facts is not None else ())]
             if await self.write(lambda db: known_people.strangers(db, asked)):
                 return
@@ -391,5 +391,5 @@ class Events(BackgroundCog):
             except Exception as fault:
                 if not (isinstance(fault, NoneFree) or is_the_databases(fault)):
                     raise
-                tell(log, fault, "the event waits")
+                log_fault(log, fault, "the event waits")
                 await asyncio.sleep(DATABASE_PAUSE)

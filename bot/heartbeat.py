@@ -41,7 +41,9 @@ class Heartbeat(BackgroundCog):
         self.met: bool = False
         """Whether there has been a connection; before the first, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
-        self.share: asyncio.Task[None] = asyncio.create_task(rate_shares.keep(rate_shares.BOT, keeper.process.name))
+        self.share: asyncio.Task[None] = asyncio.create_task(
+            rate_shares.keep_renewed(rate_shares.BOT, keeper.process.name)
+        )
         self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limit_sharing.keep())
         self.left: asyncio.Task[None] = asyncio.create_task(self._read_on())
 
@@ -65,7 +67,7 @@ class Heartbeat(BackgroundCog):
         with contextlib.suppress(asyncio.CancelledError):
             while True:
                 await asyncio.sleep(COUNTED_SECONDS)
-                if (limit := await identifies.starts(gateways())) is not None:
+                if (limit := await identifies.read_discords_count(gateways())) is not None:
                     try:
                         async with transaction() as db:
                             await identifies.learn(db, limit)

@@ -19,7 +19,7 @@ from models import transaction
 from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
 from services.guilds.gateway import known_people
-from services.runtime.database_faults import tell
+from services.runtime.database_faults import log_fault
 from services.triggers import gateway_events, member_rereads
 from services.triggers.member_rereads import KnownMember
 from settings import settings
@@ -83,7 +83,7 @@ class MemberReader(BackgroundCog):
                     if not self.events.untold and self.bot.is_ready():
                         await self.list_wanted()
                 except SQLAlchemyError as fault:
-                    tell(log, fault, "known members are read later")
+                    log_fault(log, fault, "known members are read later")
 
     async def read_some(self) -> int:
         """Read some of the people who are due; return the number of attempts.

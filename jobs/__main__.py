@@ -58,7 +58,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     due_called, intent_called = asyncio.Event(), asyncio.Event()
     found: list[Life] = [
         Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
-        partial(rate_shares.keep, rate_shares.JOBS),
+        partial(rate_shares.keep_renewed, rate_shares.JOBS),
         marketplace_limit_sharing.keep,
         node_limit_sharing.run,
     ]

@@ -117,7 +117,7 @@ class Follower:
             async with chain_cursor.advancing(self.cursor, self.name, look.position, look.head, slices) as db:
                 await delegations.doubt(db, self.chain, look.delegated)
                 clock = asyncio.get_running_loop().time()
-                sightings.concern(db, self.chain, look.moved, watched.named_by(self.kind), self._marks, clock)
+                sightings.record_moves(db, self.chain, look.moved, watched.named_by(self.kind), self._marks, clock)
                 if look.went_back:
                     await unreached_blocks.correct(db, older=timedelta(0))
                 if look.missed:

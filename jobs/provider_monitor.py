@@ -55,9 +55,9 @@ class ProviderMonitor:
         async with transaction() as db:
             telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
             if telling:
-                await alerts.compare(db)
+                await alerts.record_begun_and_ended(db)
             waiting = await alerts.claim(db) if telling else []
         for alert in waiting:
-            outcome = await alerts.tell(gateways(), alert)
+            outcome = await alerts.post_alert(gateways(), alert)
             async with transaction() as db:
                 await alerts.record_result(db, alert, outcome)

@@ -262,7 +262,7 @@ class Reconciler:
         if moment - self._counted >= COUNT_SECONDS:
             self._counted = moment
             async with transaction() as db:
-                await queue.count_anew(db)
+                await queue.refresh_statistics(db)
 
     async def _renew(self) -> None:
         while True:

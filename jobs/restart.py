@@ -40,7 +40,7 @@ def database_errors_logged(log: logging.Logger, then: str) -> Generator[None]:
     except Exception as fault:
         if not database_faults.is_the_databases(fault):
             raise
-        database_faults.tell(log, fault, then)
+        database_faults.log_fault(log, fault, then)
 
 
 async def run_forever(life: Callable[[], Awaitable[None]]) -> None:

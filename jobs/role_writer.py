@@ -131,7 +131,7 @@ class RoleWriter:
             nonlocal noted
             async with transaction() as db:
                 stands = await write_results.stands(db, intent)
-                noted = stands and await in_doubt.sending(db, intent.line)
+                noted = stands and await in_doubt.begin_removal(db, intent.line)
             return stands
 
         with request_ids.under(intent.request_id):
@@ -141,7 +141,7 @@ class RoleWriter:
                 if outcome.result is outbox.WriteResult.NOT_YET:
                     if over:
                         async with transaction() as db:
-                            await in_doubt.over(db, intent.line)
+                            await in_doubt.clear_doubt(db, intent.line)
                     self.resting[intent.guild_id] = clock.time() + (outcome.pause or IDLE_SECONDS)
                     if sure:
                         self.tried.discard(key)
@@ -150,7 +150,7 @@ class RoleWriter:
                 async with transaction() as db:
                     await write_results.record(db, intent, outcome)
                     if over:
-                        await in_doubt.over(db, intent.line)
+                        await in_doubt.clear_doubt(db, intent.line)
             except TokenRejected:
                 raise
             except Exception as fault:

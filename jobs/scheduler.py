@@ -107,7 +107,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
         ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY),
         ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
-        ScheduledJob(log_partitions.SCHEDULE, EACH_SECOND, log_partitions.keep, HOUSEKEEPING_EVERY),
+        ScheduledJob(log_partitions.SCHEDULE, EACH_SECOND, log_partitions.maintain_one_step, HOUSEKEEPING_EVERY),
     )
 
 
@@ -167,7 +167,7 @@ class JobRunner:
             if database_faults.is_absent(fault):
                 self._lost.put_nowait(fault)
             elif database_faults.is_the_databases(fault):
-                database_faults.tell(log, fault, f"the job {self.job.name} will be retried")
+                database_faults.log_fault(log, fault, f"the job {self.job.name} will be retried")
             else:
                 pause = next(self._pauses)
                 log.exception("job failed name=%s retry_seconds=%.0f", self.job.name, pause)

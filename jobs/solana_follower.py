@@ -109,7 +109,7 @@ class SolanaFollower:
             # The lease is checked first: a process that lost it must not write for this chain.
             async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
                 moved = [Moved(parts[0].collection, owner, polled.slot) for owner in polled.changed]
-                sightings.concern(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
+                sightings.record_moves(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
                 # Changes from a time without polls are not new, so they are queued without urgency.
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         except chain_cursor.CursorTaken:

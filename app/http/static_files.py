@@ -23,7 +23,7 @@ class BuiltAddressMissing(Exception):
     """Raised when the built chunk holds no URL in the expected form, so the screens would call the wrong server."""
 
 
-def told_where(chunk: str) -> str:
+def with_page_url(chunk: str) -> str:
     """Return the chunk with every built-in URL replaced by that of the page that loads it.
 
     Over http Reflex bakes the port of the build into this chunk. Raises BuiltAddressMissing.
@@ -69,5 +69,5 @@ class BuiltFiles:
         await self._app(scope, receive, keep)
 
     def _rewritten(self, file: Path) -> Response:
-        text = told_where(file.read_text())
+        text = with_page_url(file.read_text())
         return Response(text, media_type="text/javascript", headers=Headers({"Cache-Control": IMMUTABLE}))

@@ -28,7 +28,8 @@ class Wallets(commands.Cog):
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {
-            "drop": self.ask_remove, "dropped": self.remove, "use": self.use, "share": self.share, "wallets": self.list_,
+            "drop": self.ask_remove, "dropped": self.remove,
+            "use": self.use, "share": self.share, "wallets": self.list_,
         }  # fmt: skip
 
     @nextcord.slash_command(

@@ -16,7 +16,7 @@ SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
 async def held(member: MemberContext) -> frozenset[str]:
     """Return the roles that the member has at this moment, before a change."""
     async with transaction() as db:
-        return await recheck_report.held(db, member.actor, member.server_id)
+        return await recheck_report.held_role_ids(db, member.actor, member.server_id)
 
 
 async def result(
@@ -31,5 +31,5 @@ async def result(
                 break
         await asyncio.sleep(LOOKED_EVERY)
     async with transaction() as db:
-        found = await recheck_report.since(db, member.actor, member.server_id, before)
+        found = await recheck_report.report_since(db, member.actor, member.server_id, before)
     return sentences.outcome(found, title, text)

@@ -5,7 +5,7 @@ import reflex as rx
 from locales import _
 
 
-def outcome(answer: rx.Var[str]) -> rx.Component:
+def answer_badge(answer: rx.Var[str]) -> rx.Component:
     """Return an answer as an icon and a word."""
     return rx.el.span(
         rx.match(

@@ -11,7 +11,7 @@ from gateways.chains.balance_sheet import LARGE
 from gateways.evm.client import BalanceSheet
 from services.engine.cases import Case
 from services.engine.decide import Decision, changes_nothing
-from services.holdings.evaluate import Answers, told_of
+from services.holdings.evaluate import Answers, sheet_for
 from services.holdings.fetch_plan import EVM, SOLANA, family_of
 from services.rules.expression import Requirement, lists_in, requirements
 
@@ -121,7 +121,7 @@ def _by_balance(leaf: Requirement, answers: Answers | None) -> bool:
     """Return whether a balance answers the requirement, or nobody has a wallet on the chain."""
     if leaf.kind.source not in {"balances", "coins"} or family_of(leaf.chain) != EVM:
         return False
-    return answers is None or (answers.sheet is not None and told_of(leaf, answers) is answers.sheet)
+    return answers is None or (answers.sheet is not None and sheet_for(leaf, answers) is answers.sheet)
 
 
 def _thresholds(leaf: Requirement) -> tuple[int, ...]:

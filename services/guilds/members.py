@@ -52,7 +52,7 @@ def facts_of(data: object, user_id: str) -> MemberFacts:
         raise UnreadableMember(str(fault)) from fault
 
 
-async def live(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:
+async def read_from_discord(outside: Gateways, guild_id: str, discord_id: str) -> MemberFacts | None:
     """Return the member from Discord; None only if two different requests say that the member is not there.
 
     Raises ProviderUnavailable.

@@ -141,13 +141,13 @@ _CLAIMS_NOTHING = """
 async def is_beside_an_older_bot(db: AsyncSession) -> bool:
     """Return whether a bot that claims no interactions is running, or ended less than LEASE_SECONDS ago.
 
-    A bot that claims them passes its name to `keep`; that name contains a colon.
+    A bot that claims them passes its name to `keep_renewed`; that name contains a colon.
     """
     found = await db.execute(text(_CLAIMS_NOTHING), {"bot": BOT, "lease": LEASE_SECONDS})
     return bool(found.scalar_one())
 
 
-async def keep(kind: str, name: str | None = None) -> None:
+async def keep_renewed(kind: str, name: str | None = None) -> None:
     """Renew this process's share until cancelled, under this name or a random one."""
     share = Share(kind, gateways().discord.turns, name)
     while True:

@@ -27,7 +27,7 @@ _AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
+class AlertMessage:
     """One message to post: a problem has begun or ended."""
 
     alert_id: int
@@ -45,7 +45,7 @@ class Telling:
         return f"alert {self.alert_id}{' over' if self.over else ''}"
 
 
-async def compare(db: AsyncSession) -> None:
+async def record_begun_and_ended(db: AsyncSession) -> None:
     """Record which problems have begun and ended, for every server with a log channel."""
     rows = await db.exec(
         select(Server.id).where(col(Server.log_channel_id).is_not(None), col(Server.bot_invited).is_(True))
@@ -78,7 +78,7 @@ async def _end(db: AsyncSession, ids: list[int]) -> None:
         await db.execute(update(Alert).where(col(Alert.id).in_(ids)).values(**ended))
 
 
-async def claim(db: AsyncSession) -> list[Telling]:
+async def claim(db: AsyncSession) -> list[AlertMessage]:
     """Return the due messages, claimed for this process for a minute.
 
     A problem that ended before its first message is never reported.
@@ -100,10 +100,10 @@ async def claim(db: AsyncSession) -> list[Telling]:
         ),
         {"limit": _AT_ONCE, "lease": _LEASE},
     )
-    return [Telling(*row) for row in sorted(result.all())]
+    return [AlertMessage(*row) for row in sorted(result.all())]
 
 
-async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
+async def post_alert(outside: Gateways, telling: AlertMessage) -> ProviderError | None:
     """Post the message, unless it is there already; return the error, if any."""
     footer = f"{settings().product_name} · {telling.mark}"
     try:
@@ -119,7 +119,7 @@ async def tell(outside: Gateways, telling: Telling) -> ProviderError | None:
     return None
 
 
-def _embed(telling: Telling, footer: str) -> dict[str, Any]:
+def _embed(telling: AlertMessage, footer: str) -> dict[str, Any]:
     with speaking(telling.language):
         # Translators: the title of an alert whose problem is over; {title} was its title.
         fixed = _("Fixed: {title}").format(title=plain(telling.title, 120))
@@ -138,7 +138,7 @@ def _footers(embeds: Iterable[Any]) -> set[str]:
     return {str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
-async def record_result(db: AsyncSession, telling: Telling, fault: ProviderError | None) -> None:
+async def record_result(db: AsyncSession, telling: AlertMessage, fault: ProviderError | None) -> None:
     """Record the result of posting; after a refusal, wait long enough for somebody to fix its cause."""
     if fault is None:
         done = {"end_told_at" if telling.over else "told_at": now()}

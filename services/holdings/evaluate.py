@@ -76,7 +76,7 @@ def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[Wallet
         yield WalletShare("", 0, reason)
 
 
-def told_of(leaf: Requirement, answers: Answers | None) -> Sheet | str | None:
+def sheet_for(leaf: Requirement, answers: Answers | None) -> Sheet | str | None:
     """Return the sheet that answers a requirement, or why there is none."""
     source = leaf.kind.source
     if answers is None or source == "nothing":
@@ -109,7 +109,7 @@ def _why_unknown(sheet: BalanceSheet, leaf: Requirement, address: str) -> str:
 
 def part_of(leaf: Requirement, address: str, answers: Answers) -> WalletShare:
     """Return the share of one wallet."""
-    return _part_of(leaf, address, answers, told_of(leaf, answers))
+    return _part_of(leaf, address, answers, sheet_for(leaf, answers))
 
 
 def _part_of(leaf: Requirement, address: str, answers: Answers, told: Sheet | str | None) -> WalletShare:
@@ -179,7 +179,7 @@ def part_of_vault(leaf: Requirement, vault: Vault, answers: Answers) -> WalletSh
         part = part_of(leaf, vault.address, answers) if vault.whole else _anything_of(leaf, vault, answers)
         return replace(part, through=vault.through, mark=vault.mark)
     cut = vault.cut(leaf.contract)
-    told = told_of(leaf, answers)
+    told = sheet_for(leaf, answers)
     if leaf.kind.source == "coins" and not cut.rest:
         part = WalletShare(vault.address, 0)  # only single tokens are delegated, and a coin has none
     elif leaf.kind.source == "coins" or cut.whole or vault.address not in answers.owners:
@@ -345,7 +345,7 @@ def read(
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
         return Reading(leaf, Answer.NO, 0, reason=N_("no verified wallet on this chain"))
-    told = told_of(leaf, answers)
+    told = sheet_for(leaf, answers)
     if isinstance(told, str):
         return Reading(leaf, Answer.UNKNOWN, None, reason=told)
     if answers is None or told is None:
@@ -362,7 +362,7 @@ def read(
 
 def in_part(leaf: Requirement, answers: Answers) -> bool:
     """Return whether a chain's answer to a requirement is incomplete, so that another node may know more."""
-    told = told_of(leaf, answers)
+    told = sheet_for(leaf, answers)
     if isinstance(told, BalanceSheet):
         return told.unknown(leaf.contract) > 0
     return isinstance(told, TokenSheet | ViewSheet) and bool(told.unsure)
@@ -399,14 +399,14 @@ def _answers(
     delegated: Delegated | None,
     wanted: Answer,
 ) -> bool:
-    by_token = leaf.kind.names_trait and isinstance(told_of(leaf, answers), TokenSheet)
+    by_token = leaf.kind.names_trait and isinstance(sheet_for(leaf, answers), TokenSheet)
     return by_token and read(leaf, wallets, answers, delegated).answer is wanted
 
 
 def _held(
     leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers, delegated: Delegated | None
 ) -> Iterator[TokenKey]:
-    sheet = told_of(leaf, answers)
+    sheet = sheet_for(leaf, answers)
     if isinstance(sheet, TokenSheet):
         of_vaults = [vault.cut(leaf.contract).of(sheet.of(vault.address)) for vault in vaults_for(leaf, delegated)]
         for held in (*map(sheet.of, addresses_on(leaf.chain, wallets)), *of_vaults):

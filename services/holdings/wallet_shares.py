@@ -46,7 +46,7 @@ class Stake:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class VaultShare:
     """The member's share of one contract's tokens in a vault.
 
     The claims on single tokens in `tokens` come first, in this order; `rest` says whether everything else is theirs.
@@ -129,16 +129,16 @@ class Vault:
         """A digest of the claims; empty for the whole vault."""
         return "" if self.whole else _digest([_facts(stake) for stake in self.stakes])
 
-    def cut(self, contract: str) -> Cut:
+    def cut(self, contract: str) -> VaultShare:
         """Return the member's share of one contract's tokens: single tokens up to the first claim on all of them."""
         tokens: list[Stake] = []
         for stake in self.stakes:
             if stake.contract not in {"", contract}:
                 continue
             if not stake.token_id:
-                return Cut(tuple(tokens), stake.mine)
+                return VaultShare(tuple(tokens), stake.mine)
             tokens.append(stake)
-        return Cut(tuple(tokens), False)
+        return VaultShare(tuple(tokens), False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Partition:
     end_id: int
 
 
-async def keep(db: AsyncSession) -> None:
+async def maintain_one_step(db: AsyncSession) -> None:
     """Do one of these in each turn: create the next months' partitions, drop a past partition, or analyze the log.
 
     After a change the next turn is due at once. If a table is locked, the next turn tries again.

@@ -22,7 +22,7 @@ STILL_OPEN = """
 """SQL condition on a grant `g` with a pending change: Discord may still carry out the opposite. `late` is LATE."""
 
 
-async def sending(db: AsyncSession, line: GrantKey) -> bool:
+async def begin_removal(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
         text(
@@ -38,7 +38,7 @@ async def sending(db: AsyncSession, line: GrantKey) -> bool:
     return bool(result.scalar_one())
 
 
-async def over(db: AsyncSession, line: GrantKey) -> None:
+async def clear_doubt(db: AsyncSession, line: GrantKey) -> None:
     """Record that a removal is no longer in doubt: it was answered, or the role was given after it."""
     await db.execute(
         text(
@@ -67,7 +67,7 @@ def _named(line: GrantKey) -> dict[str, object]:
     return dict(zip(("server", "who", "role"), line, strict=True))
 
 
-async def note(db: AsyncSession, server_id: int, discord_id: str, role_id: str, *, giving: bool) -> None:
+async def record_unanswered(db: AsyncSession, server_id: int, discord_id: str, role_id: str, *, giving: bool) -> None:
     """Record that a write was sent just now and not answered."""
     await db.execute(
         text(

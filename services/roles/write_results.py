@@ -56,7 +56,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
     if outcome.unanswered:
-        await in_doubt.note(db, *intent.line, giving=intent.giving)
+        await in_doubt.record_unanswered(db, *intent.line, giving=intent.giving)
     match outcome.result:
         case WriteResult.NOT_YET:
             return
@@ -116,7 +116,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
     )
     if intent.giving and intent.attempts:
-        await in_doubt.over(db, intent.line)
+        await in_doubt.clear_doubt(db, intent.line)
     row = standing.first()
     if row is None:
         return

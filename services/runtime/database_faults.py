@@ -55,7 +55,7 @@ def first_line(fault: BaseException) -> str:
     return str(_original(fault)).partition("\n")[0]
 
 
-def tell(log: logging.Logger, fault: BaseException, then: str) -> None:
+def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
     """Log an error and its consequence `then`: one line if the database is absent, otherwise in full once an hour."""
     if is_absent(fault):
         log.warning("database did not answer, %s reason=%s", then, first_line(fault))

@@ -35,7 +35,7 @@ class RecheckReport:
     settled: bool
 
 
-async def held(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
+async def held_role_ids(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
     """Return the roles with rules that the member has now, for a later comparison."""
     try:
         seen = await explain.own(db, actor, server_id)
@@ -72,7 +72,7 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     return not result.scalar_one()
 
 
-async def since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
+async def report_since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
     """Return the differences from `before` (role ids), and the reasons for the other roles. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
     why_unknown = await _doubt(db, actor, server_id)

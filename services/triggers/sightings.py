@@ -62,7 +62,7 @@ class Marks:
         return moment - clock
 
 
-def concern(
+def record_moves(
     db: AsyncSession,
     chain: str,
     moved: Collection[Moved],

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.pages.server.evidence import requirement_line
-from components.ui.answer_badge import outcome
+from components.ui.answer_badge import answer_badge
 from components.ui.button import button
 from components.ui.empty import progress
 from components.ui.field import field, text_input
@@ -62,7 +62,7 @@ def _found() -> rx.Component:
     several = rx.Var.create(TrialState.lines).length() > 1
     return rx.el.div(
         rx.el.p(
-            outcome(rx.Var.create(TrialState.outcome).to(str)),
+            answer_badge(rx.Var.create(TrialState.outcome).to(str)),
             rx.el.span(TrialState.tried, class_name="code min-w-0 break-all text-sm"),
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from components.ui.answer_badge import outcome
+from components.ui.answer_badge import answer_badge
 from components.ui.effects.texts import sentence
 from locales import _
 from state.core.evidence import RequirementLineView
@@ -13,7 +13,7 @@ def requirement_line(line: rx.vars.ObjectVar[RequirementLineView], one_of_many: 
     return rx.el.li(
         rx.el.div(
             rx.el.span(line.text, class_name="break-words"),
-            rx.cond(one_of_many, outcome(line.outcome)),
+            rx.cond(one_of_many, answer_badge(line.outcome)),
             class_name="flex flex-wrap items-center gap-x-3",
         ),
         rx.el.p(line.amount, class_name="muted break-words"),

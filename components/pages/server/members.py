@@ -5,7 +5,7 @@ import reflex as rx
 from components.pages.server.evidence import requirement_line
 from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.member_actions import member_actions
-from components.ui.answer_badge import outcome
+from components.ui.answer_badge import answer_badge
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
@@ -296,7 +296,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleWhyView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             rx.el.h4(rx.el.bdi(rule.name), class_name="min-w-0 wrap-anywhere font-medium"),
-            outcome(rule.outcome),
+            answer_badge(rule.outcome),
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),
         rx.cond(rule.inactive != "", rx.el.p(rule.inactive, class_name="text-sm font-medium text-warning")),

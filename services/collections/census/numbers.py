@@ -69,7 +69,7 @@ def places_of(tree: Expression) -> list[ContractKey]:
     return list(dict.fromkeys((leaf.chain, leaf.contract) for leaf in requirements(tree) if leaf.chain))
 
 
-async def odd_one(db: AsyncSession, tree: Expression, census_ids: Mapping[ContractKey, int]) -> str | None:
+async def unfitting_count(db: AsyncSession, tree: Expression, census_ids: Mapping[ContractKey, int]) -> str | None:
     """Return why a count cannot answer its condition, or None: it counted tokens for a coin, or a coin for tokens."""
     for leaf in requirements(tree):
         if leaf.chain:

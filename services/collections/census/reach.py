@@ -226,7 +226,9 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         row.reason = failed[0] if failed else storable(TOO_LONG, hours=LONGEST // timedelta(hours=1))
     elif not await numbers.has_lists(db, tree, row.server_id):
         row.state, row.reason = "failed", stored_lists.GONE
-    elif (odd := await numbers.odd_one(db, tree, ids := {place: counts[place].id for place in places})) is not None:
+    elif (
+        odd := await numbers.unfitting_count(db, tree, ids := {place: counts[place].id for place in places})
+    ) is not None:
         row.state, row.reason = "failed", odd
     elif (result := await _numbers(db, tree, row.server_id, ids)) is None:
         row.state, row.reason = "failed", TOO_SLOW

@@ -98,7 +98,7 @@ async def claim(
     return claims
 
 
-async def count_anew(db: AsyncSession) -> None:
+async def refresh_statistics(db: AsyncSession) -> None:
     """Run ANALYZE on the queue table, unless another session is doing so.
 
     After a sweep the planner assumes an empty table, and would compare every row with every claim of a large batch.

@@ -57,7 +57,7 @@ class Budget:
         return self.left <= KEPT_BACK
 
 
-async def starts(outside: Gateways) -> SessionStarts | None:
+async def read_discords_count(outside: Gateways) -> SessionStarts | None:
     """Return Discord's own count, or None if Discord does not answer."""
     try:
         return await outside.discord.session_starts()

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from app import build
-from app.http.static_files import BUILT, BuiltAddressMissing, told_where
+from app.http.static_files import BUILT, BuiltAddressMissing, with_page_url
 from settings import settings
 
 
 def test_the_built_chunk_learns_the_pages_own_origin() -> None:
     build.ensure_built(lambda _: None)
     (chunk,) = (BUILT / "assets").glob("reflex-env-*.js")
-    told = told_where(chunk.read_text())
+    told = with_page_url(chunk.read_text())
     assert "localhost:3000" not in told
     assert '(location.origin.replace(/^http/,"ws")+"/_event")' in told
     assert '(location.origin+"/ping")' in told
@@ -21,7 +21,7 @@ def test_the_built_chunk_learns_the_pages_own_origin() -> None:
 
 def test_a_chunk_without_the_built_address_is_noticed() -> None:
     with pytest.raises(BuiltAddressMissing):
-        told_where('var e={EVENT:"wss://elsewhere/_event"};')
+        with_page_url('var e={EVENT:"wss://elsewhere/_event"};')
 
 
 def test_what_is_built_is_not_built_again() -> None:

@@ -78,7 +78,7 @@ async def test_the_identifies_are_counted_again_after_the_database_was_away(
     async def nothing(_: Heartbeat) -> None:
         pass
 
-    monkeypatch.setattr(identifies, "starts", starts)
+    monkeypatch.setattr(identifies, "read_discords_count", starts)
     monkeypatch.setattr(Heartbeat, "write", nothing)
     monkeypatch.setattr(heartbeat, "COUNTED_SECONDS", 0.01)
     await goes_on(lambda beating: beating.left, tries)

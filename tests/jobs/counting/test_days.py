@@ -67,7 +67,7 @@ async def test_a_transfer_has_the_rule_counted_again_within_the_day(town: Town) 
     await stale()
     async with transaction() as db:
         moved = [Moved(town.contract.lower(), town.wallet("dave"), 1), Moved("0xother", town.wallet("dave"), 1)]
-        sightings.concern(db, town.chain, moved, {}, sightings.Marks(), 0.0)
+        sightings.record_moves(db, town.chain, moved, {}, sightings.Marks(), 0.0)
     assert await begun_today() == 1
     await worked()
     async with transaction() as db:

@@ -280,14 +280,14 @@ async def test_transfers_of_vaults_have_those_looked_at_who_count_them(town: Tow
             await db.delete(row)
     async with transaction() as db:
         moved = [Moved(ANY, vault, 7), Moved(ANY, STRANGER, 7)]
-        sightings.concern(db, "base", moved, watched["base"].servers, Marks(), 0.0)
+        sightings.record_moves(db, "base", moved, watched["base"].servers, Marks(), 0.0)
         keys = {row.key for row in (await db.exec(select(Due))).all()}
         assert keys == {f"{town.server_id}:{town.people['carol']['id']}"}
     async with transaction() as db:
         for row in (await db.exec(select(Due))).all():
             await db.delete(row)
     async with transaction() as db:
-        sightings.concern(db, "polygon", [Moved(ANY, vault, 7)], watched["base"].servers, Marks(), 0.0)
+        sightings.record_moves(db, "polygon", [Moved(ANY, vault, 7)], watched["base"].servers, Marks(), 0.0)
         assert (await db.exec(select(Due))).all() == []
 
 

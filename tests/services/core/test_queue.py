@@ -405,7 +405,7 @@ async def test_claiming_never_compares_each_row_with_each() -> None:
     assert len(await claimed("w2", limit=20)) == 10
 
 
-async def test_who_claims_a_full_batch_lets_the_database_count_anew() -> None:
+async def test_who_claims_a_full_batch_lets_the_database_analyze_the_queue() -> None:
     async with transaction() as db:
         server = await a_server(db)
         members = [await a_member(db, server) for _ in range(6)]

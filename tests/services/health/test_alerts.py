@@ -15,7 +15,7 @@ from gateways.transport.provider_reports import ProviderReport
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from services.guilds import members_intent
 from services.health import alerts, provider_states
-from services.health.alerts import Telling
+from services.health.alerts import AlertMessage
 from services.rules import pausing
 from services.rules.expression import Requirement, to_document
 from services.triggers import quarantine
@@ -36,9 +36,9 @@ async def a_logging_server() -> tuple[Server, Rule]:
     return server, rule
 
 
-async def to_tell() -> list[Telling]:
+async def to_tell() -> list[AlertMessage]:
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         return await alerts.claim(db)
 
 
@@ -78,7 +78,7 @@ async def test_each_server_is_told_in_its_own_language() -> None:
             (await db.get_one(Server, server.id)).language = language
             await pausing.pause_role(db, server.id or 0, rule.role_id, ABOVE, "above_bot")
     for telling in await to_tell():
-        assert await alerts.tell(outside, telling) is None
+        assert await alerts.post_alert(outside, telling) is None
     texts = {one["title"]: one["description"] for one in told}
     assert texts.keys() == {
         "ロールの順序の問題：ルールA ruleは一時停止中です",
@@ -159,7 +159,7 @@ async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> 
     server, rule = await a_logging_server()
     async with transaction() as db:
         await pausing.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == []
 
@@ -173,7 +173,7 @@ async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_unti
         db.add(changed)
         await quarantine.begin(db, "base", CONTRACTS, {CONTRACT: "too large"}, {CONTRACT: [server.id or 0]})
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         (telling,) = await alerts.claim(db)
         assert telling.channel_id == server.log_channel_id != other.log_channel_id
         await alerts.record_result(db, telling, None)

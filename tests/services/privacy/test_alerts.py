@@ -25,14 +25,14 @@ async def test_no_alert_names_who_was_forgotten(database: str) -> None:
             )
         )  # fmt: skip
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         assert [row.key for row in (await db.exec(select(Alert))).all()] == [f"rival:7001:{who}"]
     async with transaction() as db:
         await preferences.forget(db, one.actor)
     async with transaction() as db:
         assert await erasure.finish(db) == 1
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
     async with transaction() as db:
         assert "alert" not in await tables_that_name(db, who, "Mallory the moderator")
 
@@ -45,9 +45,9 @@ async def test_an_alert_about_stopped_removals_ends_when_an_admin_dismisses_them
         await db.flush()
         db.add(Breaker(server_id=server.id or 0, role_id="7001", would_lose=6, holders=9))
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
     async with transaction() as db:
         assert await breaker.dismiss(db, server.id or 0, "ada") == 1
     async with transaction() as db:
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         assert [row.ended_at is None for row in (await db.exec(select(Alert))).all()] == [False]

@@ -62,7 +62,7 @@ def kept_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]
 async def turn() -> None:
     """Run the job once, as the clock does."""
     async with transaction() as db:
-        await log_partitions.keep(db)
+        await log_partitions.maintain_one_step(db)
 
 
 async def test_the_months_that_are_past_go_whole_and_of_the_one_at_the_limit_the_lines_that_are_past(
@@ -212,7 +212,7 @@ async def test_no_month_is_dropped_while_somebody_reads_the_log(database: str, k
 
 async def test_the_scheduler_has_the_job() -> None:
     (job,) = (one for one in scheduler.all_jobs() if one.name == log_partitions.SCHEDULE)
-    assert job.work == log_partitions.keep
+    assert job.work == log_partitions.maintain_one_step
     assert job.every == scheduler.HOUSEKEEPING_EVERY
 
 

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 import models
 from models import Due, transaction
 from services.runtime import database_faults
-from services.runtime.database_faults import first_line, is_absent, is_the_databases, tell
+from services.runtime.database_faults import first_line, is_absent, is_the_databases, log_fault
 
 NOWHERE = "postgresql+psycopg://holdfast@/holdfast?host=/nowhere&port=5432"
 ABSENT, UNABLE, OURS = (True, True), (False, True), (False, False)
@@ -96,9 +96,9 @@ async def test_what_fails_among_statements_of_one_round_trip_says_the_same() -> 
 
 async def test_a_fault_is_told_in_full_once_and_an_absent_database_in_a_line(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
-        tell(log, await raised("53100"), "it is tried again")
-        tell(log, await raised("57P01"), "it goes on later")
-    tell(log, await raised("40P01"), "it is tried again")
+        log_fault(log, await raised("53100"), "it is tried again")
+        log_fault(log, await raised("57P01"), "it goes on later")
+    log_fault(log, await raised("40P01"), "it is tried again")
     told = [(record.levelname, bool(record.exc_info), record.getMessage()) for record in caplog.records]
     assert told == [
         ("ERROR", True, "error, it is tried again reason=as told"),
@@ -113,7 +113,7 @@ def test_a_fault_that_comes_again_after_an_hour_is_told_in_full_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for fault in (ValueError("one"), ValueError("two"), KeyError("three")):
-        tell(log, fault, "it is tried again")
+        log_fault(log, fault, "it is tried again")
     monkeypatch.setattr(database_faults, "TOLD_FOR_SECONDS", 0.0)
-    tell(log, ValueError("four"), "it is tried again")
+    log_fault(log, ValueError("four"), "it is tried again")
     assert [bool(record.exc_info) for record in caplog.records] == [True, False, True, True]

@@ -15,10 +15,10 @@ async def test_a_late_event_hides_no_role_that_is_taken_meanwhile(database: str)
         db.add(member)
     server_id = one.server.id or 0
     async with transaction() as db:
-        before = await recheck_report.held(db, one.actor, server_id)
-        report = await recheck_report.since(db, one.actor, server_id, before)
+        before = await recheck_report.held_role_ids(db, one.actor, server_id)
+        report = await recheck_report.report_since(db, one.actor, server_id, before)
         assert [[line.name for line in part] for part in (report.stays, report.removed)] == [["Role"], []]
         await db.delete((await db.exec(select(Grant))).one())
         await db.flush()
-        report = await recheck_report.since(db, one.actor, server_id, before)
+        report = await recheck_report.report_since(db, one.actor, server_id, before)
         assert [[line.name for line in part] for part in (report.stays, report.removed)] == [[], ["Role"]]

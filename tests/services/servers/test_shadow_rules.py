@@ -18,7 +18,7 @@ async def test_a_member_is_told_of_no_rule_in_shadow(database: str) -> None:
     async with transaction() as db:
         shown = (await views.of_servers(db, [server_id]))[server_id]
         seen = await explain.own(db, one.actor, server_id)
-        report = await recheck_report.since(db, one.actor, server_id, frozenset())
+        report = await recheck_report.report_since(db, one.actor, server_id, frozenset())
     assert "Secret" not in str(sentences.rules(shown))
     told = {"why": str(sentences.why(seen)), "recheck": str(sentences.outcome(report, "Looked again"))}
     assert {name: "Secret" in text for name, text in told.items()} == {"why": False, "recheck": False}, told

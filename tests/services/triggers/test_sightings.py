@@ -59,7 +59,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def concern(moved: list[Moved], servers: Mapping[str, Collection[int]], marks: Marks, clock: float) -> None:
     async with transaction() as db:
-        sightings.concern(db, "base", moved, servers, marks, clock)
+        sightings.record_moves(db, "base", moved, servers, marks, clock)
 
 
 async def dues() -> dict[str, Due]:

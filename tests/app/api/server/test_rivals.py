@@ -79,7 +79,7 @@ async def told(town: Town) -> dict[str, str]:
         server.log_channel_id = snowflake()
         db.add(server)
         await db.flush()
-        await alerts.compare(db)
+        await alerts.record_begun_and_ended(db)
         return {one.title: f"{one.text} {one.mend}" for one in await alerts.claim(db)}
 
 
