@@ -15,7 +15,7 @@ from gateways import gateways
 from models import transaction
 from services.guilds import members_intent, rate_shares, refusal_budget
 from services.guilds.gateway import identifies
-from services.health import provider_states
+from services.health import provider_records
 from services.runtime import counters, marketplace_limit_sharing
 from services.runtime.database_faults import NOT_DONE, first_line
 
@@ -37,7 +37,7 @@ class Heartbeat(BackgroundCog):
         self.keeper: ShardKeeper = keeper
         self.events: Events = events
         self.unreadable: UnreadableEvents = unreadable
-        self.recorder: provider_states.Recorder = provider_states.Recorder()
+        self.recorder: provider_records.Recorder = provider_records.Recorder()
         self.met: bool = False
         """Whether there has been a connection; before the first, `tell` stores why there is none."""
         self.task: asyncio.Task[None] = asyncio.create_task(self._run())
@@ -84,13 +84,13 @@ class Heartbeat(BackgroundCog):
             reason = NOT_OPEN
         else:
             reason = elsewhere or (members_intent.told_without_intent() if self.events.untold else None)
-        states = [provider_states.bot_is(connected and elsewhere is None, reason)] if self.met else []
+        states = [provider_records.bot_is(connected and elsewhere is None, reason)] if self.met else []
         if self.keeper.stands_by:
             # The processes that hold the shards report.
             states = []
         try:
             async with transaction() as db:
-                await provider_states.keep(db, [*self.recorder.news(), *states])
+                await provider_records.keep(db, [*self.recorder.news(), *states])
                 await counters.add(db, counters.ANSWERS, self.recorder.counts())
                 await counters.add(db, counters.EVENTS, skipped := self.unreadable.counts())
             self.recorder.counted()
@@ -104,6 +104,6 @@ async def tell(reason: str) -> None:
     """Store why there is no connection."""
     try:
         async with transaction() as db:
-            await provider_states.keep(db, [provider_states.bot_is(False, reason)])
+            await provider_records.keep(db, [provider_records.bot_is(False, reason)])
     except NOT_DONE as fault:
         log.warning("database did not answer reason=%s", first_line(fault))

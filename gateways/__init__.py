@@ -13,7 +13,7 @@ from gateways.evm.node_probe import NodeProbe
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.new_heads import NewHeads
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.metadata_links import EvmRecords
+from gateways.evm.tokens.token_records import EvmRecords
 from gateways.evm.tokens.transfer_history import TransferHistory
 from gateways.evm.transactions import EvmTransactions
 from gateways.evm.transfer_logs import TransferLogs
@@ -24,9 +24,9 @@ from gateways.metadata import TokenMetadata
 from gateways.router import AllChains
 from gateways.solana.client import SolanaChains
 from gateways.solana.collection_owners import CollectionOwners
-from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
+from gateways.solana.token_records import SolanaRecords
 from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.exchanges import end_all
 from gateways.transport.safe_fetch import Fetcher

@@ -10,7 +10,7 @@ import orjson
 from gateways.chains.attributes import NoMetadata, TraitList, of_metadata
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.metadata_addresses import ContentGateways, LinkUnusable, located
-from gateways.evm.tokens.metadata_links import TokenRecord, TokenRecords
+from gateways.evm.tokens.token_records import TokenRecord, TokenRecords
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.safe_fetch import Fetcher
 

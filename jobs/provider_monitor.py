@@ -8,8 +8,8 @@ from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.guilds import refusal_budget
-from services.health import alerts, provider_states
-from services.health.provider_states import Recorder
+from services.health import alerts, provider_records
+from services.health.provider_records import Recorder
 from services.runtime import counters, schedules
 
 log = logging.getLogger("holdfast.jobs.provider_monitor")
@@ -43,12 +43,12 @@ class ProviderMonitor:
         """Probe if it is our turn, store the outcomes, and alert admins to changes."""
         async with transaction() as db:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
-            silent = await provider_states.silent(db, gateways()) if probing else []
-        await provider_states.probe(gateways(), silent)
+            silent = await provider_records.silent(db, gateways()) if probing else []
+        await provider_records.probe(gateways(), silent)
         news, counts = self.recorder.news(), self.recorder.counts()
         if news or counts:
             async with transaction() as db:
-                await provider_states.keep(db, news)
+                await provider_records.keep(db, news)
                 await counters.add(db, counters.ANSWERS, counts)
             self.recorder.counted()
         await refusal_budget.share(gateways().discord.refusals)

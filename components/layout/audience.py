@@ -6,7 +6,7 @@ import reflex as rx
 
 from components.layout.frame import member_frame
 from components.ui.effects.reload import reload_button
-from components.ui.empty import skeleton, skeleton_cards
+from components.ui.placeholders import skeleton, skeleton_cards
 from locales import _
 from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState
 from state.core.timing import LOADING_MILLISECONDS, PATIENCE_MILLISECONDS

@@ -15,12 +15,12 @@ from components.pages.server.channels import channels_tab
 from components.pages.server.first_steps import first_steps
 from components.pages.server.health import server_health_tab
 from components.pages.server.held_back import held_back_banner
-from components.pages.server.loading import missing_server
 from components.pages.server.members import members_tab
 from components.pages.server.move import move_tab
 from components.pages.server.rules import rules_tab
+from components.pages.server.tab_outlines import missing_server
 from components.ui.button import button, link_button
-from components.ui.empty import could_not_load, skeleton, waiting
+from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState

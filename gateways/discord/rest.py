@@ -33,7 +33,7 @@ from gateways.discord.types import (
     read_user,
     refusal,
 )
-from gateways.transport import clock, provider_reports
+from gateways.transport import provider_reports, provider_time
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     NotYet,
@@ -301,12 +301,12 @@ class Discord(ChannelCalls, AuditLogCalls):
             answer = None
             try:
                 answer = await self._http.run(sending, self._deadline, within=deadline - loop.time())
-                clock.note(DISCORD, answer.headers)
+                provider_time.note(DISCORD, answer.headers)
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = f"no answer ({type(fault).__name__})"
             finally:
                 self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
-            if answer is not None and (said := clock.http_date(answer.headers.get("date"))) is not None:
+            if answer is not None and (said := provider_time.http_date(answer.headers.get("date"))) is not None:
                 self._date = said, loop.time()
             if answer is not None and answer.status_code == 429:
                 last = "too many requests"

@@ -10,7 +10,7 @@ import orjson
 
 from gateways.marketplaces.facts import AccountItem
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
-from gateways.transport import clock, provider_reports
+from gateways.transport import provider_reports, provider_time
 from gateways.transport.connections import GatedClient, agent, timeouts, tls
 from gateways.transport.errors import (
     NotThere,
@@ -77,7 +77,7 @@ class MarketWire:
 
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
-        clock.note(self._name, answer.headers)
+        provider_time.note(self._name, answer.headers)
         if _is_used_up(answer):
             # The plan stays used up for hours or days. Nothing is sent for a while, as after a 429.
             self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})

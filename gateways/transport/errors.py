@@ -3,8 +3,8 @@
 import re
 from datetime import UTC, datetime
 
-from gateways.transport.clock import http_date
 from gateways.transport.plain_text import plain
+from gateways.transport.provider_time import http_date
 
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 

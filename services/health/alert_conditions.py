@@ -18,7 +18,7 @@ from services.core.addresses import shorten
 from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health.backlog import mend_of
-from services.health.provider_status import QUARANTINE_REASON, consequence
+from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
 from services.roles import rival_reports
 from services.rules import pausing

@@ -7,7 +7,7 @@ from math import ceil
 
 from gateways.chains.catalogue import Chain
 from gateways.evm.rpc.node import CHAIN_AGAIN
-from services.health.provider_states import PROBED_UNFOLLOWED
+from services.health.provider_records import PROBED_UNFOLLOWED
 from services.triggers.transfer_poller import AT_ONCE, SOONEST_SECONDS
 
 DAY = 86_400

@@ -10,7 +10,7 @@ from gateways.transport import provider_reports
 from models import Schedule, now
 from models.db.session import AsyncSession
 from services.guilds.gateway import identifies
-from services.health import monitoring, provider_states
+from services.health import monitoring, provider_records
 from services.runtime import counters
 from services.triggers import sweep
 from settings import version
@@ -104,7 +104,7 @@ async def _counted(db: AsyncSession) -> list[Metric]:
 
 async def _providers(db: AsyncSession) -> list[Metric]:
     moment = now()
-    rows = [row for name, row in sorted((await provider_states.states(db)).items()) if name != provider_states.BOT]
+    rows = [row for name, row in sorted((await provider_records.states(db)).items()) if name != provider_records.BOT]
     ages = [(row, (moment - row.checked_at).total_seconds()) for row in rows]
     return [
         Metric(

@@ -13,7 +13,7 @@ from services.core.json_view import json_view
 from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds.gateway import identifies
-from services.health import backlog, provider_states, provider_status
+from services.health import backlog, provider_health, provider_records
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
 from services.runtime import schedules
 from services.triggers import chain_cursor, watch_list
@@ -132,11 +132,11 @@ async def work(db: AsyncSession) -> WorkHealth:
 
 async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     """Return whether the bot is alive and connected to Discord's gateway."""
-    row = (await provider_states.states(db)).get(provider_states.BOT)
+    row = (await provider_records.states(db)).get(provider_records.BOT)
     if row is None:
         return BotHeartbeat(BAD, _("The bot has never run."), False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
-    if moment - row.checked_at > provider_states.BOT_SILENT_AFTER:
+    if moment - row.checked_at > provider_records.BOT_SILENT_AFTER:
         return BotHeartbeat(
             BAD, _("The bot was last heard {length} ago.").format(length=length(seconds)), False, seconds
         )
@@ -170,10 +170,10 @@ async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
     """Return how far behind the followers of chains in rules are."""
     watched = await watch_list.named(db)
     followed = [one for one in await chain_cursor.views(db) if one.chain in watched and one.kind == CONTRACTS]
-    found = provider_status.lag(followed, moment)
+    found = provider_health.lag(followed, moment)
     return tuple(
         replace(one, state=BAD)
-        if one.seconds > provider_status.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
+        if one.seconds > provider_health.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
         else one
         for one in found
     )

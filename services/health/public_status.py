@@ -20,7 +20,7 @@ from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.json_view import json_view
 from services.core.relative_times import ago, length
-from services.health import backlog, provider_states, provider_status
+from services.health import backlog, provider_health, provider_records
 from services.health.views import BAD, GOOD, WARNING
 from services.runtime.database_faults import NO_ANSWER
 from services.triggers import chain_cursor, sweep, watch_list
@@ -177,7 +177,7 @@ class _Rows:
 async def read(db: AsyncSession) -> _Rows:
     """Read the present status from the tables."""
     moment = now()
-    states = await provider_states.states(db)
+    states = await provider_records.states(db)
     watched = await watch_list.named(db)
     followed = {
         one.chain: one for one in await chain_cursor.views(db) if one.kind == CONTRACTS and one.chain in watched
@@ -188,7 +188,7 @@ async def read(db: AsyncSession) -> _Rows:
 
 def _view(rows: _Rows) -> StatusView:
     states, followed, moment = rows.states, rows.followed, rows.moment
-    providers = (_bot(states.get(provider_states.BOT), moment), *(_service(states.get(key), name, moment)
+    providers = (_bot(states.get(provider_records.BOT), moment), *(_service(states.get(key), name, moment)
                  for key, name in _SERVICES.items()))  # fmt: skip
     chains = tuple(_chain(chain, states, followed.get(chain), moment) for chain in CHAINS if chain in settings().rpc)
     last = _sweep(rows.sweep, moment)
@@ -199,7 +199,7 @@ def _view(rows: _Rows) -> StatusView:
 def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
     if row is None:
         return ProviderStatus(_("Bot"), UNKNOWN, _("Not known yet."), None, None)
-    if moment - row.checked_at > provider_states.BOT_SILENT_AFTER:
+    if moment - row.checked_at > provider_records.BOT_SILENT_AFTER:
         said = _("The bot does not run. It was last heard {ago}.").format(ago=ago(row.checked_at, moment))
         return ProviderStatus(_("Bot"), BAD, said, row.checked_at, row.checked_at)
     if row.state != provider_reports.OK:
@@ -217,7 +217,7 @@ def _service(row: ProviderState | None, name: str, moment: datetime) -> Provider
         return ProviderStatus(
             name, GOOD, _("{name} answers.").format(name=name) + f" {asked}", row.since, row.checked_at
         )
-    said = f"{_(provider_status.SAYS[row.state]).format(name=name)} {asked}"
+    said = f"{_(provider_health.SAYS[row.state]).format(name=name)} {asked}"
     return ProviderStatus(name, BAD, said, row.since, row.checked_at)
 
 
@@ -226,7 +226,7 @@ def _chain(
 ) -> ChainStatus:
     title, nodes = CHAINS[chain].title, len(settings().rpc[chain])
     answers = [
-        provider_status.answers_of(states.get(provider_reports.node(chain, place)), chain, moment)
+        provider_health.answers_of(states.get(provider_reports.node(chain, place)), chain, moment)
         for place in range(nodes)
     ]
     well, known = answers.count(provider_reports.OK), nodes - answers.count(UNKNOWN)
@@ -243,7 +243,7 @@ def _chain(
     if followed is None:
         return ChainStatus(chain, title, state, told, nodes, well, None, None)
     seconds = max(0, int((moment - followed.updated_at).total_seconds()))
-    if moment - followed.updated_at > provider_status.late_after(chain):
+    if moment - followed.updated_at > provider_health.late_after(chain):
         state = BAD
         read = _("No transfer has been read for {length}.").format(length=length(seconds))
     elif followed.behind == 0:

@@ -19,7 +19,7 @@ from services.guilds import members_intent
 from services.guilds import permissions as rights
 from services.guilds.gateway import identifies
 from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge, translated
-from services.health import backlog, provider_states, provider_status, quotas
+from services.health import backlog, provider_health, provider_records, quotas
 from services.health.views import (
     BAD,
     GOOD,
@@ -81,7 +81,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
         Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
-    states = await provider_states.states(db)
+    states = await provider_records.states(db)
     leaves = (leaf for rule in rules for leaf in requirements(parse(rule.expression)) if not leaf.kind.chainless)
     kinds = {(leaf.chain, _followed_as(leaf)) for leaf in leaves}
     used = frozenset(chain for chain, _ in kinds)
@@ -94,9 +94,9 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     permissions = _permissions(place)
     order = _role_order(place, rules)
     sweep = await backlog.last_sweep(db, moment)
-    shown = provider_status.providers(outside, states, used, moment)
-    lag = provider_status.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
-    lag += provider_status.left_to_sweeps(used)
+    shown = provider_health.providers(outside, states, used, moment)
+    lag = provider_health.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
+    lag += provider_health.left_to_sweeps(used)
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)
     others = await backlog.rivals(db, server_id, named=named)
@@ -148,9 +148,9 @@ def _followed_as(leaf: Requirement) -> str:
     return COINS if leaf.kind.source == "coins" else CONTRACTS
 
 
-def _bot(server: Server, states: provider_status.States, moment: datetime, scarce: str) -> BotHealth:
-    row = states.get(provider_states.BOT)
-    fresh = row is not None and moment - row.checked_at <= provider_states.BOT_SILENT_AFTER
+def _bot(server: Server, states: provider_health.States, moment: datetime, scarce: str) -> BotHealth:
+    row = states.get(provider_records.BOT)
+    fresh = row is not None and moment - row.checked_at <= provider_records.BOT_SILENT_AFTER
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
 

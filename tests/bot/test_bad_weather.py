@@ -32,7 +32,7 @@ from sandbox.discord.deeds import channels
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
 from services.guilds.gateway import identifies
-from services.health import provider_states
+from services.health import provider_records
 from services.health import server as server_health
 from services.rules.expression import Requirement, to_document
 from services.runtime import schedules
@@ -307,7 +307,7 @@ async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatc
 
 async def gateway_state() -> tuple[str, str | None]:
     async with transaction() as db:
-        row = (await provider_states.states(db)).get(provider_states.BOT)
+        row = (await provider_records.states(db)).get(provider_records.BOT)
     return (row.state, row.reason) if row else ("unheard", None)
 
 

@@ -22,7 +22,7 @@ from services.accounts import users
 from services.core.actors import Actor
 from services.guilds import channels
 from services.guilds.gateway import identifies
-from services.health import provider_states, readiness
+from services.health import provider_records, readiness
 from settings import settings
 from tests.bot.test_events import AWAY
 from tests.jobs.conftest import Engine
@@ -154,7 +154,7 @@ async def test_a_bot_without_identifies_left_connects_when_the_day_is_over(
 
         async def told() -> bool:
             async with transaction() as db:
-                found = (await provider_states.states(db)).get(provider_states.BOT)
+                found = (await provider_records.states(db)).get(provider_records.BOT)
             return found is not None and "no more connections" in (found.reason or "")
 
         await until(told)
@@ -305,7 +305,7 @@ async def test_a_rejected_token_is_told_on_health_and_tried_again(
         await task
     assert rests == [life.REFUSED_PAUSE] * 2
     async with transaction() as db:
-        found = (await provider_states.states(db))[provider_states.BOT]
+        found = (await provider_records.states(db))[provider_records.BOT]
     assert (found.state, found.reason) == ("down", life.NO_TOKEN)
 
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from gateways.chains.attributes import Trait, TraitList
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.metadata_links import EvmRecords, TokenRecord
+from gateways.evm.tokens.token_records import EvmRecords, TokenRecord
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.safe_fetch import Fetcher

@@ -8,9 +8,9 @@ from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import counted, filled, sentence
-from components.ui.empty import empty
 from components.ui.field import text_input
 from components.ui.picture import server_icon
+from components.ui.placeholders import empty
 from locales import _
 from settings import settings
 from state.account.my_data import CONFIRMATION, ChoiceRowView, EndingRoleView, MyDataState, SessionRowView

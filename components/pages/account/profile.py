@@ -10,8 +10,8 @@ from components.ui.badge import badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import filled
-from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import avatar
+from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
 from state.account.my_data import MyDataState
 from state.account.profile import AccountState

@@ -7,8 +7,8 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled, sentence
-from components.ui.empty import progress
 from components.ui.field import field, select_input, text_input
+from components.ui.placeholders import progress
 from locales import _
 from state.account.wallet_proof import (
     LOOK_EVERY,

@@ -10,7 +10,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.empty import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
 from state.account.wallet_proof import WalletProofState
 from state.account.wallets import WalletRowView, WalletsState

@@ -5,7 +5,7 @@ import reflex as rx
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
 from components.ui.effects.texts import filled, sentence
-from components.ui.empty import could_not_load, skeleton, waiting
+from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
 from state.dashboard.charts import MOST_RULES, DayView, RuleChartView

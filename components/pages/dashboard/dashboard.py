@@ -10,8 +10,8 @@ from components.ui.button import button, link_button
 from components.ui.card import card, stat
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.empty import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.picture import server_icon
+from components.ui.placeholders import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.tooltip import tooltip
 from locales import _, pgettext
 from state.core.session import SessionState

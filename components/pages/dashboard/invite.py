@@ -7,8 +7,8 @@ from components.layout.navigation import CONNECT_PATH
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card
-from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.picture import server_icon
+from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
 from settings import settings
 from state.dashboard.invite import GuildCardView, InviteState

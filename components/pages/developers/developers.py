@@ -4,9 +4,9 @@ import reflex as rx
 
 from components.pages.developers.token_card import tokens_card
 from components.pages.developers.webhook_card import webhook_card
-from components.pages.server.loading import once_loaded
+from components.pages.server.tab_outlines import once_loaded
 from components.ui.effects.texts import sentence
-from components.ui.empty import skeleton
+from components.ui.placeholders import skeleton
 from locales import _
 from state.server.developers import DevelopersState
 

@@ -8,8 +8,8 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.empty import empty
 from components.ui.field import field, select_input, switch, text_input
+from components.ui.placeholders import empty
 from locales import _, ngettext
 from state.server.developers import LIVES, DevelopersState, ScopeChoiceView, TokenRowView
 

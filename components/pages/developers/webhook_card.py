@@ -7,8 +7,8 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.dialog import confirm
-from components.ui.empty import empty
 from components.ui.field import field, switch, text_input
+from components.ui.placeholders import empty
 from locales import _
 from state.server.webhook_form import DELETE, NEW_SECRET, DeliveryRowView, WebhookEventView, WebhookState
 

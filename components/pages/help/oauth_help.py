@@ -9,7 +9,7 @@ from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.texts import filled, sentence
-from components.ui.empty import skeleton
+from components.ui.placeholders import skeleton
 from locales import _
 from settings import CALLBACK_PATH, settings
 from state.core.session import MEMBER, SessionState

@@ -5,7 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, of_audience, shared_frame
 from components.layout.navigation import CONNECT_PATH, LOGIN_PATH
 from components.ui.button import link_button
-from components.ui.empty import empty
+from components.ui.placeholders import empty
 from locales import _
 from settings import settings
 from state.public.error_pages import NOT_CONFIGURED, ProblemState

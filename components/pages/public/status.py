@@ -7,7 +7,7 @@ from components.ui.badge import state_icon
 from components.ui.card import card, card_title
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.empty import skeleton, waiting
+from components.ui.placeholders import skeleton, waiting
 from locales import _
 from settings import settings
 from state.public.status import PublicStatusState, StatusLineView

@@ -8,17 +8,17 @@ from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
 from components.pages.rule_form.tiers import role_option, tiers
 from components.pages.rule_form.try_address import trial_form, trial_panel
-from components.pages.server.loading import missing_server
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
+from components.pages.server.tab_outlines import missing_server
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.changed import when_changed
 from components.ui.effects.texts import filled
-from components.ui.empty import could_not_load, empty, skeleton, waiting
 from components.ui.field import field, number_input, select_input, switch
+from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.session import SessionState

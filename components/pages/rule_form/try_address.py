@@ -5,8 +5,8 @@ import reflex as rx
 from components.pages.server.evidence import requirement_line
 from components.ui.answer_badge import answer_badge
 from components.ui.button import button
-from components.ui.empty import progress
 from components.ui.field import field, text_input
+from components.ui.placeholders import progress
 from locales import _
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_address import ADDRESS_INPUT, TrialState

@@ -2,13 +2,13 @@
 
 import reflex as rx
 
-from components.pages.server.loading import list_outline, once_loaded
+from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.empty import empty
 from components.ui.field import field, select_input
+from components.ui.placeholders import empty
 from locales import _
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ACTORS, KINDS, MARKS, PERIODS, ActivityState, EventRowView, OptionView

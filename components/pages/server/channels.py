@@ -2,13 +2,13 @@
 
 import reflex as rx
 
-from components.pages.server.loading import once_loaded
 from components.pages.server.panel import panel_card
+from components.pages.server.tab_outlines import once_loaded
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import sentence
-from components.ui.empty import empty, skeleton
 from components.ui.field import field, select_input
+from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
 from state.server.channels import ChannelOptionView, ChannelsState

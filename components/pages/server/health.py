@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from components.pages.server.loading import list_outline, once_loaded
+from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import state_icon
 from components.ui.button import button
 from components.ui.card import card, card_title

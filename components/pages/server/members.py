@@ -3,16 +3,16 @@
 import reflex as rx
 
 from components.pages.server.evidence import requirement_line
-from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.member_actions import member_actions
+from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.answer_badge import answer_badge
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
-from components.ui.empty import empty, skeleton
 from components.ui.picture import avatar
+from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState

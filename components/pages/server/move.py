@@ -3,8 +3,8 @@
 import reflex as rx
 
 from components.pages.server.channels import channel_option
-from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.rule_preview import impact_panel
+from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
@@ -12,8 +12,8 @@ from components.ui.chart import heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.empty import empty
 from components.ui.field import field, select_input
+from components.ui.placeholders import empty
 from locales import _
 from settings import settings
 from state.dashboard.charts import HEIGHT, WIDTH

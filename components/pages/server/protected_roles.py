@@ -2,14 +2,14 @@
 
 import reflex as rx
 
-from components.pages.server.loading import once_loaded
+from components.pages.server.tab_outlines import once_loaded
 from components.ui.badge import role_mark
 from components.ui.button import button
 from components.ui.card import card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.empty import skeleton
 from components.ui.field import field, select_input
+from components.ui.placeholders import skeleton
 from locales import _
 from settings import settings
 from state.dashboard.server_page import ServerPageState

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.badge import badge
 from components.ui.effects.texts import filled
-from components.ui.empty import progress
+from components.ui.placeholders import progress
 from locales import _
 from state.rule_form.preview import PersonView, RulePreviewState
 

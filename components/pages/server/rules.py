@@ -2,15 +2,15 @@
 
 import reflex as rx
 
-from components.pages.server.loading import list_outline, once_loaded
 from components.pages.server.protected_roles import protected_roles
 from components.pages.server.rule_preview import impact_panel
+from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import counted, filled
-from components.ui.empty import empty
+from components.ui.placeholders import empty
 from locales import _, forms
 from state.dashboard.server_page import ServerPageState
 from state.server.new_role import NewRoleState

@@ -18,7 +18,7 @@ from gateways.chains.chain_file import Chain
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, rpc_error
 from gateways.evm.rpc.head_track import HeadTrack
-from gateways.transport import clock, provider_reports, question_time
+from gateways.transport import provider_reports, provider_time, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
 from gateways.transport.errors import (
     ProviderBusy,
@@ -296,7 +296,7 @@ class Node:
         return head
 
     def _age(self, time: datetime) -> float:
-        return (clock.now() - time).total_seconds()
+        return (provider_time.now() - time).total_seconds()
 
     async def _believe(self, block: int) -> None:
         if self._track.block is None:
@@ -322,7 +322,7 @@ class Node:
             with suppress(ProviderError):
                 return any(block_in(self.name, one) == head and head.block_hash for one in said if one is not None)
             return False
-        return clock.is_right(self._host) and await self.call("eth_syncing", ()) is False
+        return provider_time.is_right(self._host) and await self.call("eth_syncing", ()) is False
 
     async def _of_others(self, method: str, params: Sequence[object]) -> list[object]:
         async def ask(node: Node) -> object:
@@ -349,7 +349,7 @@ class Node:
             raise NodeTimedOut(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
-        clock.note(self._host, headers)
+        provider_time.note(self._host, headers)
         if status == 429:
             provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)
             wait = seconds_to_wait(headers.get("retry-after"))
@@ -423,7 +423,7 @@ def block_in(provider: str, value: object) -> Head:
         raise ProviderConfused(provider, "its head is not a block")
     block = cast("dict[str, object]", value)
     number, moment = quantity(provider, block.get("number")), quantity(provider, block.get("timestamp"))
-    if moment > clock.LATEST:
+    if moment > provider_time.LATEST:
         raise ProviderConfused(provider, "its head is not a block")
     name = block.get("hash")
     return Head(number, datetime.fromtimestamp(moment, UTC), name if isinstance(name, str) else "")

@@ -17,8 +17,8 @@ from locales import N_, _, ngettext, number
 from locales.stored_texts import said, storable
 from models import Reach, Rule
 from models.db.session import AsyncSession
-from services.collections.census import census_queue, numbers
-from services.collections.census.numbers import ReachNumbers
+from services.collections.census import census_queue, rule_reach
+from services.collections.census.rule_reach import ReachNumbers
 from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
@@ -99,7 +99,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Pro
 
 async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bool = False) -> int:
     """Enqueue the counts that a rule's numbers need, and return the id of the numbers."""
-    refused = numbers.refusal(tree)
+    refused = rule_reach.refusal(tree)
     row = Reach(
         server_id=server_id, digest=digest_of(tree), expression=to_document(tree), daily=daily,
         state="counting" if refused is None else "failed", reason=refused or "",
@@ -107,7 +107,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
     db.add(row)
     await db.flush()
     if refused is None:
-        for chain, contract in sorted(numbers.places_of(tree)):
+        for chain, contract in sorted(rule_reach.places_of(tree)):
             census_id = await census_queue.want(db, chain, contract, FRESH)
             await db.execute(
                 text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
@@ -219,15 +219,15 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         )
         if not late.scalar_one():
             return None
-    places = numbers.places_of(tree)
+    places = rule_reach.places_of(tree)
     failed = [one.reason for one in counts.values() if one.state == "failed"]
     if not all((one := counts.get(place)) is not None and one.state == "done" for place in places):
         row.state = "failed"
         row.reason = failed[0] if failed else storable(TOO_LONG, hours=LONGEST // timedelta(hours=1))
-    elif not await numbers.has_lists(db, tree, row.server_id):
+    elif not await rule_reach.has_lists(db, tree, row.server_id):
         row.state, row.reason = "failed", stored_lists.GONE
     elif (
-        odd := await numbers.unfitting_count(db, tree, ids := {place: counts[place].id for place in places})
+        odd := await rule_reach.unfitting_count(db, tree, ids := {place: counts[place].id for place in places})
     ) is not None:
         row.state, row.reason = "failed", odd
     elif (result := await _numbers(db, tree, row.server_id, ids)) is None:
@@ -255,7 +255,7 @@ async def _numbers(
     try:
         async with db.begin_nested():
             await db.execute(text(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'"))
-            return await numbers.count(db, tree, server_id, ids)
+            return await rule_reach.count(db, tree, server_id, ids)
     except DBAPIError as fault:
         if not isinstance(fault.orig, QueryCanceled):
             raise

@@ -15,8 +15,8 @@ from gateways.transport.errors import ProviderBusy, ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Cursor, Schedule, now, transaction
 from services.core import queue
-from services.health import provider_states, public_status
-from services.health.provider_states import Recorder
+from services.health import provider_records, public_status
+from services.health.provider_records import Recorder
 from services.privacy import retention
 from services.runtime import counters
 from services.triggers import sweep
@@ -31,7 +31,7 @@ PATHS = ("/health/deep", "/metrics")
 async def all_is_well() -> None:
     """Store that the bot has just reported that it is alive, and that a round has just ended."""
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(True)])
+        await provider_records.keep(db, [provider_records.bot_is(True)])
         moment = now()
         db.add(
             Schedule(
@@ -137,7 +137,7 @@ async def test_metrics_count_over_all_processes(browser: Browser):
         recorder.counted()
         assert recorder.counts() == {}
     async with transaction() as db:
-        await provider_states.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
+        await provider_records.keep(db, [ProviderReport("base:0", "down", now(), "no answer")])
     found = await numbers(browser)
     assert found["holdfast_build_info", version()] == 1
     assert found["holdfast_provider_answers_total", "ok", "base:0"] == 2

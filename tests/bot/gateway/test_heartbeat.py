@@ -12,7 +12,7 @@ from bot.heartbeat import Heartbeat
 from gateways.discord.application import SessionStarts
 from models import transaction
 from services.guilds.gateway import identifies
-from services.health import provider_states
+from services.health import provider_records
 from services.runtime.task_cancellation import stop
 from tests.bot.test_events import AWAY
 from tests.jobs.conftest import product as product
@@ -88,4 +88,4 @@ async def test_a_reason_that_could_not_be_stored_is_stored_the_next_time(tries: 
     await heartbeat.tell("no connection")
     await heartbeat.tell("no connection")
     async with transaction() as db:
-        assert (await provider_states.states(db))[provider_states.BOT].reason == "no connection"
+        assert (await provider_records.states(db))[provider_records.BOT].reason == "no connection"

@@ -11,8 +11,8 @@ from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains
 from gateways.solana.collection_owners import CollectionOwners
-from gateways.solana.metadata_links import SolanaRecords
 from gateways.solana.node import SolanaNodes
+from gateways.solana.token_records import SolanaRecords
 from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.errors import ProviderError
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running

@@ -13,7 +13,7 @@ from jobs.census_taker import CensusTaker
 from models import Census, CensusTurn, transaction
 from models.db.session import AsyncSession
 from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach
-from services.collections.census import numbers as numbers_of_rules
+from services.collections.census import rule_reach as numbers_of_rules
 from services.rules.expression import parse
 from services.rules.types import address_list_text, stored_lists
 from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
@@ -267,7 +267,7 @@ async def test_numbers_that_take_too_long_to_add_up_end_with_a_sentence(
     async def slow(db: AsyncSession, *_: object) -> None:
         await db.execute(text("SELECT pg_sleep(30)"))
 
-    monkeypatch.setattr("services.collections.census.numbers.count", slow)
+    monkeypatch.setattr("services.collections.census.rule_reach.count", slow)
     monkeypatch.setattr(reach, "COUNT_SECONDS", 1)
     found = await numbers(town, leaf(town))
     assert (found.state, found.reason) == ("failed", reach.TOO_SLOW)

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from models import transaction
 from services.collections.census import count_by_transfers, days
-from services.collections.census import numbers as numbers_of_rules
+from services.collections.census import rule_reach as numbers_of_rules
 from services.rules.expression import parse, to_document
 from services.triggers import sightings
 from services.triggers.sightings import Moved

@@ -2,7 +2,7 @@
 
 from gateways import gateways
 from models import now
-from services.health import provider_status
+from services.health import provider_health
 from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town
@@ -22,7 +22,7 @@ async def test_nobody_gains_or_loses_a_role_on_a_chain_that_is_gone(town: Town, 
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["held"]
     assert await town.writes(start) == []
-    shown = provider_status.providers(gateways(), {}, frozenset({"ninth"}), now())
+    shown = provider_health.providers(gateways(), {}, frozenset({"ninth"}), now())
     assert [(one.state, one.name, one.text) for one in shown if one.chain == "ninth"] == [
         ("bad", "Ninth", "No node is set for Ninth, so rules on it are off.")
     ]

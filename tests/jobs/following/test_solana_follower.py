@@ -12,7 +12,7 @@ from jobs.follower_turns import FollowerTurns
 from jobs.solana_follower import SolanaFollower
 from models import Cursor, now, transaction
 from models.db.session import AsyncSession
-from services.health import provider_status
+from services.health import provider_health
 from services.health.views import GOOD, WARNING
 from services.rules.expression import Requirement
 from services.runtime.task_cancellation import stop
@@ -158,7 +158,7 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
     assert await one.once()
     assert await town.requests(since, SOLANA) == []
     async with transaction() as db:
-        (shown,) = provider_status.lag(await chain_cursor.views(db), now())
+        (shown,) = provider_health.lag(await chain_cursor.views(db), now())
     assert (shown.chain, shown.state) == (SOLANA, GOOD if fault is None else WARNING)
 
 

@@ -12,7 +12,7 @@ from models import Member, transaction
 from services.core.actors import Actor
 from services.guilds import members_intent, permissions
 from services.guilds.members import MemberFacts
-from services.health import monitoring, provider_states
+from services.health import monitoring, provider_records
 from services.runtime import schedules
 from services.servers import servers
 from services.triggers import member_rereads
@@ -40,7 +40,7 @@ def test_nothing_is_said_of_a_review_before_it_is_near() -> None:
 
 async def heard(reason: str | None, *, connected: bool = True) -> bool:
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(connected, reason)])
+        await provider_records.keep(db, [provider_records.bot_is(connected, reason)])
         return await members_intent.hears_members(db)
 
 
@@ -59,7 +59,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
     async with transaction() as db:
         for number, here in ((count - 1, True), (1, True), (5_000, False)):
             (await a_server(db, bot_invited=here)).member_count = number
-        await provider_states.keep(db, [provider_states.bot_is(True)])
+        await provider_records.keep(db, [provider_records.bot_is(True)])
         said = (await monitoring.view(db)).bot.text
     assert ("reviews" in said) is (count >= members_intent.WARNED_FROM)
     provider_reports.read_off()
@@ -67,7 +67,7 @@ async def test_health_says_that_a_review_is_near(count: int) -> None:
 
 async def test_without_the_intent_by_choice_health_is_good_and_says_so(by_choice: None) -> None:
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(True, members_intent.told_without_intent())])
+        await provider_records.keep(db, [provider_records.bot_is(True, members_intent.told_without_intent())])
         bot = (await monitoring.view(db)).bot
     assert (bot.state, members_intent.NOT_ASKED in bot.text) == ("good", True)
     provider_reports.read_off()
@@ -119,7 +119,7 @@ async def test_signing_in_shows_where_somebody_is(monkeypatch: pytest.MonkeyPatc
     who = Actor(1, snowflake(), "new")
     async with transaction() as db:
         here, without_bot = await a_server(db), await a_server(db, bot_invited=False)
-        await provider_states.keep(db, [provider_states.bot_is(True, None if is_heard else members_intent.NOT_TOLD)])
+        await provider_records.keep(db, [provider_records.bot_is(True, None if is_heard else members_intent.NOT_TOLD)])
     provider_reports.read_off()
     listed = [UserGuild(one.discord_id, "A server", None, owner=False, permissions=0) for one in (here, without_bot)]
 

@@ -14,7 +14,7 @@ from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from services.guilds import members_intent
-from services.health import alerts, provider_states
+from services.health import alerts, provider_records
 from services.health.alerts import AlertMessage
 from services.rules import pausing
 from services.rules.expression import Requirement, to_document
@@ -116,10 +116,10 @@ async def test_a_stopped_removal_and_lacking_permissions_are_told() -> None:
 async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_chain() -> None:
     await a_logging_server()
     async with transaction() as db:
-        await provider_states.keep(
+        await provider_records.keep(
             db, [ProviderReport("base:0", "down", now()), ProviderReport("base:1", "ok", now() - timedelta(minutes=9))]
         )
-        await provider_states.keep(db, [ProviderReport("polygon:0", "down", now() - timedelta(minutes=9))])
+        await provider_records.keep(db, [ProviderReport("polygon:0", "down", now() - timedelta(minutes=9))])
     assert await tell_all() == []
     async with transaction() as db:
         await db.exec(update(ProviderState).values(since=now() - timedelta(minutes=2)))
@@ -199,7 +199,7 @@ async def test_a_review_of_the_members_intent_is_told_early_once_and_only_where_
     assert await members(7_499) == [(title, True)]
     assert await members(8_000) == [(title, False)]
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(connected=True, reason=members_intent.NOT_ASKED)])
+        await provider_records.keep(db, [provider_records.bot_is(connected=True, reason=members_intent.NOT_ASKED)])
     assert await tell_all() == [(title, True)], "without the intent there is nothing to review"
     async with transaction() as db:
         await db.exec(delete(ProviderState))

@@ -6,7 +6,7 @@ import pytest
 
 from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
 from models import Cursor, now, transaction
-from services.health import provider_status
+from services.health import provider_health
 from services.health.views import GOOD, OFF, WARNING
 from services.triggers import chain_cursor
 from services.triggers.chain_cursor import FollowView
@@ -23,7 +23,7 @@ def view(kind: str = CONTRACTS, slices: int = 1) -> FollowView:
 
 def test_a_contract_in_quarantine_is_said_with_its_reason_and_time() -> None:
     rests = [Quarantined(1, chain, CONTRACT, NOW, NOW + timedelta(minutes=10)) for chain in ("base", "polygon")]
-    contracts, wallets = provider_status.lag([view(), view(WALLETS)], NOW, rests)
+    contracts, wallets = provider_health.lag([view(), view(WALLETS)], NOW, rests)
     assert contracts.state == WARNING
     assert contracts.text.count("is not followed for 10 minutes more") == 1
     assert "more logs in a block than nodes give" in contracts.text
@@ -31,8 +31,8 @@ def test_a_contract_in_quarantine_is_said_with_its_reason_and_time() -> None:
 
 
 def test_wallets_that_take_turns_are_said() -> None:
-    few, coins = provider_status.lag([view(WALLETS), view(COINS)], NOW)
-    (many,) = provider_status.lag([view(WALLETS, slices=7)], NOW)
+    few, coins = provider_health.lag([view(WALLETS), view(COINS)], NOW)
+    (many,) = provider_health.lag([view(WALLETS, slices=7)], NOW)
     assert "members' wallets on Base are followed up to block 100" in few.text
     assert few.text.startswith("For rules about any NFT,")
     assert coins.text.startswith("For rules about coins, members' wallets on Base are followed up to block 100")
@@ -44,8 +44,8 @@ def test_wallets_that_take_turns_are_said() -> None:
 def test_a_chain_that_is_looked_at_rarely_is_late_only_after_some_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "600")
     settings.cache_clear()
-    (in_time,) = provider_status.lag([view()], NOW + timedelta(minutes=29))
-    (late,) = provider_status.lag([view()], NOW + timedelta(minutes=31))
+    (in_time,) = provider_health.lag([view()], NOW + timedelta(minutes=29))
+    (late,) = provider_health.lag([view()], NOW + timedelta(minutes=31))
     assert (in_time.state, late.state) == (GOOD, WARNING)
     settings.cache_clear()
 
@@ -62,7 +62,7 @@ async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(
         monkeypatch.setenv(name, "0")
         settings.cache_clear()
         assert await chain_cursor.views(db) == []
-    (said,) = provider_status.left_to_sweeps({"base", "ethereum", "solana"})
+    (said,) = provider_health.left_to_sweeps({"base", "ethereum", "solana"})
     assert (said.state, said.chain) == (OFF, chain)
     assert f"{chain.title()} is not followed" in said.text
     settings.cache_clear()

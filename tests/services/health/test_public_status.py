@@ -16,7 +16,7 @@ from gateways.transport import provider_reports
 from gateways.transport.provider_reports import ProviderReport
 from locales import speaking
 from models import Cursor, Grant, ProviderState, Schedule, now, transaction
-from services.health import provider_states, public_status
+from services.health import provider_records, public_status
 from services.health.public_status import StatusView
 from services.triggers import sweep
 from settings import settings, version
@@ -39,7 +39,7 @@ async def note(**states: str) -> None:
     """Store how providers last answered; a node is named like `base_0`."""
     reports = [ProviderReport(name.replace("_", ":"), state, now()) for name, state in states.items()]
     async with transaction() as db:
-        await provider_states.keep(db, reports)
+        await provider_records.keep(db, reports)
 
 
 async def all_well() -> None:
@@ -96,7 +96,7 @@ async def test_one_silent_node_of_two_is_a_warning() -> None:
 async def test_a_bot_that_fell_silent_and_a_late_sweep_are_named() -> None:
     await all_well()
     async with transaction() as db:
-        bot = await db.get_one(ProviderState, provider_states.BOT)
+        bot = await db.get_one(ProviderState, provider_records.BOT)
         bot.checked_at = now() - timedelta(minutes=5)
         row = await db.get_one(Schedule, sweep.SCHEDULE)
         row.next_at = now() - timedelta(hours=1)
@@ -134,7 +134,7 @@ async def test_it_tells_nothing_about_servers_or_people() -> None:
         member = await a_member(db, server, wallet=address())
         grant: Grant = await a_grant(db, member, rule)
         db.add(Cursor(chain="base", block=90, head=93, fault=secret))
-        await provider_states.keep(db, [ProviderReport("base:0", provider_reports.DOWN, now(), secret)])
+        await provider_records.keep(db, [ProviderReport("base:0", provider_reports.DOWN, now(), secret)])
         told = (server.name, server.discord_id, rule.role_id, rule.contract_address, member.discord_id, grant.role_id)
     found = json.dumps(asdict(await read()), default=str)
     assert [one for one in (*told, secret, "one.example") if one in found] == []

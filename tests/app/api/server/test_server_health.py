@@ -11,8 +11,8 @@ from gateways.marketplaces.quota import Quota, Use
 from gateways.transport.provider_reports import ProviderReport
 from models import Breaker, Rule, Server, now, transaction
 from services.core import queue
-from services.health import provider_states
-from services.health.provider_states import Recorder
+from services.health import provider_records
+from services.health.provider_records import Recorder
 from services.rules import pausing
 from services.runtime.marketplace_limit_sharing import exchange
 from services.triggers import gateway_events
@@ -43,14 +43,14 @@ async def health(browser: Browser, town: Town) -> dict[str, Any]:
 async def note() -> None:
     """Store what this process's clients noted, as the running processes do."""
     async with transaction() as db:
-        await provider_states.keep(db, Recorder().news())
+        await provider_records.keep(db, Recorder().news())
 
 
 async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Browser, town: Town) -> None:
     await town.rule("Holder")
     async with transaction() as db:
-        await provider_states.keep(db, [provider_states.bot_is(True)])
-    await provider_states.probe(gateways(), ["base:0", "base:1"])
+        await provider_records.keep(db, [provider_records.bot_is(True)])
+    await provider_records.probe(gateways(), ["base:0", "base:1"])
     await note()
     view = await health(owner, town)
     assert view["bot"] | {"heardAt": None, "since": None} == {
@@ -83,7 +83,7 @@ async def test_the_reads_that_a_marketplace_still_gives_are_told(owner: Browser,
 async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town: Town) -> None:
     await town.rule("Holder")
     await town.break_("down", "rpc2:base")
-    await provider_states.probe(gateways(), ["base:0", "base:1"])
+    await provider_records.probe(gateways(), ["base:0", "base:1"])
     await note()
     base = {one["provider"]: one for one in (await health(owner, town))["providers"] if one["chain"] == "base"}
     assert (base["base:0"]["answers"], base["base:1"]["answers"]) == ("ok", "down")
@@ -216,7 +216,7 @@ async def test_nobody_else_sees_it(new_browser: Callable[[], Browser], town: Tow
 async def test_a_bot_that_was_not_heard_for_long_does_not_count_as_connected(owner: Browser, town: Town) -> None:
     assert (await health(owner, town))["bot"]["connected"] is False
     async with transaction() as db:
-        refused = ProviderReport(provider_states.BOT, "down", now(), "Turn on Server Members Intent")
-        await provider_states.keep(db, [refused])
+        refused = ProviderReport(provider_records.BOT, "down", now(), "Turn on Server Members Intent")
+        await provider_records.keep(db, [refused])
         await db.exec(update(Server).where(col(Server.id) == town.server_id).values(bot_invited=True))
     assert "Turn on Server Members Intent" in (await health(owner, town))["bot"]["text"]

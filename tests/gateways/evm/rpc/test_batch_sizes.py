@@ -18,7 +18,7 @@ from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize
 from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch, Unsupported
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.metadata_links import EvmRecords
+from gateways.evm.tokens.token_records import EvmRecords
 from gateways.transport.errors import ProviderDown, ProviderError
 
 TIER = "Batch of more than 3 requests are not allowed on free tier, to use this feature register paid account"

@@ -17,7 +17,7 @@ from gateways.evm.rpc import node as evm
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
-from gateways.transport import clock
+from gateways.transport import provider_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.fair_turns import on_behalf_of
 from gateways.transport.provider_reports import Stale
@@ -109,9 +109,9 @@ async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def clocks() -> Iterator[None]:
-    clock.forget()
+    provider_time.forget()
     yield
-    clock.forget()
+    provider_time.forget()
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -279,7 +279,7 @@ async def test_a_stale_head_is_refused(lab: Lab) -> None:
 
 
 def ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(clock, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    monkeypatch.setattr(provider_time, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 async def test_a_wrong_clock_of_ours_makes_no_head_stale_where_two_hosts_know_better(
@@ -319,15 +319,15 @@ async def test_a_node_whose_own_clock_stood_still_does_not_make_its_head_fresh(l
 
 def test_the_clock_is_ours_unless_most_hosts_agree_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = 1_000.0
-    monkeypatch.setattr(clock, "_ticks", lambda: ticks)
+    monkeypatch.setattr(provider_time, "_ticks", lambda: ticks)
     wall = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    monkeypatch.setattr(clock, "_wall", lambda: wall)
+    monkeypatch.setattr(provider_time, "_wall", lambda: wall)
 
     def says(host: str, seconds: float) -> None:
-        clock.note(host, {"date": format_datetime(wall + timedelta(seconds=seconds), usegmt=True)})
+        provider_time.note(host, {"date": format_datetime(wall + timedelta(seconds=seconds), usegmt=True)})
 
     def off() -> float:
-        return round((clock.now() - wall).total_seconds())
+        return round((provider_time.now() - wall).total_seconds())
 
     says("a", 90)
     assert off() == 0
@@ -337,18 +337,18 @@ def test_the_clock_is_ours_unless_most_hosts_agree_on_another(monkeypatch: pytes
     assert off() in {88, 89}
     says("d", -600)
     assert off() == 0, "two of four are not most"
-    clock.forget()
+    provider_time.forget()
     for host in "abc":
         says(host, 3)
     assert off() == 0, "a few seconds are nothing"
     for host in "def":
-        clock.note(host, {"date": "yesterday"})
-        clock.note(host, {"date": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"})
-        clock.note(host, {})
-    assert not clock.is_right("d")
-    assert clock.is_right("a")
+        provider_time.note(host, {"date": "yesterday"})
+        provider_time.note(host, {"date": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"})
+        provider_time.note(host, {})
+    assert not provider_time.is_right("d")
+    assert provider_time.is_right("a")
     ticks += 700
-    assert not clock.is_right("a"), "it said so too long ago"
+    assert not provider_time.is_right("a"), "it said so too long ago"
 
 
 async def test_an_old_head_of_a_chain_that_pauses_counts_where_two_nodes_say_the_same(lab: Lab) -> None:
@@ -372,7 +372,7 @@ async def test_an_old_head_of_a_chain_that_pauses_counts_for_one_node_that_is_no
     end.syncing = {"currentBlock": "0x1"}
     await refused(node.head())
     end.syncing, end.dated = False, False
-    clock.forget()
+    provider_time.forget()
     await refused(node.head())
 
 

@@ -14,7 +14,7 @@ from models import Access, Event, Grant, Member, RoleWatch, Server, User, now, t
 from services.engine import preview
 from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
-from services.health import provider_states
+from services.health import provider_records
 from services.privacy import retention
 from services.runtime import schedules
 from services.triggers import gateway_events, member_rereads
@@ -243,7 +243,7 @@ async def test_a_preview_of_taking_over_waits_for_the_list_of_those_who_have_the
     async with transaction() as db:
         await preview._list_holders(db, server_id, [RULED])
         assert await known_people.to_list(db) == [], "without a bot nobody can read it"
-        await provider_states.keep(db, [provider_states.bot_is(True, None)])
+        await provider_records.keep(db, [provider_records.bot_is(True, None)])
     monkeypatch.setattr(preview, "LISTED_WITHIN", 0.0)
     async with transaction() as db:
         with pytest.raises(preview.Conflict):

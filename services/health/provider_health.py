@@ -11,7 +11,7 @@ from locales.stored_texts import said
 from models import ProviderState
 from services.core.addresses import shorten
 from services.core.relative_times import length
-from services.health.provider_states import silent_after
+from services.health.provider_records import silent_after
 from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, ProviderHealth
 from services.rules import single_source
 from services.triggers.chain_cursor import COINS, WALLETS, FollowView

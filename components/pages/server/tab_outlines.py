@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.button import link_button
 from components.ui.card import card
-from components.ui.empty import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
 from state.dashboard.server_page import ServerPageState, ServerTab
 

@@ -18,8 +18,8 @@ from gateways.transport.errors import (
 )
 from gateways.transport.provider_reports import ProviderReport, Stale
 from models import ProviderState, now, transaction
-from services.health import provider_states, provider_status
-from services.health.provider_states import Recorder
+from services.health import provider_health, provider_records
+from services.health.provider_records import Recorder
 from services.rules import single_source
 from settings import settings
 
@@ -63,11 +63,11 @@ async def test_the_newest_outcome_stands_and_since_is_when_the_state_began() -> 
     start = now() - timedelta(minutes=5)
     for seconds, state, block in ((0, "ok", 10), (30, "down", None), (60, "down", None), (20, "ok", 11)):
         async with transaction() as db:
-            await provider_states.keep(
+            await provider_records.keep(
                 db, [ProviderReport("base:0", state, start + timedelta(seconds=seconds), None, block)]
             )
     async with transaction() as db:
-        row = (await provider_states.states(db))["base:0"]
+        row = (await provider_records.states(db))["base:0"]
     assert (row.state, row.block) == ("down", 10)
     assert row.since == start + timedelta(seconds=30)
     assert row.checked_at == start + timedelta(seconds=60)
@@ -103,7 +103,7 @@ def test_a_dead_node_pauses_removals_on_its_chain_and_two_pause_everything(
     first: str, second: str, states: list[str], says: str
 ) -> None:
     known = {"base:0": state("base:0", first), "base:1": state("base:1", second)}
-    found = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    found = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert [one.state for one in found] == states
     assert says in found[0].text
     assert [one.name for one in found] == ["Base node 1", "Base node 2"]
@@ -114,31 +114,31 @@ def test_a_chain_with_one_node_says_what_that_means_where_a_rule_uses_it(monkeyp
     outside: Any = SimpleNamespace(chains=SimpleNamespace(endpoints=lambda chain: 1))
     known = {"base:0": state("base:0", "ok")}
     for used, is_, mend in ((True, "warning", "Add one."), (False, "good", None)):
-        (node,) = provider_status.chain_nodes(outside, known, "base", used, now())
+        (node,) = provider_health.chain_nodes(outside, known, "base", used, now())
         assert (node.state, node.mend, "base has one node." in node.text) == (is_, mend, used)
     down = {"base:0": state("base:0", "down")}
-    assert provider_status.chain_nodes(outside, down, "base", True, now())[0].state == "bad"
+    assert provider_health.chain_nodes(outside, down, "base", True, now())[0].state == "bad"
 
 
 def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_nodes_is_off() -> None:
     known = {"base:0": state("base:0", "ok", 600)}
-    nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert [one.answers for one in nodes] == ["unknown", "unknown"]
     assert "was last heard 10 minutes ago" in nodes[0].text
     for used, is_ in ((True, "bad"), (False, "off")):
-        (off,) = provider_status.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
+        (off,) = provider_health.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
         assert (off.answers, off.state) == ("off", is_)
 
 
 @pytest.mark.usefixtures("database")
 async def test_who_was_silent_or_in_trouble_is_asked() -> None:
     async with transaction() as db:
-        await provider_states.keep(
+        await provider_records.keep(
             db, [ProviderReport("base:0", "ok", now()), ProviderReport("opensea", "down", now())]
         )
-        assert await provider_states.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        assert await provider_records.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(minutes=1)))
-        assert await provider_states.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
+        assert await provider_records.silent(db, Outside()) == ["base:0", "base:1", "opensea"]  # pyright: ignore[reportArgumentType]
         assert len((await db.exec(select(ProviderState))).all()) == 2
 
 
@@ -153,12 +153,12 @@ async def test_a_node_is_asked_as_rarely_as_its_chain_is_followed(
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", pace)
     settings.cache_clear()
     async with transaction() as db:
-        await provider_states.keep(db, [ProviderReport(name, "ok", now()) for name in ("base:0", "base:1")])
+        await provider_records.keep(db, [ProviderReport(name, "ok", now()) for name in ("base:0", "base:1")])
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=unheard)))
-        found = await provider_states.silent(db, Outside())  # pyright: ignore[reportArgumentType]
-        known = await provider_states.states(db)
+        found = await provider_records.silent(db, Outside())  # pyright: ignore[reportArgumentType]
+        known = await provider_records.states(db)
     assert bool(found) == asked
-    nodes = provider_status.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
+    nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert {one.answers for one in nodes} == {"ok"}, "a node that is asked rarely is not an unknown one"
     settings.cache_clear()
 
@@ -168,7 +168,9 @@ async def test_a_node_in_trouble_is_asked_again_soon_at_any_pace(monkeypatch: py
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "3600")
     settings.cache_clear()
     async with transaction() as db:
-        await provider_states.keep(db, [ProviderReport("base:0", "ok", now()), ProviderReport("base:1", "down", now())])
+        await provider_records.keep(
+            db, [ProviderReport("base:0", "ok", now()), ProviderReport("base:1", "down", now())]
+        )
         await db.exec(update(ProviderState).values(checked_at=now() - timedelta(seconds=25)))
-        assert await provider_states.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
+        assert await provider_records.silent(db, Outside()) == ["base:1"]  # pyright: ignore[reportArgumentType]
     settings.cache_clear()

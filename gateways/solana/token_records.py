@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gateways.chains.attributes import NoMetadata, TraitList, read
-from gateways.evm.tokens.metadata_links import TokenRecord
+from gateways.evm.tokens.token_records import TokenRecord
 from gateways.solana.das_assets import Asset, assets
 from gateways.solana.das_lists import by_collection, first_page
 from gateways.solana.node import SolanaNode, SolanaNodes
