@@ -79,10 +79,17 @@ class TokenMetadata:
             place = located(record.link, self._gateways)
         except LinkUnusable as fault:
             raise ProviderConfused(METADATA, str(fault)) from None
-        document = place if isinstance(place, bytes) else await self._fetching.get(place)
+        document = place if isinstance(place, bytes) else await self._fetched(place)
         try:
             return of_metadata(cast("object", orjson.loads(document.removeprefix(b"\xef\xbb\xbf"))))
         except orjson.JSONDecodeError:
             raise ProviderConfused(METADATA, "the document is not JSON") from None
         except NoMetadata as fault:
             raise ProviderConfused(METADATA, str(fault)) from None
+
+    async def _fetched(self, link: str) -> bytes:
+        try:
+            return await self._fetching.get(link)
+        except ProviderError as fault:
+            fault.host = fault.provider
+            raise

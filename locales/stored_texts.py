@@ -25,13 +25,16 @@ def within(text: str) -> str:
 
 
 def with_token_hidden(text: str) -> str:
-    """Return a stored text with `…` in place of every token id, which would name the wallet that holds the token."""
+    """Return a stored text with `…` in place of what would name the wallet that holds a token.
+
+    That is the token's id, and the host of its own link, which its contract may choose for this token alone.
+    """
     if not text.startswith(_BEGINNING):
         return text
     try:
         found = cast("dict[str, Any]", json.loads(text))
         values = {
-            name: "…" if name == "token" else with_token_hidden(one) if isinstance(one, str) else one
+            name: "…" if name in {"token", "host"} else with_token_hidden(one) if isinstance(one, str) else one
             for name, one in found["values"].items()
         }
         return json.dumps(found | {"values": values}, ensure_ascii=False)

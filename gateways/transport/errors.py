@@ -14,7 +14,10 @@ class ProviderError(Exception):
 
     `provider` is a name for people ("Discord", "Base (node 1)"). `retry_after` is the number of seconds that the
     provider asked us to wait, if it did. The text never contains a URL, because URLs of nodes contain keys.
+    `host` is the provider where a token's own link leads to it; its contract may choose another one for each token.
     """
+
+    host: str = ""
 
     def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
         super().__init__(f"{provider}: {without_links(reason)}")

@@ -176,12 +176,20 @@ async def _of_metadata(
     said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
     at = now()
     return {
-        token_id: str(told)
+        token_id: _why(told)
         if isinstance(told, ProviderError)
         else TokenTraits(told.found, f"{FROM_METADATA}{OF_INDEX}{told.index}" if told.index else FROM_METADATA, at,
                          told.whole)
         for token_id, told in said.items()
     }  # fmt: skip
+
+
+def _why(fault: ProviderError) -> str:
+    """Return the reason to store, with the host of a token's own link as a value, which can be hidden."""
+    if not fault.host:
+        return str(fault)
+    # Translators: {host} is where a token's metadata is, {reason} is in English, such as "HTTP 500".
+    return storable("{host}: {reason}", host=fault.host, reason=str(fault).removeprefix(f"{fault.host}: "))
 
 
 def _index_in(source: str) -> str:

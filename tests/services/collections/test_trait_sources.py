@@ -11,6 +11,7 @@ import pytest
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains.attributes import Trait, TraitList
 from gateways.transport.errors import ProviderDown
+from locales.stored_texts import said, storable, with_token_hidden, within
 from models import now
 from services.collections import stored_traits as traits
 from services.collections.stored_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
@@ -114,6 +115,20 @@ async def test_without_any_source_nothing_is_known_and_the_reason_is_told(
     found = await fetch(outside, places)
     assert answers(found, "fur", "gold") == [YES, UNKNOWN]
     assert answers(found, "fur", "silver") == [NO, UNKNOWN]
+
+
+async def test_the_host_of_a_tokens_own_link_is_hidden_with_the_token(
+    outside: Gateways, control: httpx.AsyncClient
+) -> None:
+    # A contract of an admin's own may give each token a host of its own.
+    odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}})
+    await odd.fault("opensea", "500")
+    await odd.fault("metadata", "500")
+    (why,) = (await fetch(outside, [odd.place(1)])).values()
+    assert isinstance(why, str)
+    reason = storable("token {token}: {reason}", token="1", reason=within(why))
+    assert "localhost: HTTP 500" in said(reason)
+    assert said(with_token_hidden(reason)) == "token …: OpenSea: HTTP 500; …: HTTP 500"
 
 
 async def test_a_token_that_is_not_there_and_a_contract_that_is_none_are_unknown(
