@@ -129,7 +129,9 @@ def _embed(telling: AlertMessage, footer: str) -> dict[str, Any]:
         return {"title": fixed, "description": over, "color": COLORS["good"], "footer": {"text": footer}}
     return {
         "title": plain(telling.title, 120),
-        "description": cut(f"{plain(telling.text, 1500)}\n\n**{what_to_do}** {telling.mend}", LONGEST_DESCRIPTION),
+        "description": cut(
+            f"{plain(telling.text, 1500)}\n\n**{what_to_do}** {plain(telling.mend, 1000)}", LONGEST_DESCRIPTION
+        ),
         "color": COLORS["warning"], "footer": {"text": footer},
     }  # fmt: skip
 

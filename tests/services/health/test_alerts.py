@@ -16,6 +16,7 @@ from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from services.guilds import members_intent
 from services.health import alerts, provider_records
 from services.health.alerts import AlertMessage
+from services.roles.rival_reports import Rival
 from services.rules import pausing
 from services.rules.expression import Requirement, to_document
 from services.triggers import quarantine
@@ -88,6 +89,28 @@ async def test_each_server_is_told_in_its_own_language() -> None:
     assert "**What to do:** Move the bot's role above it" in texts["Role order broken: the rule A rule is paused"]
     assert texts["Orden de roles incorrecto: la regla A rule está en pausa"].startswith("Role está por encima del rol")
     assert "**Qué hacer:** Mueve el rol" in texts["Orden de roles incorrecto: la regla A rule está en pausa"]
+
+
+async def test_no_name_is_a_link_in_an_alert() -> None:
+    told: list[dict[str, Any]] = []
+
+    async def post(channel_id: str, body: dict[str, Any], nonce: str) -> None:
+        told.append(body["embeds"][0])
+
+    outside = cast("Gateways", SimpleNamespace(discord=SimpleNamespace(post_message=post)))
+    name = "[Claim](https://phish.example) **now**"
+    rival = Rival(
+        1, "2", name, "3", name, bot=True, reason="", took=1, gave=0, against=True, searching=False, first_at=now(),
+        last_at=now(), times=(now(),),
+    )  # fmt: skip
+    assert (
+        await alerts.post_alert(outside, AlertMessage(1, "4", rival.title, rival.text, rival.mend, False, 0, "en"))
+        is None
+    )
+    for text in (told[0]["title"], told[0]["description"]):
+        assert "](" not in text.replace("\\]", "")
+        assert "https://" not in text
+        assert "\\*\\*now" in text
 
 
 async def test_a_rule_that_an_admin_paused_is_no_trouble_and_without_a_channel_nobody_is_told() -> None:
