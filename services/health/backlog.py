@@ -176,13 +176,20 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
                        (SELECT extract(epoch FROM q.rests_until - now()) FROM guild_refusal q
                         JOIN server s ON s.discord_id = q.guild_id
                         WHERE s.id = CAST(:server AS integer) AND q.rests_until > now()),
-                       EXISTS (SELECT FROM "grant" g WHERE g.server_id = CAST(:server AS integer)
-                        AND g.state = 'giving' AND g.attempts = 0 AND g.last_error IS NULL
+                       EXISTS (SELECT FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
+                        WHERE g.server_id = CAST(:server AS integer)
+                        AND g.state IN ('giving', 'taking') AND g.attempts = 0 AND g.last_error IS NULL
                         AND g.next_at < now() - CAST(:late AS interval)
-                        AND EXISTS (SELECT FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
+                        AND CASE g.state WHEN 'taking' THEN NOT EXISTS (SELECT FROM breaker b
+                            WHERE b.server_id = g.server_id AND b.role_id = g.role_id
+                            AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+                        ELSE EXISTS (SELECT FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
                             AND r.state = 'active' AND r.deleted_at IS NULL)
-                        AND NOT EXISTS (SELECT FROM member m WHERE m.server_id = g.server_id
-                            AND m.discord_id = g.discord_id AND m.pending))
+                            AND NOT EXISTS (SELECT FROM member m WHERE m.server_id = g.server_id
+                            AND m.discord_id = g.discord_id AND m.pending) END)
+                        AND NOT EXISTS (SELECT FROM "grant" WHERE server_id = CAST(:server AS integer)
+                        AND state IN ('giving', 'taking') AND attempts > 0
+                        AND next_at > now() - CAST(:late AS interval))
                         AND NOT EXISTS (SELECT FROM event e WHERE e.server_id = CAST(:server AS integer)
                         AND e.kind IN ('role.given', 'role.taken') AND e.at > now() - CAST(:late AS interval))
                 """
@@ -191,7 +198,8 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
         )
     ).one()
     due, oldest_at, failing, stuck, writes, writes_failing, rests, nothing_is_written = row
-    # Many changes take hours at Discord's limits, so only a server without any recent one waits for the writer.
+    # Many changes take hours at Discord's limits, so only a server without any recent one or any recent try waits for
+    # the writer.
     waits = (oldest_at is not None and now - oldest_at > LATE_AFTER) or (nothing_is_written and rests is None)
     parts = [
         _waiting(due),

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlmodel import col, select
+from sqlmodel import col, select, update
 
 from jobs import restart
 from jobs.reconciler import Reconciler
-from models import Due, Event, Grant, Rule, now, transaction
+from models import Breaker, Due, Event, Grant, Rule, Server, now, transaction
 from services.core import queue as due
 from services.engine import read_and_confirm
 from services.engine.cases import Case
@@ -149,6 +149,48 @@ async def test_changes_that_nobody_writes_are_told(
         queue = await backlog.queue(db, town.server_id, now())
     assert queue.state == ("bad" if late else "good")
     assert ("do not keep up" in (queue.mend or "")) == late
+
+
+@pytest.mark.parametrize("why", ["the bot is away", "Discord fails"])
+async def test_changes_that_the_writer_cannot_write_are_no_fault_of_the_jobs(town: Town, why: str) -> None:
+    rule_id = await town.rule("Holder")
+    asked = now() - timedelta(minutes=30)
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        for who, tries in (("carol", 0), ("dave", 4)):
+            db.add(
+                Grant(
+                    server_id=town.server_id, discord_id=town.people[who]["id"], role_id=rule.role_id, state="giving",
+                    rule_ids=[rule_id], intended_at=asked, next_at=now() if tries else asked, attempts=tries,
+                    last_error="Discord: HTTP 500" if tries and why == "Discord fails" else None,
+                )
+            )  # fmt: skip
+        if why == "the bot is away":
+            (await db.get_one(Server, town.server_id)).bot_invited = False
+            await db.exec(update(Grant).values(attempts=0, next_at=asked))
+        await db.flush()
+        queue = await backlog.queue(db, town.server_id, now())
+    assert queue.state != "bad"
+    assert "do not keep up" not in str(queue.mend)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_removals_that_nobody_writes_are_told_unless_the_breaker_stopped_them(town: Town, stopped: bool) -> None:
+    rule_id = await town.rule("Holder")
+    asked = now() - timedelta(minutes=11)
+    async with transaction() as db:
+        role_id = (await db.get_one(Rule, rule_id)).role_id
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=town.people["carol"]["id"], role_id=role_id, state="taking",
+                intended_at=asked, next_at=asked,
+            )
+        )  # fmt: skip
+        if stopped:
+            db.add(Breaker(server_id=town.server_id, role_id=role_id, would_lose=7, holders=9))
+        await db.flush()
+        queue = await backlog.queue(db, town.server_id, now())
+    assert queue.state == ("good" if stopped else "bad")
 
 
 async def test_a_part_that_fails_begins_again(
