@@ -137,7 +137,8 @@ class MyDataState(rx.State):
     @signed_in
     async def choose_payout(self, actor: Actor, server_id: int, wallet: str) -> None:
         """Put one of the person's wallets on a server's airdrop list, or withdraw it."""
-        wallet_id = row_id(wallet)
+        # No wallet has the id 0; None withdraws.
+        wallet_id = (row_id(wallet) or 0) if wallet else None
         chosen = await self._choose(actor, server_id, payout=preferences.PayoutChoice(wallet_id))
         if wallet_id is None:
             said = _("{server} has no address of yours for payouts any more.")

@@ -6,6 +6,7 @@ import pytest
 from sqlmodel import select
 
 from models import MemberChoice, Wallet, transaction
+from services.core.errors import WalletNotFound
 from state.account.my_data import MyDataState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -32,6 +33,11 @@ async def test_a_member_chooses_and_withdraws_an_address(sign_in: SignIn, town: 
     assert [one.payout for one in me.choices] == [""], "none by default"
     await tab.run(me.choose_payout(town.server_id, str(wallet)))
     assert [one.payout for one in me.choices] == [str(wallet)]
+    for odd in ("²", "9" * 20, "x"):
+        with pytest.raises(WalletNotFound):
+            await tab.run(me.choose_payout(town.server_id, odd))
+    async with transaction() as db:
+        assert (await db.exec(select(MemberChoice.payout_wallet_id))).all() == [wallet], "no odd text withdraws it"
     await tab.run(me.choose_payout(town.server_id, ""))
     assert [one.payout for one in me.choices] == [""]
     async with transaction() as db:
