@@ -1,5 +1,7 @@
 """/try: a rule's answer for an address, for people who run the server."""
 
+from collections.abc import Sequence
+
 import nextcord
 from nextcord.ext import commands
 
@@ -62,9 +64,7 @@ class Trials(commands.Cog):
     async def _try(self, context: InteractionContext, chosen: str, address: str) -> Reply:
         member = await context.find_member(keep=True)
         await rate_limits.spend(rate_limits.PREVIEWS, member.actor.user_id)
-        wanted = chosen.strip()
-        found = await _rules_of(member.server_id)
-        rule = next((one for one in found if wanted in {str(one.id), one.rule_name, _label(one)}), None)
+        rule = meant(await _rules_of(member.server_id), chosen.strip())
         try:
             if rule is None:
                 raise RuleNotFound
@@ -74,6 +74,12 @@ class Trials(commands.Cog):
             # One sentence for both cases, so that nobody learns which rules exist.
             raise RuleNotFound(_(NOT_YOURS)) from None
         return sentences.trial(rule.rule_name, await try_address.run(gateways(), planned))
+
+
+def meant(found: Sequence[RuleView], wanted: str) -> RuleView | None:
+    """Return the rule with this number or, without one, with this name or label."""
+    named = (one for one in found if wanted in {one.rule_name, _label(one)})
+    return next((one for one in found if wanted == str(one.id)), None) or next(named, None)
 
 
 def _label(rule: RuleView) -> str:

@@ -1,5 +1,7 @@
 """/wallets: a member's wallets, and how this server uses them."""
 
+from collections.abc import Sequence
+
 import nextcord
 from nextcord.ext import commands
 
@@ -64,7 +66,7 @@ class Wallets(commands.Cog):
             except HoldfastError:
                 found = []
         fitting = [
-            (f"{one.short_address} ({one.blockchain})", str(one.id))
+            (label(one), str(one.id))
             for one in found
             if typed.casefold() in one.wallet_address.casefold() or typed.casefold() in one.short_address.casefold()
         ]
@@ -98,7 +100,7 @@ class Wallets(commands.Cog):
                     _("Hide from admins") if shares else _("Share with admins"),
                 ),
             ]
-        options = tuple((str(one.id), f"{one.short_address} ({one.blockchain})") for one in found[:MOST_CHOICES])
+        options = tuple((str(one.id), label(one)) for one in found[:MOST_CHOICES])
         menu = (Choice("holdfast:drop", _("Remove a wallet"), options),) if options else ()
         return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
 
@@ -109,14 +111,14 @@ class Wallets(commands.Cog):
 
     async def _ask_remove(self, context: InteractionContext, wanted: str) -> Reply:
         member = await context.find_member()
-        typed = wanted.strip().casefold()
-        found = await self._own(member)
-        names = {str(one.id): one for one in found} | {one.wallet_address.casefold(): one for one in found}
-        wallet = names.get(typed) or next((one for one in found if one.short_address.casefold() == typed), None)
-        if wallet is None:
+        found = meant(await self._own(member), wanted)
+        if not found:
             raise WalletNotFound(_("That is none of your wallets."))
+        if len(found) > 1:
+            return await self._shown(member, _("Your wallets"))
+        (wallet,) = found
         return Reply(
-            _("Remove {wallet}?").format(wallet=wallet.short_address),
+            _("Remove {wallet}?").format(wallet=label(wallet)),
             _("It no longer counts for your roles. Roles that depend on it are taken back; you can verify it again."),
             "warning",
             buttons=(
@@ -156,6 +158,18 @@ class Wallets(commands.Cog):
         counts = _("Your wallets count in this server now.")
         said = counts if use else _("Your wallets do not count in this server any more.")
         return await recheck_wait.result(context, member, before, _("Changed"), said)
+
+
+def meant(found: Sequence[WalletView], wanted: str) -> list[WalletView]:
+    """Return the wallets that a text can mean: one by its number, or all with this address or its short form."""
+    typed = wanted.strip().casefold()
+    chosen = [one for one in found if typed == str(one.id)]
+    return chosen or [one for one in found if typed in {one.wallet_address.casefold(), one.short_address.casefold()}]
+
+
+def label(wallet: WalletView) -> str:
+    """Return a wallet as Discord offers it; a contract account can have the same address on several chains."""
+    return f"{wallet.short_address} ({wallet.blockchain})"
 
 
 def cog(presses: Presses) -> commands.Cog:

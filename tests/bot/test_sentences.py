@@ -12,7 +12,7 @@ import pytest
 from nextcord import Embed
 
 from bot.client import build
-from bot.commands import cogs, verify
+from bot.commands import cogs, try_address, verify, wallets
 from bot.commands.help import HelpCommand
 from bot.commands.verify import Verify
 from bot.interaction.answering import InteractionContext, distinct
@@ -24,6 +24,7 @@ from models import now
 from services.core.actors import Actor
 from services.core.discord_text import plain
 from services.holdings.requirement_view import RequirementView
+from services.rules.views import RuleView
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
@@ -65,6 +66,28 @@ def test_choices_of_one_name_can_each_be_chosen() -> None:
     roles = [("Holder", "1"), ("Holder", "2"), ("Holder", "1"), ("h" * 100, "3"), ("h" * 101, "4")]
     assert distinct(roles) == {"Holder": "1", "Holder (2)": "2", "h" * 100: "3", "h" * 94 + " (2)": "4"}
     assert len(distinct((str(number), str(number)) for number in range(30))) == 25
+
+
+def test_a_rule_whose_name_is_the_number_of_another_one_is_not_tried_in_its_place() -> None:
+    rules = [cast("RuleView", SimpleNamespace(id=number, rule_name=name)) for number, name in ((1, "2"), (2, "Gold"))]
+    found = {wanted: try_address.meant(rules, wanted) for wanted in ("1", "2", "Gold", "2 (rule 1)", "3", "")}
+    assert {wanted: rule and rule.id for wanted, rule in found.items()} == {
+        "1": 1, "2": 2, "Gold": 2, "2 (rule 1)": 1, "3": None, "": None,
+    }  # fmt: skip
+
+
+def test_a_typed_address_can_mean_several_wallets_and_a_chosen_one_only_itself() -> None:
+    address = "0x" + "ab" * 20
+    base, polygon, other = (
+        WalletView(number, one, chain, "transaction", now(), only_on=chain)
+        for number, one, chain in ((1, address, "base"), (2, address, "polygon"), (3, "0x" + "cd" * 20, "base"))
+    )
+    for typed in (address, address.upper(), base.short_address, f" {base.short_address} "):
+        assert wallets.meant([base, polygon, other], typed) == [base, polygon], typed
+    assert wallets.meant([base, polygon, other], "2") == [polygon]
+    assert wallets.meant([base, polygon, other], other.short_address) == [other]
+    assert wallets.meant([base, polygon, other], "4") == []
+    assert wallets.label(base) != wallets.label(polygon)
 
 
 def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> None:
