@@ -7,11 +7,10 @@ from sqlmodel import col, select
 
 from gateways.transport.chunks import chunks
 from locales import N_
-from locales.stored_texts import storable, within
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, ContractKey
-from services.holdings.delegations import MOST_KEPT, TOO_MANY, DelegateKey, Fetched, said_before, said_of
+from services.holdings.delegations import MOST_KEPT, TOO_MANY, DelegateKey, Fetched, said_before, said_of, unread
 from services.holdings.fetch_plan import addresses_on
 from services.holdings.wallet_shares import Delegated, KnownVaults, Said, Stake, Vault
 
@@ -79,20 +78,16 @@ def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[Contrac
     for one in fetched:
         reason = one.sheet if isinstance(one.sheet, str) else one.sheet.unsure.get(address)
         if isinstance(one.sheet, str) or reason is not None:
-            doubts[one.chain] = _doubt(reason or "")
+            doubts[one.chain] = unread(reason or "")
             continue
         listed = one.sheet.found[address]
         if len(listed) > MOST_KEPT:
-            doubts[one.chain] = _doubt(TOO_MANY)
+            doubts[one.chain] = unread(TOO_MANY)
         said = said_of(listed)
         read[one.chain, address] = KnownVaults(one.sheet.block, one.sheet.endpoint, said)
         for vault, stakes in _lone_stakes(one.chain, address, said, known).items():
             vaults.append(Vault(one.chain, vault, tuple(_as_seen_by(address, stakes))))
     return Delegated(tuple(vaults), doubts, read)
-
-
-def _doubt(reason: str) -> str:
-    return storable("delegations: {reason}", reason=within(reason))
 
 
 def _lone_stakes(
@@ -130,7 +125,7 @@ def _doubts(
         if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
             reason = reason or N_("too many wallets may speak for one vault")
         if reason is not None:
-            doubts.setdefault(pair[0], _doubt(reason))
+            doubts.setdefault(pair[0], unread(reason))
     return doubts
 
 

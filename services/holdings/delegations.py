@@ -17,6 +17,7 @@ from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
+from locales.stored_texts import storable, within
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
@@ -150,9 +151,9 @@ def disagreements(known: Mapping[DelegateKey, KnownVaults], again: Iterable[Fetc
         for delegate in fetched.delegates:
             pair = fetched.chain, delegate
             if isinstance(fetched.sheet, str):
-                found[pair] = _unread(fetched.sheet)
+                found[pair] = unread(fetched.sheet)
             elif (reason := fetched.sheet.unsure.get(delegate)) is not None:
-                found[pair] = _unread(reason)
+                found[pair] = unread(reason)
             elif said_of(fetched.sheet.found[delegate]) != known[pair].said:
                 found[pair] = N_("two readings of the delegations disagree")
     return found
@@ -200,8 +201,9 @@ async def _attempt(outside: Gateways, chain: str, delegates: Sequence[str], at: 
         return str(fault)
 
 
-def _unread(reason: str) -> str:
-    return f"delegations: {reason}"
+def unread(reason: str) -> str:
+    """Return the reason to store for delegations that could not be read."""
+    return storable("delegations: {reason}", reason=within(reason))
 
 
 async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:

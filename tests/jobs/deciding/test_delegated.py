@@ -8,6 +8,7 @@ from sqlmodel import col, select
 
 from jobs.follower import Follower
 from jobs.reconciler import Reconciler
+from locales.stored_texts import said
 from models import Due, Grant, transaction
 from services.accounts.users import ensure
 from services.collections import standards
@@ -331,7 +332,7 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
         soon = await db.execute(
             text("SELECT due_at - now() < interval '10 minutes' FROM due WHERE key = :key"), {"key": row.key}
         )
-        assert "delegations: waiting for a later block to confirm" in (row.reason or "")
+        assert "delegations: waiting for a later block to confirm" in said(row.reason or "")
         assert soon.scalar_one() is True
     await town.call("chains/base/mine", blocks=30)
     await looked_at(town)

@@ -5,6 +5,8 @@ from sqlalchemy import text
 
 import models
 from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
+from locales import speaking
+from locales.stored_texts import said
 from services.holdings import delegations
 from services.holdings.delegations import Fetched
 
@@ -36,3 +38,17 @@ async def test_more_wallets_that_could_not_be_read_than_a_statement_has_room_for
     async with models.transaction() as db:
         await delegations.remember(db, [Fetched("base", WALLETS, "no answer")])
     assert await kept("no answer") == MANY
+
+
+def test_why_a_second_read_says_nothing_is_told_in_the_readers_language() -> None:
+    one, other = WALLETS[:2]
+    read = [
+        Fetched("base", (one,), "waiting for a later block to confirm"),
+        Fetched("base", (other,), sheet({}, {other: "no answer"})),
+    ]
+    found = delegations.disagreements({}, read)
+    assert [said(reason) for reason in found.values()] == [
+        "delegations: waiting for a later block to confirm", "delegations: no answer",
+    ]  # fmt: skip
+    with speaking("ja"):
+        assert said(found["base", one]) == "委任：後のブロックでの確認を待っています"
