@@ -7,13 +7,16 @@ from gateways.transport.plain_text import plain
 from gateways.transport.provider_time import http_date
 
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
+ACCOUNTS = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
+"""Addresses on EVM chains and on Solana, and Solana's longer signatures, also right after the `\\n` of repr()."""
 
 
 class ProviderError(Exception):
     """A provider gave no usable answer. The result is unknown, never "no".
 
     `provider` is a name for people ("Discord", "Base (node 1)"). `retry_after` is the number of seconds that the
-    provider asked us to wait, if it did. The text never contains a URL, because URLs of nodes contain keys.
+    provider asked us to wait, if it did. The text never contains a URL, because URLs of nodes contain keys, and no
+    account's address, because a node may quote the wallet that it was asked about.
     `host` is the provider where a token's own link leads to it; its contract may choose another one for each token.
     """
 
@@ -64,10 +67,10 @@ class NotThere(ProviderError):
 
 
 def without_links(text: str) -> str:
-    """Return the text on one line without URLs and invisible characters, cut to at most 200 characters."""
+    """Return the text on one line without URLs, accounts and invisible characters, in at most 200 characters."""
     # A contract chooses its error's text. The pattern takes quadratic time, so 60 kB would block the process for long;
     # and the database stores no text with a NUL.
-    return _LINKS.sub("[address]", plain(text[:1_000], 1_000))[:200]
+    return ACCOUNTS.sub("[account]", _LINKS.sub("[address]", plain(text[:1_000], 1_000)))[:200]
 
 
 def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:

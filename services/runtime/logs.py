@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from gateways.transport.errors import ACCOUNTS
 from services.core import request_ids
 from settings import settings, version
 
@@ -22,9 +23,6 @@ _HEADERS = re.compile(
     r"""((?:set-)?cookie|(?:proxy-)?authorization|x-session-id)(\\?["']?\s*[:=,]\s*)(?:b?(\\?["'])(?:(?!\3).)*\3|[^\r\n]*)""",
     re.I,
 )
-# Addresses on EVM chains and on Solana, and Solana's longer signatures. The `\n` of a line break that repr() escapes
-# may directly precede one.
-_ADDRESSES = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
 _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -56,7 +54,7 @@ def redact(text: str) -> str:
 
 def without_addresses(text: str) -> str:
     """Return the text with every EVM and Solana address replaced: a fault's message may quote a member's wallet."""
-    return _ADDRESSES.sub("[address]", text)
+    return ACCOUNTS.sub("[address]", text)
 
 
 def printable(text: str) -> str:

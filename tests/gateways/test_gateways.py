@@ -11,6 +11,7 @@ from gateways.evm.client import EvmChains
 from gateways.evm.delegate_registry import DelegateRegistry, own_rights
 from gateways.evm.ens import EnsNames
 from gateways.evm.node_probe import NodeProbe
+from gateways.evm.rpc.errors import rpc_error
 from gateways.evm.rpc.new_heads import NewHeads
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.transfer_history import TransferHistory
@@ -25,7 +26,7 @@ from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
 from gateways.solana.transactions import SolanaTransactions
-from gateways.transport.errors import ProviderConfused, ProviderError, seconds_to_wait, without_links
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError, seconds_to_wait, without_links
 from gateways.transport.json_shape import Shape
 from gateways.transport.safe_fetch import Fetcher
 
@@ -110,6 +111,17 @@ def test_the_table_has_the_seven_evm_chains_and_solana() -> None:
 def test_what_is_no_number_is_no_answer(odd: object) -> None:
     with pytest.raises(ProviderConfused):
         Shape({"amount": odd}, "a balance", "Solana (node 1)").number("amount")
+
+
+@pytest.mark.parametrize(
+    "wallet", ["9WzDXwBbmkg8ZTbNMqUxvQRAyrZzDsGYdLVL9zYtAWWM", "0x" + "aB" * 20, "0x" + "0" * 24 + "cd" * 20]
+)
+def test_no_error_of_a_node_names_a_wallet(wallet: str) -> None:
+    # Admins read why a member's wallet could not be read, whether or not the member shares it.
+    told = f"{wallet} excluded from account secondary indexes; this RPC method unavailable for key"
+    for fault in (rpc_error("Solana (node 1)", -32010, told), ProviderDown("Solana (node 1)", told)):
+        assert wallet not in str(fault)
+        assert "[account] excluded from account secondary indexes" in str(fault)
 
 
 def test_errors_carry_no_address_and_read_both_forms_of_retry_after() -> None:
