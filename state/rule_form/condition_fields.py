@@ -14,12 +14,13 @@ from services.collections.coins import is_native
 from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title, form_order
-from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable
+from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable, TooMany
 from services.rules import draft as rule_draft
 from services.rules.expression import MOST_TRAITS
 from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
+from services.runtime.database_faults import DATABASE_FAULTS
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
@@ -230,9 +231,13 @@ class ConditionFields(rx.State, mixin=True):
 
     async def _look_up(self, actor: Actor, no_older_than: timedelta = catalogue.FRESH_FOR):
         """Look up the collection and take over its address, chain and name, or show why there is none."""
-        await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
-        self.looking = True
         place = self.chain, self.contract
+        try:
+            await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
+        except TooMany as fault:
+            self._unread[place] = fault.message
+            raise
+        self.looking = True
         self._unread.pop(place, None)
         yield
         try:
@@ -253,6 +258,9 @@ class ConditionFields(rx.State, mixin=True):
                 self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
             self._unread[place] = fault.message or _("Please check the URL or contract address")
             await refuse(self, _("Collection not found"), self._unread[place])
+        except DATABASE_FAULTS:
+            self._unread[place] = _("Failed to fetch collection data. Please try again.")
+            raise
         else:
             self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
             self.offers = []

@@ -332,24 +332,27 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         """
         self.pending, self.fault = True, ""
         yield
-        # The person submitted before the pause after typing, so look up the collection now.
-        typed = form.get(CONTRACT_INPUT)
-        async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
-            yield outcome
-        fault, number = self._first_fault()
-        if fault:
-            if number != self.open and not self.too_deep:
-                self._show(number)
-                self._sync()
-            await self._refuse(fault)
-        elif self.rule_id or self.takes_over:
-            impact = await self.get_state(RulePreviewState)
-            impact._ask(await self._proposal())
-            self.asking, self.pending = True, False
-            yield RulePreviewState.watch
-        else:
-            async for outcome in self._write(actor):
+        try:
+            # The person submitted before the pause after typing, so look up the collection now.
+            typed = form.get(CONTRACT_INPUT)
+            async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
                 yield outcome
+            fault, number = self._first_fault()
+            if fault:
+                if number != self.open and not self.too_deep:
+                    self._show(number)
+                    self._sync()
+                await self._refuse(fault)
+            elif self.rule_id or self.takes_over:
+                impact = await self.get_state(RulePreviewState)
+                impact._ask(await self._proposal())
+                self.asking = True
+                yield RulePreviewState.watch
+            else:
+                async for outcome in self._write(actor):
+                    yield outcome
+        finally:
+            self.pending = False
 
     @signed_in
     async def think_again(self, actor: Actor, is_open: bool) -> None:

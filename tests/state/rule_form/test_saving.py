@@ -1,0 +1,62 @@
+"""Saving the rule form: a failure leaves the form usable."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from sqlalchemy.exc import OperationalError
+from sqlmodel import col, select
+
+from models import Rule, transaction
+from services.collections import catalogue
+from services.core.errors import TooMany
+from services.runtime import rate_limits
+from state.rule_form.rule_form import RuleFormState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.state.conftest import Tab
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with a_town(sandbox_url, "ada") as made:
+        yield made
+
+
+@pytest.fixture
+async def form(sign_in: SignIn, town: Town) -> tuple[Tab, RuleFormState]:
+    """ada's tab with the form of a new rule, whose every field is filled in."""
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    tab.go("/add-verification-rule", serverId=town.server_id)
+    form = await tab.state(RuleFormState)
+    await tab.run(form.load())
+    await tab.run(form.choose_chain("base"))
+    await tab.run(form.enter_contract(form.open, town.contract))
+    await tab.run(form.choose_role(next(one.id for one in form.roles if one.assignable)))
+    assert form._first_fault() == ("", 0)
+    return tab, form
+
+
+async def stored(town: Town) -> list[Rule]:
+    async with transaction() as db:
+        return list((await db.exec(select(Rule).where(col(Rule.server_id) == town.server_id))).all())
+
+
+@pytest.mark.parametrize("fault", [TooMany("Too often.", 5), AWAY], ids=["too many", "database away"])
+async def test_a_contract_that_cannot_be_looked_up_leaves_the_button_usable(
+    form: tuple[Tab, RuleFormState], town: Town, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise fault
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((rate_limits, "spend") if isinstance(fault, TooMany) else (catalogue, "parse")), fails)
+        with pytest.raises(type(fault)):
+            await form[0].run(form[1].save({"contractAddress": "0x" + "ab" * 20}))
+    assert (form[1].pending, form[1].contract) == (False, "0x" + "ab" * 20)
+    assert await stored(town) == []
+    await form[0].run(form[1].save({}))
+    again = "Failed to fetch collection data. Please try again."
+    assert form[1].fault == (fault.message if isinstance(fault, TooMany) else again), "why the rule has no name yet"
