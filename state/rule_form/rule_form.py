@@ -95,6 +95,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     """A stored rule's conditions and name. The name is kept while the conditions are unchanged."""
     _shown: dict[str, Any] = {}
     """A stored rule's fields as they were read."""
+    _saved: bool = False
+    """Whether the rule is saved, so that a second press of the button saves nothing."""
 
     @signed_in
     async def load(self, actor: Actor):
@@ -103,7 +105,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         After a mere reconnect the fields stay.
         """
         visit = (await self.get_state(SessionState)).visit
-        if self.visit == visit and self.loaded:
+        if self.visit == visit and self.loaded and not self._saved:
             self.pending = False
             return
         page = await self.get_state(ServerPageState)
@@ -173,7 +175,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.unknown_server, self.load_fault = False, ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
-        self._shown = {}
+        self._shown, self._saved = {}, False
         self.room = self.full = ""
         self.tiers, self._unread = [], {}
         self._clear_outcome()
@@ -333,6 +335,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self.pending, self.fault = True, ""
         yield
         try:
+            if self._saved:
+                async for outcome in self._write(actor):
+                    yield outcome
+                return
             # The person submitted before the pause after typing, so look up the collection now.
             typed = form.get(CONTRACT_INPUT)
             async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
@@ -370,6 +376,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
 
     async def _write(self, actor: Actor):
         page = await self.get_state(ServerPageState)
+        if self._saved:
+            self.pending = False
+            yield rx.redirect(page.config_url)
+            return
         draft = self._draft(page.server_id)
         if self.has_tiers and (wrong := tier_fault(draft, self.tiers)):
             # The dialog may have been confirmed after a tier was changed.
@@ -384,6 +394,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         except HoldfastError as fault:
             await self._refuse(fault.message)
         else:
+            self._saved = True
             count = len(self.tiers) + 1
             if self.rule_id:
                 done = _("Verification rule saved successfully!")

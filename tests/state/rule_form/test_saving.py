@@ -1,4 +1,4 @@
-"""Saving the rule form: a failure leaves the form usable."""
+"""Saving the rule form: a failure leaves the form usable, and a second press saves nothing twice."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -60,3 +60,19 @@ async def test_a_contract_that_cannot_be_looked_up_leaves_the_button_usable(
     await form[0].run(form[1].save({}))
     again = "Failed to fetch collection data. Please try again."
     assert form[1].fault == (fault.message if isinstance(fault, TooMany) else again), "why the rule has no name yet"
+
+
+@pytest.mark.parametrize("takes_over", [False, True], ids=["at once", "after the dialog"])
+async def test_a_second_press_makes_no_second_rule(
+    form: tuple[Tab, RuleFormState], town: Town, takes_over: bool
+) -> None:
+    tab, rule = form
+    await tab.run(rule.switch_takes_over(takes_over))
+    if takes_over:
+        await tab.run(rule.save({}))
+    for _ in range(2):
+        said = await tab.run(rule.confirm() if takes_over else rule.save({}))
+        assert "server-config" in str(said), "the second press leads there too"
+    assert len(await stored(town)) == 1
+    assert (await tab.toast()) == "Success: Verification rule created successfully!"
+    assert (rule.pending, rule.asking) == (False, False)
