@@ -7,10 +7,10 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import HoldfastError
 from services.engine import preview
 from services.engine.preview import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
 from services.runtime import rate_limits
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.watchers import Watcher
 
@@ -79,9 +79,8 @@ class RulePreviewState(rx.State):
         if proposal is None:
             return
         watcher = Watcher(self, actor, "impact", every=SETTLE_SECONDS if proposal.draft is not None else 0.0)
-        async for _turn in watcher.looks():
-            fault = ""
-            try:
+        try:
+            async for _turn in watcher.looks():
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
                     planned = await preview.plan(db, gateways(), actor, proposal)
@@ -90,8 +89,10 @@ class RulePreviewState(rx.State):
                         if self._turn != turn:
                             return
                         self._show(found)
-            except HoldfastError as refused:
-                fault = refused.message
+                async with self:
+                    if self._turn == turn:
+                        self.busy, self.known = False, True
+        except UNREADABLE as refused:
             async with self:
                 if self._turn == turn:
-                    self.busy, self.known, self.fault = False, not fault, fault
+                    self.busy, self.known, self.fault = False, False, sentence_of(refused)

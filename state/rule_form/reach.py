@@ -17,6 +17,7 @@ from services.core.errors import HoldfastError
 from services.engine.preview import Proposal
 from services.guilds import permissions
 from services.runtime import rate_limits
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.watchers import Watcher
@@ -89,8 +90,8 @@ class ReachState(rx.State):
                         reach_id = await reach.begin(db, gateways(), actor, proposal)
                 async with transaction() as db:
                     found = await reach.get(db, gateways(), actor, reach_id)
-            except HoldfastError as refused:
-                fault = refused.message
+            except UNREADABLE as refused:
+                fault = sentence_of(refused)
             async with self:
                 if self._turn != turn:
                     return

@@ -6,10 +6,10 @@ from gateways import gateways
 from locales import _
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import HoldfastError
 from services.engine import try_address
 from services.engine.preview import Proposal
 from services.runtime import rate_limits
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import background, signed_in
 from state.core.watchers import Watcher
@@ -61,20 +61,20 @@ class TrialState(rx.State):
             turn, proposal, given = self._turn, self._proposal, self._given
         if proposal is None:
             return
-        async for _turn in Watcher(self, actor, "trial").looks():
-            found, fault = None, ""
-            try:
+        try:
+            async for _turn in Watcher(self, actor, "trial").looks():
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
                     planned = await try_address.plan(db, gateways(), actor, proposal, given)
                 found = await try_address.run(gateways(), planned)
-            except HoldfastError as refused:
-                fault = refused.message
-            async with self:
-                if self._turn != turn:
-                    return
-                self.busy, self.fault = False, fault
-                if found is not None:
+                async with self:
+                    if self._turn != turn:
+                        return
+                    self.busy = False
                     self.tried = f"{found.name} ({found.address})" if found.name else found.address
                     self.outcome = found.outcome
                     self.lines = [line_of(one) for one in found.requirements]
+        except UNREADABLE as refused:
+            async with self:
+                if self._turn == turn:
+                    self.busy, self.fault = False, sentence_of(refused)
