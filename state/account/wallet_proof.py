@@ -16,6 +16,7 @@ from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.transaction_check import ChainAsk
 from settings import settings
 from state.account.wallets import WalletsState
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.session import SessionState
 from state.core.timing import NAME_REST_SECONDS
@@ -316,8 +317,8 @@ class WalletProofState(rx.State):
             try:
                 async with transaction() as db:
                     verdict = await wallets.check_again(db, gateways(), actor, address, method)
-            except HoldfastError as fault:
-                verdict = wallets.Verdict(success=False, message=fault.message, again=True)
+            except UNREADABLE as fault:
+                verdict = wallets.Verdict(success=False, message=sentence_of(fault), again=True)
             async with self:
                 # The Verify button may have started another check of the same wallet.
                 if address != self.address or (number != self._look and not verdict.success):

@@ -10,6 +10,7 @@ from reflex_base.registry import RegistrationContext
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.runtime import rate_limits
+from services.runtime.database_faults import DATABASE_FAULTS
 from state.core.gate import actor_of
 
 AWAY_SECONDS = 30.0
@@ -61,7 +62,7 @@ class Watcher:
         Only the newest loop runs, after the previous one has ended, so many events cost no more than one.
 
         It ends with the tab, the session, a newer loop, or on a page outside `pages` (by default the page it began on).
-        A step beyond the person's `limit` is skipped.
+        A step beyond the person's `limit` is skipped, and so is one of several while the database does not answer.
         """
         if before := _newest.get(self._key):
             before._ends.set()
@@ -107,8 +108,15 @@ class Watcher:
             if wait > 0:
                 continue
             looks += 1
-            if self._actor is not None and await actor_of(self._state) != self._actor:
-                return
+            try:
+                if self._actor is not None and await actor_of(self._state) != self._actor:
+                    return
+            except DATABASE_FAULTS:
+                if self._rounds == 1:
+                    raise
+                # The database may be back for the next step.
+                wait = self.next_in
+                continue
             async with cast(Any, self._state):
                 if self._state.router.url.path not in pages:
                     return

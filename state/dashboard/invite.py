@@ -10,6 +10,7 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotConnected
+from services.runtime.database_faults import DATABASE_FAULTS
 from services.servers import servers
 from settings import settings
 from state.core.gate import background, signed_in
@@ -100,8 +101,11 @@ class InviteState(rx.State):
         before = {guild.id for guild in self.guilds if guild.has_bot}
         watcher = Watcher(self, actor, "invite", every=WATCH_EVERY, lasts=WATCH_SECONDS)
         async for _turn in watcher.looks(pages=("/invite",)):
-            async with transaction() as db:
-                listed = await servers.list_servers(db, actor)
+            try:
+                async with transaction() as db:
+                    listed = await servers.list_servers(db, actor)
+            except DATABASE_FAULTS:
+                continue  # The database may be back for the next step.
             arrived = {server.id for server in listed if server.bot_invited} - before
             async with self:
                 if arrived:

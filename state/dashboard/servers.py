@@ -13,6 +13,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.runtime import rate_limits
+from services.runtime.database_faults import DATABASE_FAULTS
 from services.servers import servers
 from state.core.gate import background, signed_in
 from state.core.retry import ask
@@ -116,8 +117,11 @@ class DashboardState(rx.State):
         """Check for some minutes, while the dashboard is open, for servers that appear after an invite."""
         watcher = Watcher(self, actor, "servers", every=WATCH_EVERY, lasts=WATCH_SECONDS)
         async for _ in watcher.looks(pages=DASHBOARD_PATHS):
-            async with transaction() as db:
-                listed = await servers.list_servers(db, actor)
+            try:
+                async with transaction() as db:
+                    listed = await servers.list_servers(db, actor)
+            except DATABASE_FAULTS:
+                continue  # The database may be back for the next step.
             async with self:
                 before = {card.id for card in self.cards if card.bot_invited}
                 self._show(listed)

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 import reflex as rx
+from sqlalchemy.exc import OperationalError
 
 from services.core.actors import Actor
 from services.core.errors import TooMany
@@ -188,6 +189,33 @@ async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
     screen.open = False
     await until(task.done)
     assert not state.looking, "a form whose loop has ended does not say that it looks"
+
+
+@KINDS
+@pytest.mark.parametrize("place", ["session", "step"])
+async def test_a_loop_goes_on_after_the_database_was_away(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, kind: str, place: str
+) -> None:
+    state, start = await loops(kind)
+    failed = list[str]()
+    where = (watchers, "actor_of") if place == "session" else (wallets, "check_again")
+    if place == "step" and kind != "bio":
+        where = (servers, "list_servers")
+    own = getattr(*where)
+
+    async def sometimes(*given: Any) -> Any:
+        if len(failed) < 2:
+            failed.append(kind)
+            raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+        return await own(*given)
+
+    monkeypatch.setattr(*where, sometimes)
+    task = asyncio.create_task(start())
+    await until(lambda: screen.looks > 1 or task.done())
+    assert (len(failed), task.done()) == (2, False)
+    screen.open = False
+    await until(task.done)
+    assert kind != "bio" or not state.looking
 
 
 SPENT = {
