@@ -176,7 +176,7 @@ class DevelopersState(ServerTab, rx.State):
                 await tokens.revoke(db, gateways(), actor, page.server_id, token_id)
             self.token = ""
             await say(self, _("Token revoked"), _("No program can use it any more."))
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         finally:
             self.working = False
 

@@ -16,7 +16,7 @@ from services.roles import rival_reports
 from services.triggers.chain_cursor import COINS, WALLETS
 from state.core.gate import signed_in
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
 HEADLINES = {
     "good": N_("Everything works"),
@@ -75,7 +75,7 @@ class ServerHealthState(ServerTab, rx.State):
         async with transaction() as db:
             await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32])
         await say(self, _("The rules decide again"), _("Everybody concerned is checked now."))
-        await self._read(actor, page)
+        await after_change(self._read(actor, page))
 
     def _show(self, view: HealthView) -> None:
         self.state, self.headline = view.state, _(HEADLINES[view.state])

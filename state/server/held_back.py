@@ -17,7 +17,7 @@ from services.servers.held_back import HeldBackView, Loser, Trip
 from state.core.gate import public, signed_in
 from state.core.retry import ask
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, open_tab
+from state.dashboard.server_page import ServerPageState, after_change, open_tab
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class HeldBackState(rx.State):
                 await say(self, _("Removals dismissed"), said)
         finally:
             self.deciding = ""
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
 
 
 def _trip(role: HeldBackRoleView) -> Trip:

@@ -9,7 +9,7 @@ from gateways import gateways
 from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import MemberNotFound, Retryable
+from services.core.errors import MemberNotFound, NotSignedIn
 from services.roles import rival_reports
 from services.rules.draft import DEFAULT_COLOR
 from services.runtime import rate_limits
@@ -18,7 +18,7 @@ from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.member_list import MemberRow, MembersPage
 from services.triggers import rechecks, sweep
 from settings import settings
-from state.core.errors import UNREADABLE
+from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import signed_in
 from state.core.retry import ask
@@ -149,8 +149,10 @@ class MembersState(ServerTab, rx.State):
         except MemberNotFound:
             self.opened, self.why_of, self.why = "", "", []
             return
-        except Retryable as fault:
-            self.why_fault = fault.message
+        except NotSignedIn:
+            raise
+        except UNREADABLE as fault:
+            self.why_fault = sentence_of(fault)
             return
         self.why = [_role(role, self._colors) for role in found.roles]
         self.why_of, self.why_protected = self.opened, found.protected

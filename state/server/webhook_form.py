@@ -203,7 +203,7 @@ class WebhookState(rx.State):
                     self.secret = made.secret or ""
             if what == DELETE:
                 await say(self, _("Webhook deleted"), _("Nothing is posted any more."))
-            await self._read(actor, page)
+            await after_change(self._read(actor, page))
         except WebhookNotFound as fault:
             await refuse(self, fault.message)
             await self._read(actor, await self.get_state(ServerPageState))

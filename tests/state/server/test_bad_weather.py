@@ -1,16 +1,23 @@
-"""The tabs of a server while Discord does not answer: each says so, and reads again on request."""
+"""The tabs of a server while Discord or the database does not answer: each says so, and reads again on request.
+
+What was changed is not denied.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from models import Server, transaction
+from services.accounts.developers import tokens, webhooks
 from services.collections.census import days
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps
-from services.servers import activity, held_back, member_list, servers
+from services.health import server as server_health
+from services.roles import rival_reports
+from services.servers import activity, explain, held_back, member_list, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
@@ -28,12 +35,17 @@ from state.server.members import MembersState
 from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
+from state.server.webhook_form import DELETE, WebhookState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
+from tests.state.server.test_held_back import tripped as tripped
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_member
 
 SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+Tripped = tuple[Tab, Browser, dict[str, Any]]
+AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
+SAID = "The database does not answer right now. Please try again in a few seconds."
 SILENT = "Discord does not answer as it should right now."
 TABS: dict[Any, str] = {
     RulesState: "rules", ProtectedRolesState: "rules", MembersState: "members", ActivityState: "activity",
@@ -202,3 +214,86 @@ async def test_an_undo_is_not_denied_because_the_log_could_not_be_read_after_it(
     assert (await browser.client.get(f"/api/verification-rules/{rule['id']}")).status_code == 200
     assert (await tab.toast()).startswith("Undone: ")
     assert state.undoing == ""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failed reads are repeated without a pause."""
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+
+
+async def away(*_: object, **__: object) -> Any:
+    raise AWAY
+
+
+async def test_the_reasons_of_a_member_say_so_and_can_be_read_again(
+    sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    async with transaction() as db:
+        member = (await a_member(db, await db.get_one(Server, rule["serverId"]))).discord_id
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    with monkeypatch.context() as patched:
+        patched.setattr(explain, "why", away)
+        await tab.run(state.toggle(member))
+        assert (state.opened, state.why_of, state.why_fault) == (member, "", SAID)
+        await tab.run(state.protect(member, True))
+        assert (await tab.toast()).startswith("Protected: ")
+    await tab.run(state.why_again())
+    assert (state.why_of, state.why_fault, state.why_protected) == (member, "", True)
+
+
+async def test_a_revoked_token_is_not_denied(sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    state = await opened(tab, DevelopersState, rule["serverId"], "developers")
+    state.open_form()
+    state.set_name("A program")
+    await tab.run(state.create())
+    state.ask(state.rows[0].id)
+    monkeypatch.setattr(tokens, "list_of", away)
+    await tab.run(state.revoke())
+    assert (await tab.toast()).startswith("Token revoked: ")
+    assert not state.working
+
+
+async def test_a_deleted_webhook_is_not_denied(sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    await opened(tab, DevelopersState, rule["serverId"], "developers")
+    state = await tab.state(WebhookState)
+    state.edit()
+    state.set_typed("https://example.org/hook")
+    await tab.run(state.save())
+    assert state.is_set, state.fault_text
+    state.ask(DELETE)
+    monkeypatch.setattr(webhooks, "find", away)
+    await tab.run(state.confirm())
+    assert (await tab.toast()).startswith("Webhook deleted: ")
+    assert not state.working
+
+
+async def test_a_decision_is_not_denied(tripped: Tripped, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    tab, _, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "rules")
+    state.ask(rule["roleId"], False)
+    monkeypatch.setattr(held_back, "of_server", away)
+    await tab.run(state.decide())
+    assert (await tab.toast()).startswith("Removals dismissed: ")
+    assert state.deciding == ""
+
+
+async def test_a_truce_that_was_ended_is_not_denied(
+    sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ended(*_: object) -> None:
+        """End it."""
+
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    state = await opened(tab, ServerHealthState, rule["serverId"], "health")
+    monkeypatch.setattr(rival_reports, "follow_again", ended)
+    monkeypatch.setattr(server_health, "view", away)
+    await tab.run(state.follow_again(rule["roleId"]))
+    assert (await tab.toast()).startswith("The rules decide again: ")
