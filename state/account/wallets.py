@@ -9,6 +9,7 @@ from locales import N_, _, day
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
+from services.core.errors import WalletNotFound
 from services.runtime import rate_limits
 from services.wallets import names, wallets
 from state.core.gate import background, signed_in
@@ -99,9 +100,17 @@ class WalletsState(rx.State):
     async def remove(self, actor: Actor) -> None:
         """Remove the wallet that the dialog is about."""
         wallet_id, self.asked_id = self.asked_id, 0
-        async with transaction() as db:
-            await wallets.remove(db, actor, wallet_id)
-        await self._read(actor)
+        if not wallet_id:
+            return
+        left = [row for row in self.rows if row.id != wallet_id]
+        try:
+            async with transaction() as db:
+                await wallets.remove(db, actor, wallet_id)
+        except WalletNotFound:
+            # Another tab has removed it.
+            self.rows = left
+            raise
+        self.rows = left
         said = _("{wallet} no longer counts for your roles.").format(wallet=self.asked_short)
         await say(self, _("Wallet removed"), said)
 
