@@ -14,6 +14,7 @@ from models import transaction
 from services.core.errors import HoldfastError
 from services.core.relative_times import in_seconds
 from services.rules import views
+from services.runtime.database_faults import NOT_DONE
 from services.servers import explain
 from services.triggers import rechecks
 
@@ -52,7 +53,7 @@ class Roles(commands.Cog):
                 async with transaction() as db:
                     found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
                 roles = [(rule.role_name, rule.role_id) for rule in found if rule.state != "shadow"]
-            except HoldfastError:
+            except (HoldfastError, *NOT_DONE):
                 roles = []
         fitting = [(name, id_) for name, id_ in roles if typed.casefold() in name.casefold()]
         await offer(interaction, lambda: fitting)

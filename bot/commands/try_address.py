@@ -19,6 +19,7 @@ from services.engine.preview import Proposal
 from services.rules import views
 from services.rules.views import RuleView
 from services.runtime import rate_limits
+from services.runtime.database_faults import NOT_DONE
 
 Interaction = nextcord.Interaction[nextcord.Client]
 NOT_YOURS = N_("There is no such rule in this server, or you do not run the server (its owner and administrators do).")
@@ -56,7 +57,7 @@ class Trials(commands.Cog):
         if context is not None and interaction.permissions.administrator:
             try:
                 found = await _rules_of((await context.find_member()).server_id)
-            except HoldfastError:
+            except (HoldfastError, *NOT_DONE):
                 found = ()
         fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
         await offer(interaction, lambda: [(_label(rule), str(rule.id)) for rule in fitting])

@@ -141,8 +141,7 @@ class Verify(BackgroundCog):
         with contextlib.suppress(asyncio.CancelledError):
             while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
                 await asyncio.sleep(pause)
-                before = await recheck_wait.held(search.member)
-                reply = await outcome(self._again(search, before))
+                reply = await outcome(self._again(search))
                 if search.verdict is None:
                     search.looks = search.looks.after()
                 found = search.verdict
@@ -155,9 +154,10 @@ class Verify(BackgroundCog):
                     await show(search.context.interaction, reply)
             await show(search.context.interaction, verify_sentences.stopped(search.address, search.method))
 
-    async def _again(self, search: "ProofSearch", before: frozenset[str]) -> Reply:
+    async def _again(self, search: "ProofSearch") -> Reply:
         context, member, address, method = search.context, search.member, search.address, search.method
         search.verdict = None
+        before = await recheck_wait.held(member)
         if (await context.find_member()).actor.user_id != member.actor.user_id:
             # They were forgotten meanwhile, and their code with them.
             gone = Verdict(False, _("Your code was deleted with everything about you. Ask for a new one."))

@@ -16,6 +16,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences
+from services.runtime.database_faults import NOT_DONE
 from services.servers.notices import MemberContext
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
@@ -63,7 +64,7 @@ class Wallets(commands.Cog):
             try:
                 member = await context.find_member()
                 found = await self._own(member)
-            except HoldfastError:
+            except (HoldfastError, *NOT_DONE):
                 found = []
         fitting = [
             (label(one), str(one.id))

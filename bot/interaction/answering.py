@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import nextcord
-from sqlalchemy.exc import DBAPIError
 
 from bot.interaction import delivery
 from bot.messages.reply import Reply, lines
@@ -16,6 +15,7 @@ from models import transaction
 from services.core import request_ids
 from services.core.discord_text import COLORS
 from services.core.errors import HoldfastError, TooMany
+from services.runtime.database_faults import NOT_DONE, first_line
 from services.servers import notices as notice_service
 from services.servers.notices import MemberContext, NoticeView
 
@@ -85,8 +85,12 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
         text = lines([notice.text for notice in notices])
         reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
     if await show(interaction, reply) and notices:
-        async with transaction() as db:
-            await notice_service.mark_shown(db, notices)
+        try:
+            async with transaction() as db:
+                await notice_service.mark_shown(db, notices)
+        except NOT_DONE as fault:
+            # They are shown once more.
+            log.warning("notices not marked as shown reason=%s", first_line(fault))
 
 
 async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:
@@ -108,8 +112,8 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
         return Reply(_("Not so fast"), fault.message, "warning")
     if isinstance(fault, HoldfastError):
         return Reply(_("That did not work"), fault.message, "warning")
-    if isinstance(fault, DBAPIError):
-        log.warning("database did not answer an interaction reason=%s", fault.orig)
+    if isinstance(fault, NOT_DONE):
+        log.warning("database did not answer an interaction reason=%s", first_line(fault))
         return Reply(
             _("One moment"), _("Our database does not answer right now. Please try again in a minute."), "warning"
         )
@@ -173,5 +177,5 @@ async def _notices(context: InteractionContext) -> list[NoticeView]:
         member = await context.find_member()
         async with transaction() as db:
             return await notice_service.waiting(db, member)
-    except (HoldfastError, DBAPIError):
+    except (HoldfastError, *NOT_DONE):
         return []
