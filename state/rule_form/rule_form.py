@@ -90,11 +90,12 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     proposal_key: str = ""
     """Changes with each version of the rule that could be saved; empty while something is missing."""
     conditions_key: str = ""
-    """Changes with everything that decides about a wallet: the conditions, and whether delegated vaults count."""
+    """Changes with the server and all that decides about a wallet: conditions, and whether delegated vaults count."""
     _kept: tuple[str, str] = ("", "")
     """A stored rule's conditions and name. The name is kept while the conditions are unchanged."""
     _shown: dict[str, Any] = {}
     """A stored rule's fields as they were read."""
+    _server_id: int = 0
     _saved: bool = False
     """Whether the rule is saved, so that a second press of the button saves nothing."""
 
@@ -112,7 +113,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         page._read_address()
         self._clear()
         number = self.router.url.query_parameters.get("ruleId", "")
-        self.rule_id = row_id(number) or 0
+        self.rule_id, self._server_id = row_id(number) or 0, page.server_id
         self.chains = chain_options()
         self.visit = visit
         yield
@@ -214,7 +215,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self.fault = ""
         fault, _ = self._first_fault()
         self.proposal_key = "" if fault else _digest((self._draft(0), self.tiers))
-        self.conditions_key = _digest((self._signature(), self._stored, self.delegated))
+        self.conditions_key = _digest((self._server_id, self._signature(), self._stored, self.delegated))
 
     def _first_fault(self) -> tuple[str, int]:
         """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is.

@@ -80,6 +80,27 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
     assert state.of_rule != rule.conditions_key, "the numbers are about another rule"
 
 
+async def test_the_numbers_of_one_server_do_not_show_in_the_form_of_another(
+    form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    rule = await form.state(RuleFormState)
+
+    async def filled(server_id: int) -> str:
+        rule.visit = -1
+        form.go("/add-verification-rule", serverId=server_id)
+        await form.run(rule.load())
+        rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection=""))
+        rule._changed()
+        return rule.conditions_key
+
+    key = await filled(town.server_id)
+    state = await counted(form)
+    assert state.of_rule == key
+    assert await filled(town.server_id + 1) != key
+    assert await filled(town.server_id) == key
+
+
 async def test_what_cannot_be_counted_says_why(form: Tab, town: Town) -> None:
     rule = await form.state(RuleFormState)
     rule.contract = ""
