@@ -8,6 +8,7 @@ from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.servers import analytics, servers
+from state.core.errors import UNREADABLE
 from state.core.gate import signed_in
 from state.core.retry import ask
 from state.dashboard.charts import (
@@ -53,10 +54,13 @@ class AnalyticsState(rx.State):
     async def choose_days(self, actor: Actor, days: int):
         """Choose a range of days; ignore a value that is not offered."""
         if days in RANGES:
-            self.days, self.busy = days, True
+            shown, self.days, self.busy = self.days, days, True
             yield
             try:
                 await self._read(actor)
+            except UNREADABLE:
+                self.days = shown
+                raise
             finally:
                 self.busy = False
 
@@ -64,10 +68,13 @@ class AnalyticsState(rx.State):
     async def choose_server(self, actor: Actor, server: str):
         """Choose one server by its internal id, or EVERYWHERE."""
         if row_id(server) is not None:
-            self.server, self.busy = server, True
+            shown, self.server, self.busy = self.server, server, True
             yield
             try:
                 await self._read(actor)
+            except UNREADABLE:
+                self.server = shown
+                raise
             finally:
                 self.busy = False
 
