@@ -15,6 +15,7 @@ from services.privacy import preferences
 from services.wallets import wallets
 from state.core.gate import signed_in
 from state.core.retry import ask
+from state.core.session import SessionState
 from state.core.toasts import say
 
 CONFIRMATION = "delete"
@@ -190,6 +191,7 @@ class MyDataState(rx.State):
                 gone = await preferences.forget(db, actor)
         finally:
             self.working = False
+        (await self.get_state(SessionState))._farewell = True
         await sign_in.revoke(gateways(), gone.token)
         self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in gone.roles]
         self.asked, self.forgotten = False, True

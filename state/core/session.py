@@ -35,6 +35,8 @@ class SessionState(rx.State):
     _shown: str = ""
     """The hash of the cookie that this state belongs to."""
     _met_at: float = 0.0
+    _farewell: bool = False
+    """Whether the page shows what was deleted with the account, so that it stays after the session ended."""
     _same_page: str = ""
     """The URL of a page that only reconnected."""
 
@@ -58,6 +60,7 @@ class SessionState(rx.State):
             await self._meet()
         if self._same_page != str(self.router.url):
             self.visit += 1
+            self._farewell = False
         self._same_page = ""
         cookie = handshake_session_id(self) if await actor_of(self) is not None else None
         given = self.router.url.query_parameters.get(SESSION_PARAMETER)
@@ -72,7 +75,7 @@ class SessionState(rx.State):
     @public
     def left(self) -> None:
         """Show that the session ended while the screen was open."""
-        if self.audience == MEMBER:
+        if self.audience == MEMBER and not self._farewell:
             self.audience = LEFT
 
 

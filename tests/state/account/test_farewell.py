@@ -1,0 +1,39 @@
+"""The farewell after everything about a person was deleted: it stays until they go to another page."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from services.core.errors import NotSignedIn
+from state.account.my_data import MyDataState
+from state.core.session import LEFT, MEMBER, SessionState
+from tests.app.api.browsers import Browser
+from tests.jobs.town import Town, a_town
+from tests.state.conftest import Tab
+
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
+@pytest.fixture
+async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
+    async with a_town(sandbox_url, "carol") as made:
+        yield made
+
+
+async def test_a_second_press_does_not_hide_the_farewell(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["carol"]["username"])
+    tab.go("/account")
+    session, data = await tab.state(SessionState), await tab.state(MyDataState)
+    await tab.run(session.settle())
+    await tab.run(data.ask_forget())
+    await tab.run(data.type_confirmation("delete"))
+    await tab.run(data.forget())
+    assert data.forgotten
+    with pytest.raises(NotSignedIn):
+        await tab.run(data.forget())
+    session.left()  # which is what the error leads to
+    assert session.audience == MEMBER
+    tab.go("/dashboard")
+    await tab.run(session.settle())
+    session.left()
+    assert session.audience == LEFT
