@@ -91,6 +91,8 @@ class WalletProofState(rx.State):
     _looks: bio_schedule.BioChecks = bio_schedule.BioChecks()
     """The remaining checks of the bio."""
     _looked_at: datetime | None = None
+    _verified: bool = False
+    """Whether a success emptied the form, so that a second press of the button is no mistake."""
     _visit: int = -1
     """The page load that the fields belong to."""
 
@@ -105,7 +107,7 @@ class WalletProofState(rx.State):
         self._empty_form()
 
     def _empty_form(self) -> None:
-        self.address, self.method, self.pending = "", BIO, False
+        self.address, self.method, self.pending, self._verified = "", BIO, False, False
         self._forget()
 
     def _forget(self) -> None:
@@ -130,7 +132,7 @@ class WalletProofState(rx.State):
         given = value.strip()[:300]
         if given == self.address:
             return
-        self.address = given
+        self.address, self._verified = given, False
         self._forget()
         self.profile_url = f"{settings().opensea_url}/{given}" if given else ""
         if names.is_name(given):
@@ -238,7 +240,8 @@ class WalletProofState(rx.State):
     async def verify(self, actor: Actor):
         """Check the proof once. A bio without it is checked again automatically."""
         if not self.address:
-            await refuse(self, _("Missing Information"), _("Please enter a wallet address."))
+            if not self._verified:
+                await refuse(self, _("Missing Information"), _("Please enter a wallet address."))
             return
         self.pending, self.note, self.looking = True, "", False
         self.shortage = self.linked_address = ""
@@ -299,6 +302,7 @@ class WalletProofState(rx.State):
 
     async def _welcome(self) -> None:
         self._empty_form()
+        self._verified = True
         await say(self, _(VERIFIED_TITLE), _(VERIFIED_TEXT))
 
     @background

@@ -61,6 +61,24 @@ async def test_each_outcome_has_its_toast(
     )
 
 
+async def test_a_second_press_is_not_answered_with_an_error(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def verify(*_: object) -> Verdict:
+        return Verdict(success=True, message="")
+
+    monkeypatch.setattr(wallets, "verify", verify)
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    state = await tab.state(WalletProofState)
+    state.address = ADDRESS
+    for _ in range(2):
+        await tab.run(state.verify())
+        assert (await tab.toast()).startswith("Wallet Verified: ")
+    await tab.run(state.enter_address("0x"))
+    await tab.run(state.enter_address(""))
+    await tab.run(state.verify())
+    assert await tab.toast() == "Missing Information: Please enter a wallet address."
+
+
 @pytest.fixture
 async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=settings().sandbox_url, timeout=30) as client:
