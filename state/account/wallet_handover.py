@@ -45,7 +45,7 @@ class HandoverState(rx.State):
     @public
     def set_entered(self, code: str) -> None:
         """Set the code of the other account."""
-        self.entered, self.fault = code[:LONGEST_CODE], ""
+        self.entered, self.fault, self.asked = code[:LONGEST_CODE], "", ""
 
     @signed_in
     async def offer(self, actor: Actor) -> None:

@@ -129,7 +129,7 @@ class MigrationState(ServerTab, rx.State):
         self.shown_for = page.server_id
 
     def _changed(self) -> None:
-        self.looked, self.rules, self.left = False, [], []
+        self.looked, self.rules, self.left, self.asked = False, [], [], ""
         self.fault_field = self.fault_text = ""
 
     @public

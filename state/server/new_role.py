@@ -92,7 +92,7 @@ class NewRoleState(rx.State):
         self._changed()
 
     def _changed(self) -> None:
-        self.looked, self.rules, self.left = False, [], []
+        self.looked, self.rules, self.left, self.asked = False, [], [], False
         self.fault_field = self.fault_text = ""
 
     @public

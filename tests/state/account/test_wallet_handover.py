@@ -50,6 +50,9 @@ async def test_a_code_of_one_account_is_entered_in_the_other(sign_in: SignIn, to
     other.set_entered(card.code)
     await ada.run(other.look())
     assert (other.fault, other.asked) == ("", f"1 wallet of {name} becomes yours?")
+    other.set_entered(card.code)
+    assert other.asked == "", "the dialog is about the code as it was"
+    await ada.run(other.look())
     await ada.run(other.take())
     assert (await ada.state(ToastState)).title == "1 wallet is yours now"
     listed = await ada.state(WalletsState)

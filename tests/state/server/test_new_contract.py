@@ -53,6 +53,10 @@ async def test_a_migration_is_looked_at_applied_and_ended_from_its_card(sign_in:
     await tab.run(card.ask_apply())
     impact = await tab.state(RulePreviewState)
     assert (card.asked, card.asked_title, impact.busy) == (APPLY, "Replace the contract in 1 rule?", True)
+    card.set_both(True)
+    assert card.asked == "", "the dialog is about the form as it was"
+    await tab.run(card.look())
+    await tab.run(card.ask_apply())
     await tab.run(card.confirm())
     (running,) = card.running
     assert (running.text, card.looked, card.new) == ("Both count in 1 rule until you end this.", False, "")

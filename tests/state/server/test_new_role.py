@@ -53,6 +53,12 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     assert card.summary == "0 members have Holder from us. They get Collector first, and lose Holder after that."
     await tab.run(card.ask())
     assert (card.asked, (await tab.state(RulePreviewState)).busy) == (True, True)
+    card.set_new(new)
+    assert not card.asked, "the dialog is about the form as it was"
+    await tab.run(card.confirm())
+    assert card.is_open
+    await tab.run(card.look())
+    await tab.run(card.ask())
     await tab.run(card.confirm())
     assert (card.asked, card.is_open) == (False, False)
     assert (await tab.state(ToastState)).title == "1 rule changed"
