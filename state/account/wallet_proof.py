@@ -92,7 +92,7 @@ class WalletProofState(rx.State):
     """The remaining checks of the bio."""
     _looked_at: datetime | None = None
     _verified: bool = False
-    """Whether a success emptied the form, so that a second press of the button is no mistake."""
+    """Whether a success emptied the form: a second press of the button then needs no warning."""
     _visit: int = -1
     """The page load that the fields belong to."""
 
