@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from reflex.event import EventSpec
 from reflex_base.event.context import EventContext
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from locales import _, speak
 from locales.browser_language import asked_for
@@ -18,7 +19,7 @@ from state.core.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 
-UNREADABLE = (HoldfastError, *DATABASE_FAULTS)
+UNREADABLE = (HoldfastError, *DATABASE_FAULTS, NoneFree)
 """Errors after which a screen says what it could not read."""
 LONGEST_REPORT = 1_000
 """Characters of a browser's report that are logged."""
@@ -47,7 +48,7 @@ def sentence_of(exception: Exception) -> str:
     exception = explained(exception)
     if isinstance(exception, HoldfastError):
         return exception.message
-    if is_absent(exception):
+    if is_absent(exception) or isinstance(exception, NoneFree):
         _log.warning("database did not answer a handler reason=%s", first_line(exception))
         return _(DATABASE_AWAY)
     _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from services.core.errors import ServerNotFound
 from state.core import errors
-from state.core.errors import REPORTS_A_MINUTE, note_report, show_fault
+from state.core.errors import REPORTS_A_MINUTE, UNREADABLE, note_report, show_fault
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,13 @@ def test_an_absent_database_is_told_on_the_screen_and_in_one_line_of_the_log(cap
     (record,) = caplog.records
     assert record.getMessage() == "database did not answer a handler reason=the connection is lost"
     assert record.exc_info is None
+
+
+def test_a_pool_without_a_free_connection_is_told_like_an_absent_database(caplog: pytest.LogCaptureFixture) -> None:
+    assert "database does not answer" in str(show_fault(NoneFree("no connection became free")))
+    (record,) = caplog.records
+    assert record.getMessage() == "database did not answer a handler reason=no connection became free"
+    assert NoneFree in UNREADABLE, "a screen that could not be read offers to read again"
 
 
 def test_reports_of_browsers_are_short_single_lines_and_few(caplog: pytest.LogCaptureFixture) -> None:
