@@ -8,10 +8,11 @@ import reflex as rx
 from reflex.event import EventSpec
 
 from gateways import gateways
+from locales import _
 from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
-from services.core.errors import NotFound, NotSignedIn, ProviderUnavailable
+from services.core.errors import Conflict, NotFound, NotSignedIn, ProviderUnavailable
 from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import signed_in
@@ -111,6 +112,17 @@ async def open_tab(state: rx.State, *tabs: str) -> ServerPageState | None:
     return page if known and page.tab in tabs else None
 
 
+async def page_of(state: rx.State, shown_for: int) -> ServerPageState:
+    """Return the page, for a change to the server with this internal id, whose content the state shows (0: none).
+
+    Raises Conflict if the URL names another server by now: what was typed for one server is never saved in another.
+    """
+    page = await state.get_state(ServerPageState)
+    if shown_for not in {0, page.server_id}:
+        raise Conflict(_("This page shows another server now, so nothing was changed."))
+    return page
+
+
 async def after_change(read: Awaitable[object]) -> None:
     """Read a tab again after a change. A failure leaves the tab as it was, because the toast says what was changed."""
     try:
@@ -128,6 +140,10 @@ class ServerTab(rx.State, mixin=True):
     """The internal id of the server whose content is shown; 0 at first."""
     fault: str = ""
     """Why nothing could be read; otherwise empty."""
+
+    async def _page(self) -> ServerPageState:
+        """Return the page, for a change to the server that the tab shows. Raises Conflict as `page_of` does."""
+        return await page_of(self, self.shown_for)
 
     async def _tried(self, page: ServerPageState, read: Callable[[], Awaitable[T]]) -> T | None:
         """Return what `read` returns for the tab; None if the server no longer exists, or after a failure.

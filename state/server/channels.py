@@ -65,7 +65,7 @@ class ChannelsState(ServerTab, rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
@@ -86,7 +86,7 @@ class ChannelsState(ServerTab, rx.State):
         self.saving = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             async with transaction() as db:
                 name = await alert_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
         except HoldfastError as fault:

@@ -132,7 +132,7 @@ class DevelopersState(ServerTab, rx.State):
         self.working, self.fault_field, self.fault_text = True, "", ""
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             scopes = [one.key for one in self.choices if one.chosen]
             end = now() + timedelta(days=int(self.life))
@@ -171,7 +171,7 @@ class DevelopersState(ServerTab, rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             async with transaction() as db:
                 await tokens.revoke(db, gateways(), actor, page.server_id, token_id)
             self.token = ""

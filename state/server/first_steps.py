@@ -18,7 +18,7 @@ from services.health.first_steps import RULE as RULE
 from state.core.gate import signed_in
 from state.core.retry import ask
 from state.core.toasts import say
-from state.dashboard.server_page import TABS, ServerPageState, open_tab
+from state.dashboard.server_page import TABS, open_tab, page_of
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class FirstStepsState(rx.State):
     @signed_in
     async def hide(self, actor: Actor) -> None:
         """Hide the checklist of this server from all its admins."""
-        page = await self.get_state(ServerPageState)
+        page = await page_of(self, self.shown_for)
         async with transaction() as db:
             await first_steps.hide(db, gateways(), actor, page.server_id)
         self.steps = []

@@ -71,7 +71,7 @@ class ServerHealthState(ServerTab, rx.State):
     @signed_in
     async def follow_again(self, actor: Actor, role_id: str) -> None:
         """Let the rules decide again about a role that is left alone."""
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         async with transaction() as db:
             await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32])
         await say(self, _("The rules decide again"), _("Everybody concerned is checked now."))

@@ -17,7 +17,7 @@ from services.servers.held_back import HeldBackView, Loser, Trip
 from state.core.gate import public, signed_in
 from state.core.retry import ask
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
 
 _log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ class HeldBackState(rx.State):
             return
         self.deciding = role_id
         yield
-        page = await self.get_state(ServerPageState)
+        page = await page_of(self, self.shown_for)
         answer = held_back.approve if self.asked_approve else held_back.dismiss
         try:
             async with transaction() as db:

@@ -201,7 +201,7 @@ class MembersState(ServerTab, rx.State):
     @signed_in
     async def check_everybody(self, actor: Actor) -> None:
         """Recheck all members of the server."""
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             self.asked = await sweep.recheck_server(db, gateways(), actor, page.server_id)
@@ -219,7 +219,7 @@ class MembersState(ServerTab, rx.State):
     @signed_in
     async def check(self, actor: Actor, member: str) -> None:
         """Recheck one member."""
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             await rechecks.of_member(db, gateways(), actor, page.server_id, member)
@@ -228,7 +228,7 @@ class MembersState(ServerTab, rx.State):
     @signed_in
     async def protect(self, actor: Actor, member: str, protected: bool) -> None:
         """Protect a member from losing roles, or end the protection."""
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         async with transaction() as db:
             await protection.of_member(db, gateways(), actor, page.server_id, member, protected)
         await self._read_why(actor, page)
@@ -240,7 +240,7 @@ class MembersState(ServerTab, rx.State):
     @signed_in
     async def follow_again(self, actor: Actor, role_id: str) -> None:
         """Let the rules decide again about a role of the open member that is left alone."""
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         async with transaction() as db:
             await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32], self.opened)
         await self._read_why(actor, page)

@@ -231,7 +231,7 @@ class MoveState(ServerTab, rx.State):
         yield
         is_new = self.state in {NONE, views.APPROVED}
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             async with transaction() as db:
                 is_told = await lifecycle.begin_or_change(db, gateways(), actor, page.server_id, self._order())
         except FieldRefused as fault:
@@ -302,7 +302,7 @@ class MoveState(ServerTab, rx.State):
         if self.state not in {views.RUNNING, views.OVER}:
             return
         self.asked = END
-        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
+        page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, ends_move=True))
         yield RulePreviewState.watch
 
@@ -326,7 +326,7 @@ class MoveState(ServerTab, rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             async with transaction() as db:
                 if what == END:
                     await lifecycle.approve(db, gateways(), actor, page.server_id)

@@ -175,7 +175,7 @@ class MigrationState(ServerTab, rx.State):
         self._changed()
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 found = await contract_migrations.preview(db, gateways(), actor, page.server_id, self._order())
@@ -212,7 +212,7 @@ class MigrationState(ServerTab, rx.State):
             return
         self.asked, self.asked_id = APPLY, 0
         self.asked_title = _replaces(len(self.rules))
-        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
+        page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, migrates=self._order()))
         yield RulePreviewState.watch
 
@@ -223,7 +223,7 @@ class MigrationState(ServerTab, rx.State):
         if one is None:
             return
         self.asked, self.asked_id, self.asked_title = END, one.id, one.title
-        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
+        page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, ends_migration=one.id))
         yield RulePreviewState.watch
 
@@ -242,7 +242,7 @@ class MigrationState(ServerTab, rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await self._page()
             async with transaction() as db:
                 if what == APPLY:
                     done = await contract_migrations.apply(db, gateways(), actor, page.server_id, self._order())

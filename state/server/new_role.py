@@ -16,7 +16,7 @@ from services.runtime import rate_limits
 from services.servers import servers
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState
+from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import LeftRuleView
 from state.server.rules import RulesState
@@ -120,7 +120,7 @@ class NewRoleState(rx.State):
         self.looking = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self._opened_for)
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 found = await new_role.preview(db, gateways(), actor, page.server_id, self._order())
@@ -149,7 +149,7 @@ class NewRoleState(rx.State):
         if not self.looked or not self.rules:
             return
         self.asked = True
-        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
+        page, impact = await page_of(self, self._opened_for), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, replaces=self._order()))
         yield RulePreviewState.watch
 
@@ -167,7 +167,7 @@ class NewRoleState(rx.State):
         self.asked, self.working = False, True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self._opened_for)
             async with transaction() as db:
                 done = await new_role.apply(db, gateways(), actor, page.server_id, self._order())
             self.is_open = False

@@ -15,7 +15,7 @@ from services.guilds.panel import PanelTexts
 from services.runtime import rate_limits
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState
+from state.dashboard.server_page import page_of
 
 TITLE, TEXT, BUTTON, COLOR, LANGUAGE = "panelTitle", "panelText", "panelButton", "panelColor", "panelLanguage"
 """The names of the fields."""
@@ -149,7 +149,7 @@ class PanelState(rx.State):
         self.saving = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self.shown_for)
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 name = await channels.change_panel(db, gateways(), actor, page.server_id, self._typed())

@@ -62,7 +62,7 @@ class ProtectedRolesState(ServerTab, rx.State):
         self.shown_for = page.server_id
 
     async def _change(self, actor: Actor, role_id: str, protected: bool) -> None:
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         async with transaction() as db:
             await protection.of_role(db, gateways(), actor, page.server_id, role_id, protected)
         await after_change(self._read(actor, page))

@@ -118,7 +118,7 @@ class RulesState(ServerTab, rx.State):
         title = ngettext("What {count} rule would do", "What {count} rules would do", len(ids))
         self.asked_title = _counted(title, len(ids))
         self.asked_text = _("The rules in shadow, as if all of them were active. Only members with a wallet can gain.")
-        page, impact = await self.get_state(ServerPageState), await self.get_state(RulePreviewState)
+        page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(Proposal(server_id=page.server_id, activates=ids))
         yield RulePreviewState.watch
 
@@ -173,7 +173,7 @@ class RulesState(ServerTab, rx.State):
         yield ProtectedRolesState.load
 
     async def _activate_all(self, actor: Actor) -> None:
-        page = await self.get_state(ServerPageState)
+        page = await self._page()
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             count = await rules.activate_all(db, gateways(), actor, page.server_id, self._in_shadow())

@@ -16,7 +16,7 @@ from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
 
 DELETE, NEW_SECRET = "delete", "secret"
 """What a dialog asks about."""
@@ -131,7 +131,7 @@ class WebhookState(rx.State):
         self.saving, self.fault_field, self.fault_text = True, "", ""
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self._shown_for)
             await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             chosen = [one.key for one in self.choices if one.chosen]
             async with transaction() as db:
@@ -155,7 +155,7 @@ class WebhookState(rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self._shown_for)
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 await webhooks.send_test(db, gateways(), actor, page.server_id)
@@ -188,7 +188,7 @@ class WebhookState(rx.State):
         self.working = True
         yield
         try:
-            page = await self.get_state(ServerPageState)
+            page = await page_of(self, self._shown_for)
             await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             async with transaction() as db:
                 if what == DELETE:

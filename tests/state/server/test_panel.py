@@ -2,7 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from services.core.errors import Conflict
+from state.core.toasts import ToastState
+from state.dashboard.server_page import ServerPageState
 from state.server.channels import ChannelsState
+from state.server.developers import DevelopersState
 from state.server.panel import PanelState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
@@ -24,3 +30,22 @@ async def test_the_inputs_stay_while_their_texts_do(sign_in: SignIn) -> None:
     await tab.run(state.enter_title("Welcome"))
     await tab.run(state.restore())
     assert (state.key, state.title) == (key + 1, title), "new inputs show the default texts"
+
+
+async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    channel = await opened(tab, ChannelsState, server_id, "channel")
+    state = await tab.state(PanelState)
+    developers = await opened(tab, DevelopersState, server_id, "developers")
+    await tab.run(state.enter_title("Welcome"))
+    # The address names the next server before its tabs have been read.
+    tab.go("/server-config", serverId=server_id + 1, tab="channel")
+    (await tab.state(ServerPageState))._read_address()
+    for press in (state.save({}), channel.save(), developers.create()):
+        await tab.run(press)
+        assert "shows another server now" in await tab.toast()
+        (await tab.state(ToastState)).text = ""
+    with pytest.raises(Conflict, match="shows another server now"):
+        await tab.run(channel.repair())
+    assert {state.saving, channel.saving, channel.working, developers.working} == {False}
