@@ -10,7 +10,7 @@ from gateways import gateways
 from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotSignedIn
+from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotSignedIn, ServerNotFound
 from services.engine.preview import Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
@@ -146,6 +146,8 @@ class MoveState(ServerTab, rx.State):
             except MoveNotFound:
                 # Another admin has undone it.
                 await self._read(actor, page)
+            except ServerNotFound:
+                page._lost()
             else:
                 self._show(found)
 

@@ -10,6 +10,7 @@ from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
 from services.core.errors import ProviderUnavailable
 from services.roles.moves import coverage
 from state.core.toasts import ToastState
+from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import RulePreviewState
 from state.server.move import END, NONE, MoveState
 from tests.app.api.browsers import Browser
@@ -126,6 +127,17 @@ async def test_a_move_that_another_admin_undoes_is_no_longer_shown(sign_in: Sign
         await db.exec(update(ServerMove).values(state="cancelled", ended_at=now()))
     await tab.run(move.look())
     assert (move.state, move.roles) == (NONE, [])
+
+
+async def test_who_no_longer_runs_the_server_is_told_once(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    stranger, _ = await sign_in(town.people["dave"]["username"])
+    tab._cookie = stranger._cookie
+    tab.go("/server-config", serverId=town.server_id, tab="move")
+    await tab.run(move.look())
+    assert (await tab.state(ServerPageState)).missing
 
 
 async def test_names_that_could_not_be_read_are_not_skipped(
