@@ -66,8 +66,7 @@ class Roles(commands.Cog):
         member = await context.find_member()
         async with transaction() as db:
             seen = await explain.own(db, member.actor, member.server_id)
-        chosen = next((one.role_id for one in seen.roles if role and role in {one.role_id, one.role_name}), None)
-        return sentences.why(seen, chosen)
+        return sentences.why(seen, role.strip())
 
     # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.
     @nextcord.slash_command(**named(NP_("command", "recheck"), N_("Look at your wallets again, now")))

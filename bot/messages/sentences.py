@@ -39,14 +39,20 @@ def on(time: datetime) -> str:
     return f"<t:{int(time.timestamp())}:f>"
 
 
-def why(seen: MemberWhy, role_id: str | None = None) -> Reply:
-    """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step."""
-    roles = [role for role in seen.roles if role_id in (None, role.role_id)]
+def why(seen: MemberWhy, wanted: str = "") -> Reply:
+    """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step.
+
+    `wanted` is the id or the name of one role; all roles are explained if no rule is about it.
+    """
+    chosen = [role for role in seen.roles if wanted and wanted in {role.role_id, role.role_name}][:1]
+    roles = chosen or seen.roles
     if not roles:
         return Reply(
             _("Your roles"), _("No rule in this server is about a role of yours, and none gives one yet."), "info"
         )
-    return Reply(_("Your roles"), "", "info", tuple((_title(role), _body(role)) for role in roles))
+    missed = _("No rule here is about a role named {role}, so these are all the roles.")
+    note = missed.format(role=plain(wanted, 100)) if wanted and not chosen else ""
+    return Reply(_("Your roles"), note, "info", tuple((_title(role), _body(role)) for role in roles))
 
 
 def _title(role: RoleWhy) -> str:

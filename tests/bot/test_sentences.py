@@ -359,6 +359,21 @@ def test_a_roles_next_step_is_never_cut_off() -> None:
     assert "…" in value
 
 
+@pytest.mark.parametrize(
+    ("wanted", "titles", "note"),
+    [
+        ("", ["Gold", "Blue"], False), ("Blue", ["Blue"], False), ("Silver **x**", ["Gold", "Blue"], True),
+    ],
+)  # fmt: skip
+def test_a_role_that_no_rule_is_about_is_said_before_all_the_others(wanted: str, titles: list[str], note: bool) -> None:
+    seen = MemberWhy("1", "carol", (role("Gold", held=True), role("Blue", held=False)), protected=False)
+    reply = sentences.why(seen, wanted)
+    assert [title.split()[1].rstrip(":") for title, _ in reply.fields] == titles
+    assert reply.text == (
+        "No rule here is about a role named Silver \\*\\*x\\*\\*, so these are all the roles." if note else ""
+    )
+
+
 def test_a_reply_says_when_it_has_more_fields_than_fit() -> None:
     fields = tuple((f"Role {number}", "x") for number in range(26))
     assert Reply("Roles to earn", fields=fields[:25]).embeds()[0].footer.text is None
