@@ -103,34 +103,34 @@ async def claim(db: AsyncSession) -> list[AlertMessage]:
     return [AlertMessage(*row) for row in sorted(result.all())]
 
 
-async def post_alert(outside: Gateways, telling: AlertMessage) -> ProviderError | None:
+async def post_alert(outside: Gateways, alert: AlertMessage) -> ProviderError | None:
     """Post the message, unless it is there already; return the error, if any."""
-    footer = f"{settings().product_name} · {telling.mark}"
+    footer = f"{settings().product_name} · {alert.mark}"
     try:
-        if telling.attempts:
+        if alert.attempts:
             # Discord forgets nonces after some minutes, so the channel is searched for a message that may have been
             # posted.
-            for message in await outside.discord.recent_messages(telling.channel_id):
+            for message in await outside.discord.recent_messages(alert.channel_id):
                 if footer in _footers(message.embeds):
                     return None
-        await outside.discord.post_message(telling.channel_id, {"embeds": [_embed(telling, footer)]}, telling.mark)
+        await outside.discord.post_message(alert.channel_id, {"embeds": [_embed(alert, footer)]}, alert.mark)
     except ProviderError as fault:
         return fault
     return None
 
 
-def _embed(telling: AlertMessage, footer: str) -> dict[str, Any]:
-    with speaking(telling.language):
+def _embed(alert: AlertMessage, footer: str) -> dict[str, Any]:
+    with speaking(alert.language):
         # Translators: the title of an alert whose problem is over; {title} was its title.
-        fixed = _("Fixed: {title}").format(title=plain(telling.title, 120))
+        fixed = _("Fixed: {title}").format(title=plain(alert.title, 120))
         over = _("This problem is over.")
         what_to_do = _("What to do:")
-    if telling.over:
+    if alert.over:
         return {"title": fixed, "description": over, "color": COLORS["good"], "footer": {"text": footer}}
     return {
-        "title": plain(telling.title, 120),
+        "title": plain(alert.title, 120),
         "description": cut(
-            f"{plain(telling.text, 1500)}\n\n**{what_to_do}** {plain(telling.mend, 1000)}", LONGEST_DESCRIPTION
+            f"{plain(alert.text, 1500)}\n\n**{what_to_do}** {plain(alert.mend, 1000)}", LONGEST_DESCRIPTION
         ),
         "color": COLORS["warning"], "footer": {"text": footer},
     }  # fmt: skip
@@ -140,22 +140,22 @@ def _footers(embeds: Iterable[Any]) -> set[str]:
     return {str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
-async def record_result(db: AsyncSession, telling: AlertMessage, fault: ProviderError | None) -> None:
+async def record_result(db: AsyncSession, alert: AlertMessage, fault: ProviderError | None) -> None:
     """Record the result of posting; after a refusal, wait long enough for somebody to fix its cause."""
     if fault is None:
-        done = {"end_told_at" if telling.over else "told_at": now()}
+        done = {"end_told_at" if alert.over else "told_at": now()}
         await db.execute(
             update(Alert)
-            .where(col(Alert.id) == telling.alert_id)
+            .where(col(Alert.id) == alert.alert_id)
             .values(**done, attempts=0, last_error=None, next_at=now())
         )
         return
     if isinstance(fault, ChannelGone | GuildGone | MissingAccess | MissingPermissions):
         pause = _REFUSED_PAUSE
     else:
-        pause = timedelta(seconds=max(doubled(5, telling.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
+        pause = timedelta(seconds=max(doubled(5, alert.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
     await db.execute(
         update(Alert)
-        .where(col(Alert.id) == telling.alert_id)
-        .values(attempts=telling.attempts + 1, last_error=str(fault), next_at=now() + pause)
+        .where(col(Alert.id) == alert.alert_id)
+        .values(attempts=alert.attempts + 1, last_error=str(fault), next_at=now() + pause)
     )
