@@ -11,6 +11,8 @@ from models import DatabaseUrlMissing
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 """The classes of errors raised when the database is absent or overloaded."""
+UNANSWERED = (*DATABASE_FAULTS, NoneFree)
+"""The same, and the error when no connection was free."""
 NOT_DONE = (DBAPIError, NoneFree)
 """The errors of a transaction that the database did not carry out, including when no connection was free for it."""
 NO_ANSWER = (SQLAlchemyError, DatabaseUrlMissing, OSError, TimeoutError)

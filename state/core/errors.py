@@ -8,18 +8,17 @@ from contextlib import suppress
 
 from reflex.event import EventSpec
 from reflex_base.event.context import EventContext
-from sqlalchemy.exc import TimeoutError as NoneFree
 
 from locales import _, speak
 from locales.browser_language import asked_for
 from services.core.errors import HoldfastError, NotSignedIn, explained
-from services.runtime.database_faults import DATABASE_FAULTS, first_line, is_absent
+from services.runtime.database_faults import UNANSWERED, NoneFree, first_line, is_absent
 from state.core.session import DATABASE_AWAY, SessionState
 from state.core.toasts import ToastState
 
 _log = logging.getLogger(__name__)
 
-UNREADABLE = (HoldfastError, *DATABASE_FAULTS, NoneFree)
+UNREADABLE = (HoldfastError, *UNANSWERED)
 """Errors after which a screen says what it could not read."""
 LONGEST_REPORT = 1_000
 """Characters of a browser's report that are logged."""

@@ -10,7 +10,7 @@ from reflex_base.registry import RegistrationContext
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.runtime import rate_limits
-from services.runtime.database_faults import DATABASE_FAULTS
+from services.runtime.database_faults import UNANSWERED
 from state.core.gate import actor_of
 
 AWAY_SECONDS = 30.0
@@ -111,7 +111,7 @@ class Watcher:
             try:
                 if self._actor is not None and await actor_of(self._state) != self._actor:
                     return
-            except DATABASE_FAULTS:
+            except UNANSWERED:
                 if self._rounds == 1:
                     raise
                 # The database may be back for the next step.

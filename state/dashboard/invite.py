@@ -10,7 +10,7 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotConnected
-from services.runtime.database_faults import DATABASE_FAULTS
+from services.runtime.database_faults import UNANSWERED
 from services.servers import servers
 from settings import settings
 from state.core.gate import background, signed_in
@@ -104,7 +104,7 @@ class InviteState(rx.State):
             try:
                 async with transaction() as db:
                     listed = await servers.list_servers(db, actor)
-            except DATABASE_FAULTS:
+            except UNANSWERED:
                 continue  # The database may be back for the next step.
             arrived = {server.id for server in listed if server.bot_invited} - before
             async with self:

@@ -13,7 +13,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.runtime import rate_limits
-from services.runtime.database_faults import DATABASE_FAULTS
+from services.runtime.database_faults import UNANSWERED
 from services.servers import servers
 from state.core.gate import background, signed_in
 from state.core.retry import ask
@@ -120,7 +120,7 @@ class DashboardState(rx.State):
             try:
                 async with transaction() as db:
                     listed = await servers.list_servers(db, actor)
-            except DATABASE_FAULTS:
+            except UNANSWERED:
                 continue  # The database may be back for the next step.
             async with self:
                 before = {card.id for card in self.cards if card.bot_invited}

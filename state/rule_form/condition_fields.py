@@ -20,7 +20,7 @@ from services.rules.expression import MOST_TRAITS
 from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
-from services.runtime.database_faults import DATABASE_FAULTS
+from services.runtime.database_faults import UNANSWERED
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
@@ -258,7 +258,7 @@ class ConditionFields(rx.State, mixin=True):
                 self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
             self._unread[place] = fault.message or _("Please check the URL or contract address")
             await refuse(self, _("Collection not found"), self._unread[place])
-        except DATABASE_FAULTS:
+        except UNANSWERED:
             self._unread[place] = _("Failed to fetch collection data. Please try again.")
             raise
         else:

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 import reflex as rx
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 from services.core.actors import Actor
 from services.core.errors import TooMany
@@ -193,8 +194,13 @@ async def test_looks_at_a_bio_are_counted_as_proofs(screen: Screen) -> None:
 
 @KINDS
 @pytest.mark.parametrize("place", ["session", "step"])
+@pytest.mark.parametrize(
+    "fault",
+    [OperationalError("SELECT", {}, Exception("the server closed the connection")), NoneFree("no connection is free")],
+    ids=["away", "none free"],
+)
 async def test_a_loop_goes_on_after_the_database_was_away(
-    screen: Screen, monkeypatch: pytest.MonkeyPatch, kind: str, place: str
+    screen: Screen, monkeypatch: pytest.MonkeyPatch, kind: str, place: str, fault: Exception
 ) -> None:
     state, start = await loops(kind)
     failed = list[str]()
@@ -206,7 +212,7 @@ async def test_a_loop_goes_on_after_the_database_was_away(
     async def sometimes(*given: Any) -> Any:
         if len(failed) < 2:
             failed.append(kind)
-            raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+            raise fault
         return await own(*given)
 
     monkeypatch.setattr(*where, sometimes)
