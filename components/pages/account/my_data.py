@@ -147,15 +147,12 @@ def _payout(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
             ),
             class_name="flex flex-wrap items-center gap-x-3 gap-y-1",
         ),
-        rx.cond(
-            choice.payout != "",
-            rx.el.p(
-                _(
-                    "Admins of this server can download this whole address, with what you hold for its rules. Choose "
-                    "No address to withdraw it at once."
-                ),
-                class_name="muted mt-1 text-sm",
+        rx.el.p(
+            _(
+                "Admins of this server can download the whole address that you choose, with the exact amounts that all "
+                "your wallets hold for its rules. Choose No address to withdraw it at once."
             ),
+            class_name="muted mt-1 text-sm",
         ),
         rx.cond(
             choice.downloads,

@@ -129,7 +129,8 @@ def privacy_policy() -> rx.Component:
                     ),
                     _(
                         "If you choose an address for payouts in a server, its administrators can download "
-                        "that whole address with what you hold for its rules. You see who did and when. The "
+                        "that whole address with the exact amounts that all your wallets hold for its rules. "
+                        "An exact amount can tell which other wallet is yours. You see who did and when. The "
                         "choice ends at once when you withdraw it, remove the wallet, leave the server or "
                         "delete your data."
                     ),
