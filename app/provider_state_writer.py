@@ -13,7 +13,7 @@ from services.runtime import counters, marketplace_limit_sharing, node_limit_sha
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.task_cancellation import stop
 
-log = logging.getLogger("holdfast.web")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 2.0
 

@@ -31,7 +31,7 @@ from services.runtime.backoff import backoff
 from services.runtime.task_cancellation import stop
 from settings import settings
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 ENDS_WITHIN, ANSWERS_WITHIN = 3.0, 2.5
 """When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun."""

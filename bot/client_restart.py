@@ -19,7 +19,7 @@ from services.guilds.gateway import shards
 from services.runtime.database_faults import NOT_DONE
 from settings import settings
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
 """Pauses in seconds between clients. Discord allows 1,000 logins a day and then resets the token

@@ -23,7 +23,7 @@ from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, log_fault
 from services.triggers import gateway_events
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 DATABASE_PAUSE = 2.0
 """Seconds between attempts while the database does not answer, so that no event is lost."""

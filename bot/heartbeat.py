@@ -19,7 +19,7 @@ from services.health import provider_records
 from services.runtime import counters, marketplace_limit_sharing
 from services.runtime.database_faults import NOT_DONE, first_line
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 5.0
 NOT_OPEN = "no open connection"

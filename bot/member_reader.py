@@ -24,7 +24,7 @@ from services.triggers import gateway_events, member_rereads
 from services.triggers.member_rereads import KnownMember
 from settings import settings
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 30.0
 """Seconds between two searches for people to read, and the longer pause in a sweep after a search that found nobody,

@@ -15,7 +15,7 @@ from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from services.core.errors import ProviderUnavailable
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.3, 60.0
 """Pauses in seconds before a guild's next read; they grow while unreadable events continue."""

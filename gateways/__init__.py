@@ -32,7 +32,7 @@ from gateways.transport.exchanges import end_all
 from gateways.transport.safe_fetch import Fetcher
 from settings import settings
 
-log = logging.getLogger("holdfast.gateways")
+log = logging.getLogger(f"holdfast.{__name__}")
 # These libraries log every request's URL, and some nodes have their key in it.
 for _chatty in ("httpx", "httpcore", "web3"):
     logging.getLogger(_chatty).setLevel(logging.WARNING)

@@ -8,7 +8,7 @@ from jobs.restart import database_errors_logged
 from models import transaction
 from services.collections.census import census_queue, count_by_transfers, days, reach
 
-log = logging.getLogger("holdfast.jobs.census_taker")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 1.0
 """Pause when there is nothing to count."""

@@ -19,7 +19,7 @@ from services.triggers.transfer_poller import SOONEST_SECONDS, PollResult, Reade
 from services.triggers.watch_list import Watched
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs.follower")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 LEASE_SECONDS = 5.0
 """Seconds between attempts of a process without the lease to get it."""

@@ -8,7 +8,7 @@ from services.runtime.backoff import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
 
-log = logging.getLogger("holdfast.jobs.head_listener")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 RESTART_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 60.0
 

@@ -8,7 +8,7 @@ from jobs.restart import database_errors_logged
 from models import transaction
 from services.wallets import proof_watch_schedule
 
-log = logging.getLogger("holdfast.jobs.proof_watch")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 1.0
 

@@ -12,7 +12,7 @@ from services.health import alerts, provider_records
 from services.health.provider_records import Recorder
 from services.runtime import counters, schedules
 
-log = logging.getLogger("holdfast.jobs.provider_monitor")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 2.0
 PROBES = "probes"

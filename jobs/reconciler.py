@@ -22,7 +22,7 @@ from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
 from services.runtime.task_cancellation import stop
 
-log = logging.getLogger("holdfast.jobs.reconciler")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from services.runtime import database_faults
 from services.runtime.backoff import backoff
 
-log = logging.getLogger("holdfast.jobs")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 RESTART_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0

@@ -8,7 +8,7 @@ from jobs.restart import database_errors_logged
 from models import transaction
 from services.roles import rival_names
 
-log = logging.getLogger("holdfast.jobs.rival_namer")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 2.0
 """Pause when no name is wanted; a new entry appears in Discord's logs within moments."""

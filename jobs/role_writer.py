@@ -21,7 +21,7 @@ from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
 from services.runtime.task_cancellation import stop
 
-log = logging.getLogger("holdfast.jobs.role_writer")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 AT_ONCE = 16
 IDLE_SECONDS = 1.0

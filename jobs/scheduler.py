@@ -30,7 +30,7 @@ from services.servers import verified_counts
 from services.triggers import sweep
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs.scheduler")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 
 class Every(BaseTrigger):

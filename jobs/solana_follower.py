@@ -18,7 +18,7 @@ from services.triggers.solana_poller import SOLANA, AssetQuestion, Poll, Polled,
 from services.triggers.transfer_poller import UnreadableTransfers
 from settings import settings
 
-log = logging.getLogger("holdfast.jobs.solana_follower")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 BEAT_SECONDS = 5.0
 """Longest seconds between two questions while SOLANA_FOLLOW_REQUESTS allows more, even if EVM chains are polled at a

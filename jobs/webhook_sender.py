@@ -17,7 +17,7 @@ from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhook_deliveries import DeliveryTurn
 
-log = logging.getLogger("holdfast.jobs.webhook_sender")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 1.0
 """Pause when nothing is due."""

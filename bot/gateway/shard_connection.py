@@ -15,7 +15,7 @@ from services.runtime.backoff import backoff
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.task_cancellation import stop
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Pauses in seconds between attempts of a shard that cannot connect."""

@@ -15,7 +15,7 @@ from services.guilds.gateway import guild_snapshots, interaction_claims, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
 from services.runtime.database_faults import NOT_DONE, first_line
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 CLAIMS_FORGOTTEN_EVERY = 600.0
 ENDS_WITHIN = 3.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 LOG_SECONDS = 60.0
 SKIPPED = "skipped"

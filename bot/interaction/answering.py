@@ -19,7 +19,7 @@ from services.runtime.database_faults import NOT_DONE, first_line
 from services.servers import notices as notice_service
 from services.servers.notices import MemberContext, NoticeView
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 MOST_CHOICES, LONGEST_LABEL = 25, 100
 """Choices of an autocomplete, and characters of a label."""

@@ -11,7 +11,7 @@ import nextcord
 from gateways import gateways
 from services.runtime.backoff import backoff
 
-log = logging.getLogger("holdfast.bot")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 FIRST_ANSWER_SECONDS, LATER_ANSWERS = 2.7, timedelta(minutes=14, seconds=30)
 """Discord accepts a first answer for 3 seconds and later ones for 15 minutes (docs/facts.md#discord-interactions)."""

@@ -16,7 +16,7 @@ from gateways.transport.exchanges import to_its_end
 from gateways.transport.fair_turns import FairGate
 from settings import settings
 
-log = logging.getLogger("holdfast.connections")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 POOL_SECONDS = 1.0
 """Seconds that a request with a place at the gate waits for a connection. The time may be short, because a request has

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from statistics import median
 
-log = logging.getLogger("holdfast.clock")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 BELIEVED = 5.0
 """Seconds by which our clock may differ from the providers' before we use theirs."""

@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-log = logging.getLogger("holdfast.database")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 NETWORK: dict[str, int] = {
     "connect_timeout": 5,

@@ -26,7 +26,7 @@ from services.holdings.shared_balances import MOST_WEIGHT, JointBalances
 from services.runtime import time_budget
 from services.runtime.task_cancellation import stop
 
-log = logging.getLogger("holdfast.services.engine.reconcile")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 PATIENCE = 0.25
 """Seconds for which a reconcile collects its first answers, so that a thousand servers are not written one by one."""

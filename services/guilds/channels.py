@@ -22,7 +22,7 @@ from services.guilds.panel import PanelTexts
 from services.guilds.permissions import Rights
 from settings import settings
 
-_log = logging.getLogger("holdfast.services.guilds.channels")
+_log = logging.getLogger(f"holdfast.{__name__}")
 
 NAME = "verify"
 ANNOUNCEMENTS = 5

@@ -26,7 +26,7 @@ from services.guilds import last_answers, shared_reads
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
 
-_log = logging.getLogger("holdfast.services.guilds.permissions")
+_log = logging.getLogger(f"holdfast.{__name__}")
 
 
 @dataclass(frozen=True, slots=True)

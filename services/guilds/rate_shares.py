@@ -17,7 +17,7 @@ from models import transaction
 from models.db.session import AsyncSession
 from services.runtime.database_faults import NOT_DONE, first_line
 
-log = logging.getLogger("holdfast.services.guilds.rate_shares")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 TOTAL = 46.0
 """Requests a second to share out. Discord allows 50; the difference covers jitter and expired shares."""

@@ -15,7 +15,7 @@ from models.db.session import AsyncSession
 from services.runtime import schedules
 from settings import settings
 
-log = logging.getLogger("holdfast.services.privacy")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 SCHEDULE = "log_months"
 """The name of its row in the schedule."""

@@ -19,7 +19,7 @@ from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, list
 from services.rules.types.registry import RULE_TYPES
 from settings import settings
 
-log = logging.getLogger("holdfast.services.rules.limits")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 _CHAINLESS = "".join(f' || @.type == "{name}"' for name, kind in RULE_TYPES.items() if kind.chainless)
 _CONDITIONS = f"strict $.** ? (exists(@.chain){_CHAINLESS})"

@@ -13,7 +13,7 @@ from gateways.marketplaces.quota import Quota, QuotaStanding
 from models import MarketLimit, transaction
 from services.runtime.database_faults import NOT_DONE, first_line
 
-log = logging.getLogger("holdfast.services.runtime.marketplace_limits")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 BEAT_SECONDS = 2.0
 

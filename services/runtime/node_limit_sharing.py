@@ -13,7 +13,7 @@ from models import NodeLimit, now, transaction
 from models.db.session import AsyncSession
 from services.runtime.database_faults import NOT_DONE, first_line
 
-log = logging.getLogger("holdfast.services.runtime.node_limits")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 BEAT_SECONDS, READ_EVERY_SECONDS = 10.0, 300.0
 FIELDS = ("log_blocks", "logs_need_address", "batch", "state_override", "states", "finalized")

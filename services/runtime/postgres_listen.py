@@ -10,7 +10,7 @@ from psycopg import sql
 
 from models import connect
 
-log = logging.getLogger("holdfast.calls")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 _RECONNECT_SECONDS = 2
 _PING_SECONDS = 10.0

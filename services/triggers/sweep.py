@@ -14,7 +14,7 @@ from services.core.actors import Actor
 from services.guilds import permissions
 from services.runtime import schedules
 
-log = logging.getLogger("holdfast.services.triggers.sweep")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 SCHEDULE = schedules.SWEEP
 

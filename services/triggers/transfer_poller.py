@@ -19,7 +19,7 @@ from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.reorganisations import SeenTransfers, is_on_chain, read_back_from, replaced_blocks
 from services.triggers.sightings import Moved
 
-log = logging.getLogger("holdfast.services.triggers.transfer_poller")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 AT_ONCE = 2_000
 """Maximum blocks of one poll; a follower that is further behind polls again at once."""

@@ -24,7 +24,7 @@ from services.wallets.transaction_check import (
     marker,
 )
 
-log = logging.getLogger("holdfast.services.wallets.watch")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 AT_ONCE = timedelta(seconds=30)
 """Watching that begins within this time after the challenge was made covers it from its first block."""

@@ -20,7 +20,7 @@ from services.wallets.ownership import SPENT, WalletProof
 from services.wallets.proof_watch import OpenChallenge, Point, SeenTransaction
 from services.wallets.transaction_check import TransactionOutcome
 
-log = logging.getLogger("holdfast.services.wallets.proof_watch")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 METHOD = "transaction"
 SOON, SLOWLY = timedelta(seconds=5), timedelta(seconds=60)

@@ -18,7 +18,7 @@ from services.collections.census import census_queue, owned_tokens
 from services.collections.census.census_queue import CensusTask
 from services.collections.census.owned_tokens import NEWEST, SETTLED
 
-log = logging.getLogger("holdfast.services.census")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 MOST_LISTED = 50_000
 """The most tokens of a collection that is read in this way: each node is asked about each token."""

@@ -26,7 +26,7 @@ from services.collections.census import census_queue, count_at_one_block, owned_
 from services.collections.census.census_queue import CensusTask, CountTaken
 from services.collections.census.owned_tokens import NEWEST, SECOND_READING, SETTLED, TooManyTokens
 
-log = logging.getLogger("holdfast.services.census")
+log = logging.getLogger(f"holdfast.{__name__}")
 
 STEPS_A_TURN = 6
 """How many slices one server's turn reads before another server has its turn."""

@@ -218,4 +218,4 @@ async def test_while_the_database_is_away_one_line_says_so_and_then_all_go_on(
             for work in works:
                 await work.reaches(work.turns + 2)
     lines = [record for record in caplog.records if record.levelname != "INFO"]
-    assert {record.name for record in lines} == {"holdfast.jobs"}
+    assert {record.name for record in lines} == {"holdfast.jobs.restart"}
