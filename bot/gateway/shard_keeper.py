@@ -11,13 +11,12 @@ from bot.gateway.shard_connection import OVER, RESUMABLE, Connection, ResumePoin
 from locales import N_
 from locales.stored_texts import storable
 from models import transaction
-from services.guilds.gateway import guild_snapshots, interaction_claims, shards
+from services.guilds.gateway import guild_snapshots, shards
 from services.guilds.gateway.shards import BotProcess, GatewaySession, ShardBeat, ShardPart
 from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
-CLAIMS_FORGOTTEN_EVERY = 600.0
 ENDS_WITHIN = 3.0
 """Seconds that running event handlers have to finish before a shard is handed over."""
 
@@ -50,7 +49,6 @@ class ShardKeeper:
         """Until when no other process may take these shards (loop time)."""
         self.busy: Callable[[int], bool] = lambda number: False
         self.handling: Callable[[], Collection[asyncio.Task[Any]]] = tuple
-        self._cleaned_at: float = 0.0
         self._closing: bool = False
         self._turn: asyncio.Lock = asyncio.Lock()
 
@@ -103,9 +101,6 @@ class ShardKeeper:
                     if number in found.held and one.settled is not None
                 ]
                 await shards.keep(db, self.process, self.count, settled)
-                if began - self._cleaned_at > CLAIMS_FORGOTTEN_EVERY:
-                    await interaction_claims.forget_old(db)
-                    self._cleaned_at = began
         except NOT_DONE as fault:
             log.warning("shards not renewed reason=%s", first_line(fault))
             return

@@ -7,7 +7,7 @@ from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
 from services.collections.census import days, reach
 from services.guilds import refusal_budget
-from services.guilds.gateway import known_people
+from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import surveys
 from services.privacy import future_times, log_partitions, payouts
 from services.roles import in_doubt
@@ -89,6 +89,7 @@ async def clear_expired(db: AsyncSession) -> None:
     await webhook_deliveries.clear(db)
     await surveys.forget_replaced(db)
     await known_people.forget_watches(db)
+    await interaction_claims.forget_old(db)
     # A member who returns later is recorded as new; the privacy policy names the time.
     await db.execute(
         text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}

@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from jobs import scheduler
@@ -25,6 +26,7 @@ from models import (
     transaction,
 )
 from services.accounts import sessions
+from services.guilds.gateway import interaction_claims
 from services.privacy import retention
 from services.runtime import schedules
 from settings import settings
@@ -56,6 +58,18 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
     async with transaction() as db:
         assert [one.delegate for one in (await db.exec(select(Delegation))).all()] == [kept]
         assert [one.delegate for one in (await db.exec(select(DelegationRead))).all()] == [kept]
+
+
+async def test_claims_on_interactions_are_kept_while_discord_may_send_them_again(database: str) -> None:
+    async with transaction() as db:
+        assert await interaction_claims.claim(db, "old")
+        assert await interaction_claims.claim(db, "new")
+        await db.execute(text("UPDATE interaction_claim SET at = at - interval '61 minutes' WHERE id = 'old'"))
+    async with transaction() as db:
+        await retention.clear_expired(db)
+    async with transaction() as db:
+        assert await interaction_claims.claim(db, "old")
+        assert not await interaction_claims.claim(db, "new")
 
 
 async def lines(*ages_in_days: float) -> None:
