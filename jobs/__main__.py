@@ -21,6 +21,7 @@ from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
 from jobs import proof_watch, scheduler
+from jobs.alert_sender import AlertSender
 from jobs.census_taker import CensusTaker
 from jobs.follower import Follower
 from jobs.follower_turns import FollowerTurns
@@ -68,7 +69,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "writer" in parts:
         found.append(RoleWriter(intent_called).run)
     if "monitor" in parts:
-        found += [ProviderMonitor().run, RivalNamer().run, WebhookSender().run]
+        found += [ProviderMonitor().run, AlertSender().run, RivalNamer().run, WebhookSender().run]
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
         for chain in followed_chains(gateways()):

@@ -8,7 +8,7 @@ from gateways import gateways
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.guilds import refusal_budget
-from services.health import alerts, provider_records
+from services.health import provider_records
 from services.health.provider_records import Recorder
 from services.runtime import counters, schedules
 
@@ -17,12 +17,10 @@ log = logging.getLogger(f"holdfast.{__name__}")
 PAUSE_SECONDS = 2.0
 PROBES = "probes"
 PROBES_EVERY = timedelta(seconds=10)
-ALERTS = "alerts"
-ALERTS_EVERY = timedelta(seconds=5)
 
 
 class ProviderMonitor:
-    """The monitor in each jobs process; at any time, only one process probes and one sends alerts."""
+    """The monitor in each jobs process; at any time, only one process probes."""
 
     def __init__(self) -> None:
         self.recorder: Recorder = Recorder()
@@ -33,14 +31,13 @@ class ProviderMonitor:
         gateways().discord.refusals.reads_rest = True
         async with transaction() as db:
             await schedules.ensure(db, PROBES, timedelta())
-            await schedules.ensure(db, ALERTS, timedelta())
         while True:
             with database_errors_logged(log, "monitoring will be retried"):
                 await self.once()
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def once(self) -> None:
-        """Probe if it is our turn, store the outcomes, and alert admins to changes."""
+        """Probe if it is our turn, and store the outcomes."""
         async with transaction() as db:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
             silent = await provider_records.silent(db, gateways()) if probing else []
@@ -52,12 +49,3 @@ class ProviderMonitor:
                 await counters.add(db, counters.ANSWERS, counts)
             self.recorder.counted()
         await refusal_budget.share(gateways().discord.refusals)
-        async with transaction() as db:
-            telling = await schedules.claim(db, ALERTS, ALERTS_EVERY)
-            if telling:
-                await alerts.record_begun_and_ended(db)
-            waiting = await alerts.claim(db) if telling else []
-        for alert in waiting:
-            outcome = await alerts.post_alert(gateways(), alert)
-            async with transaction() as db:
-                await alerts.record_result(db, alert, outcome)

@@ -22,7 +22,7 @@ from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
 from gateways.discord.invalid_requests import Refusals
-from jobs.provider_monitor import ALERTS, ProviderMonitor
+from jobs.alert_sender import ALERTS, AlertSender
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
 from sandbox.discord.answers.errors import DiscordError
@@ -401,12 +401,12 @@ async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_al
             server_id=row.id or 0, name="Cats", role_id=whale, role_name="Whale", verification_type="basic",
             contract_address="0x" + "c0" * 20, blockchain="base", created_by="1", expression=to_document(leaf),
         ))  # fmt: skip
-    watch = ProviderMonitor()
+    sender = AlertSender()
 
     async def told() -> list[str]:
         async with transaction() as db:
             await schedules.bring_forward(db, ALERTS)
-        await watch.once()
+        await sender.once()
         channel = next(one for one in (await discord.guild(BASE))["channels"] if one["id"] == CHANNEL)
         return [message["embeds"][0]["title"] for message in channel["messages"]]
 

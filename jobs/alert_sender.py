@@ -1,0 +1,42 @@
+"""Tell the admins' log channels of problems when they begin, and again when they end."""
+
+import asyncio
+import logging
+from datetime import timedelta
+
+from gateways import gateways
+from jobs.restart import database_errors_logged
+from models import transaction
+from services.health import alerts
+from services.runtime import schedules
+
+log = logging.getLogger(f"holdfast.{__name__}")
+
+PAUSE_SECONDS = 2.0
+ALERTS = "alerts"
+ALERTS_EVERY = timedelta(seconds=5)
+
+
+class AlertSender:
+    """The sender in each jobs process; at any time, only one process looks for problems and posts."""
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with transaction() as db:
+            await schedules.ensure(db, ALERTS, timedelta())
+        while True:
+            with database_errors_logged(log, "alerts will be sent later"):
+                await self.once()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def once(self) -> None:
+        """If it is our turn, record which problems began or ended, and post what was not posted yet."""
+        async with transaction() as db:
+            if not await schedules.claim(db, ALERTS, ALERTS_EVERY):
+                return
+            await alerts.record_begun_and_ended(db)
+            waiting = await alerts.claim(db)
+        for alert in waiting:
+            outcome = await alerts.post_alert(gateways(), alert)
+            async with transaction() as db:
+                await alerts.record_result(db, alert, outcome)
