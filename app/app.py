@@ -4,13 +4,13 @@ import reflex as rx
 from starlette.types import ASGIApp
 
 from app.api import api
+from app.http.caller_address import Proxies
 from app.http.concurrency import WithoutBody
 from app.http.crawlers import Crawlers
 from app.http.hosts import HostGate
 from app.http.html_pages import Documents, Route
 from app.http.languages import Languages
 from app.http.line_breaks import LineBreaks
-from app.http.proxies import Proxies
 from app.http.shutdown import Leaving
 from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles

@@ -7,8 +7,8 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http import languages
+from app.http.caller_address import caller_address
 from app.http.headers import SecurityHeaders
-from app.http.proxies import caller_address
 from gateways.transport.fair_turns import FairGate, on_behalf_of
 from locales import _
 from services.accounts import sessions

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import reflex as rx
 
 from components.layout.frame import member_frame
-from components.ui.effects.reload import reload_button
+from components.ui.effects.reload_button import reload_button
 from components.ui.placeholders import skeleton, skeleton_cards
 from locales import _
 from state.core.session import LEFT, MEMBER, SESSION_PARAMETER, STORAGE_KEY, UNKNOWN, VISITOR, SessionState

@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.limits_by_path import limits_of_address
 from app.api.requests.problems import response_of
-from app.http.proxies import caller_address
+from app.http.caller_address import caller_address
 from services.core.errors import TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS

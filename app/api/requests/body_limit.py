@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
-from app.http.proxies import caller_address
+from app.http.caller_address import caller_address
 from locales import _
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.http.proxies import caller_address, peer
+from app.http.caller_address import caller_address, peer
 from app.http.sockets.unfinished import Meter, Unfinished
 from services.core.errors import TooMany
 from services.core.storable_text import has_utf_8

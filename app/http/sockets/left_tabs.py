@@ -9,7 +9,7 @@ from reflex.istate.manager.memory import StateManagerMemory
 from reflex.istate.manager.token import StateToken
 from reflex_base.registry import RegistrationContext
 
-from app.http.proxies import caller_address
+from app.http.caller_address import caller_address
 from services.runtime.task_cancellation import stop
 
 KEPT = 30

@@ -19,7 +19,7 @@ from pathlib import Path
 from termios import FIONREAD
 from typing import Self
 
-from app.http.proxies import Peer, peer_at
+from app.http.caller_address import Peer, peer_at
 from services.runtime import rejections
 
 _log = logging.getLogger(__name__)

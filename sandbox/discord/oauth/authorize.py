@@ -9,7 +9,7 @@ from aiohttp import web
 from sandbox.base.body import is_whole
 from sandbox.discord.deeds import bots
 from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER, OAuth
-from sandbox.discord.oauth.pages import page
+from sandbox.discord.oauth.page_frame import page
 from sandbox.discord.world import permissions
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, User

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.requests.body_limit import BodyLimit
 from app.api.requests.limits_by_path import COSTLY, limits_of
-from app.http.proxies import Proxies, caller_address
+from app.http.caller_address import Proxies, caller_address
 from services.core.actors import Actor
 from services.runtime.rate_limits import LOOKUPS, PREVIEWS, PROOFS, RECHECKS, WRITES, Limit
 from settings import SettingsError, load, settings

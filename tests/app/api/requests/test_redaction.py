@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from app.http.access_log import AccessLog
-from app.http.proxies import Proxies
+from app.http.caller_address import Proxies
 from services.runtime import rejections
 from services.runtime.logs import redact, redact_every_log
 from settings import settings

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.http.proxies import Peer, Proxies, peer
+from app.http.caller_address import Peer, Proxies, peer
 from app.http.sockets import unfinished
 from app.http.sockets.unfinished import CUT, Meter, Unfinished
 from services.runtime import rejections

@@ -8,7 +8,7 @@ import reflex as rx
 class _Reload(rx.Component):
     """A button that loads the page again in the browser, so it works without a connection to the server."""
 
-    library = "$/public/screens/reload.js"
+    library = "$/public/screens/reload_button.js"
     tag = "Reload"
 
 
