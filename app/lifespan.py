@@ -12,7 +12,7 @@ from gateways import close_gateways
 from models import limit_statements, use
 from services.runtime import garbage_collection, logs, rate_limits
 
-STATEMENT_SECONDS = 20.0
+SCREEN_STATEMENT_SECONDS = 20.0
 """Longest time for one database statement of a screen or a call; after it the caller gets an error."""
 
 
@@ -21,7 +21,7 @@ async def lifespan() -> AsyncGenerator[None]:
     """Run the rest of the product while the block lasts, started here if no supervisor runs."""
     garbage_collection.freeze()
     logs.note_start("web")
-    limit_statements(STATEMENT_SECONDS)
+    limit_statements(SCREEN_STATEMENT_SECONDS)
     async with start_if_alone() as database_url:
         if database_url is not None:
             os.environ["DATABASE_URL"] = database_url

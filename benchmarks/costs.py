@@ -17,10 +17,10 @@ from benchmarks.support.lab import ROOT
 from benchmarks.support.reads import DAY
 from benchmarks.support.spending import (
     COLLECTIONS,
+    DAILY_EVENTS,
     DEFAULT,
     EVM,
     EXAMPLE,
-    LIFE,
     MEMBERS,
     OF_THE_EXAMPLE,
     OFTEN,
@@ -310,7 +310,7 @@ def marketplaces_table(_: Counted) -> str:
     """Return the reads of proofs and rules at OpenSea, and from Alchemy's lists."""
     rows: list[list[str]] = []
     for members in sorted({*MEMBERS, EXAMPLE}):
-        proofs = members / 1_000 * LIFE["proofs"]
+        proofs = members / 1_000 * DAILY_EVENTS["proofs"]
         rows.append(
             [
                 f"{members:,}",

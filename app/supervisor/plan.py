@@ -12,8 +12,6 @@ from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
 
-# Short, so that you see a sale noticed while you watch the sandbox.
-SANDBOX_SWEEP_SECONDS = 20
 # The sandbox's exit code if no start can succeed, such as when its EVM node is missing and cannot be downloaded.
 SANDBOX_CANNOT_START = 3
 # The sandbox gets none of the product's secrets but Discord's credentials, because it must see them to refuse a start.
@@ -104,6 +102,4 @@ def _environment(settings: Settings) -> dict[str, str]:
     environment.setdefault("PYTHONWARNINGS", "ignore:pkg_resources is deprecated")
     if settings.database_url:
         environment["DATABASE_URL"] = settings.database_url
-    if settings.sandbox and "sweep_seconds" not in settings.model_fields_set:
-        environment["SWEEP_SECONDS"] = str(SANDBOX_SWEEP_SECONDS)
     return environment

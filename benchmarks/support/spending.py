@@ -24,7 +24,7 @@ COLLECTIONS = 3
 SUPPLY = 5_000
 """Assets of the collection on Solana."""
 OF_THE_EXAMPLE = ("ethereum", "base")
-LIFE = {"purchases": 10, "sales": 10, "proofs": 5, "challenges": 1}
+DAILY_EVENTS = {"purchases": 10, "sales": 10, "proofs": 5, "challenges": 1}
 """What a thousand members do in a day; a challenge for a transaction stays open for an hour."""
 OPEN_SECONDS = 3_600
 OFTEN = 600
@@ -155,9 +155,9 @@ def beside_following(counted: Counted, setup: Setup, members: int, chains: Seque
     thousands = members / 1_000
     one_chain = added(
         times(counted.rounds[members], DAY / setup.sweep),
-        times(counted.look, thousands * (LIFE["purchases"] + LIFE["sales"] + LIFE["proofs"] + LIFE["challenges"])),
-        times(counted.confirmation, thousands * LIFE["sales"]),
-        times(counted.challenge, thousands * LIFE["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
+        times(counted.look, thousands * sum(DAILY_EVENTS.values())),
+        times(counted.confirmation, thousands * DAILY_EVENTS["sales"]),
+        times(counted.challenge, thousands * DAILY_EVENTS["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
     )
     return times(one_chain, len(chains))
 

@@ -13,7 +13,7 @@ import httpx
 import orjson
 
 from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
-from gateways.discord.audit_log import AuditLogCalls
+from gateways.discord.audit_log import AuditLogCalls, audit_reason
 from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
 from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, WaitTooLong
@@ -26,7 +26,6 @@ from gateways.discord.types import (
     MemberGone,
     MissingAccess,
     Role,
-    audit_reason,
     read_guild,
     read_member,
     read_roles,

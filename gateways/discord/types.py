@@ -1,11 +1,10 @@
-"""Discord's guilds, roles, members and users; its refusals; and reasons for its audit log."""
+"""Discord's guilds, roles, members and users; and its refusals."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
-from urllib.parse import quote
 
 from gateways.transport.errors import (
     NotThere,
@@ -320,17 +319,3 @@ def refusal(status: int, body: object) -> ProviderError:
     if status == 404:
         return _GONE.get(code, NotThere)(DISCORD, said, status=status, code=code)
     return ProviderRefused(DISCORD, said, status=status, code=code)
-
-
-def audit_reason(reason: str) -> str:
-    """Return the reason in the form of X-Audit-Log-Reason: percent-encoded UTF-8, 1 to 512 characters.
-
-    See docs/facts.md#discord-audit-log-reasons.
-    """
-    encoded = quote(reason, safe=" /")
-    if len(encoded) <= 512:
-        return encoded
-    kept = reason[:512]
-    while len(quote(kept, safe=" /")) > 512:
-        kept = kept[:-1]
-    return quote(kept, safe=" /")

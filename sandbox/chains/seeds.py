@@ -1,4 +1,4 @@
-"""The collections that every chain has at the start, with their tokens, owners and traits."""
+"""The tokens of each chain's collections at the start, with their owners and traits."""
 
 from dataclasses import dataclass, field
 from hashlib import sha256

@@ -24,11 +24,10 @@ def sandboxed(monkeypatch: pytest.MonkeyPatch) -> Settings:
     return load()
 
 
-def test_without_credentials_the_sandbox_runs_first_and_sweeps_are_frequent(sandboxed: Settings) -> None:
+def test_without_credentials_the_sandbox_runs_first(sandboxed: Settings) -> None:
     plan = make_plan(sandboxed, Web.ABSENT)
     assert [program.name for program in plan.programs] == ["sandbox", "bot", "jobs"]
     assert plan.programs[0].ready_port == 3210
-    assert plan.environment["SWEEP_SECONDS"] == "20"
     assert plan.database == ROOT / "data" / "sandbox" / "db"
 
 
@@ -47,9 +46,16 @@ def test_the_sandbox_is_strict_unless_told_otherwise(sandboxed: Settings, monkey
     assert make_plan(sandboxed, Web.ABSENT).programs[0].environment["SANDBOX_STRICT"] == "0"
 
 
-def test_an_operators_own_sweep_time_is_kept(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweeps_are_frequent_in_the_sandbox_unless_an_operator_sets_them(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sandboxed.sweep_seconds == 20
     monkeypatch.setenv("SWEEP_SECONDS", "7")
-    assert make_plan(load(), Web.ABSENT).environment["SWEEP_SECONDS"] == "7"
+    assert load().sweep_seconds == 7
+    for name, value in LIVE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("SWEEP_SECONDS")
+    assert load().sweep_seconds == 86_400
 
 
 def test_with_credentials_there_is_no_sandbox_and_the_data_lie_apart(
@@ -60,7 +66,6 @@ def test_with_credentials_there_is_no_sandbox_and_the_data_lie_apart(
     plan = make_plan(load(), Web.ABSENT)
     assert [program.name for program in plan.programs] == ["bot", "jobs"]
     assert plan.database == ROOT / "data" / "live" / "db"
-    assert "SWEEP_SECONDS" not in plan.environment
     assert "console" not in plan.ready_text
 
 

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from gateways.discord.audit_log import audit_reason
 from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
 from gateways.discord.rest import Discord
 from gateways.discord.types import (
@@ -19,7 +20,6 @@ from gateways.discord.types import (
     RoleGone,
     TokenRejected,
     UserGone,
-    audit_reason,
 )
 from gateways.transport.errors import (
     NotYet,
