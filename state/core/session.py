@@ -1,6 +1,7 @@
 """The audience of this browser, and the copy of its session id in local storage."""
 
 import time
+from math import inf
 from typing import cast
 
 import reflex as rx
@@ -34,7 +35,8 @@ class SessionState(rx.State):
     _of_user: int = 0
     _shown: str = ""
     """The hash of the cookie that this state belongs to."""
-    _met_at: float = 0.0
+    _met_at: float = -inf
+    """When the person was last read, on a clock that may have started a moment ago with the machine."""
     _farewell: bool = False
     """Whether the page shows what was deleted with the account, so that it stays after the session ended."""
     _same_page: str = ""

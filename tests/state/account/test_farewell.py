@@ -1,5 +1,6 @@
 """The farewell after everything about a person was deleted: it stays until they go to another page."""
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -18,6 +19,17 @@ SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
     async with a_town(sandbox_url, "carol") as made:
         yield made
+
+
+async def test_a_page_knows_its_person_also_on_a_machine_that_has_just_started(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _ = await sign_in(town.people["carol"]["username"])
+    tab.go("/account")
+    session = await tab.state(SessionState)
+    monkeypatch.setattr(time, "monotonic", lambda: 5.0)
+    await tab.run(session.settle())
+    assert session.audience == MEMBER
 
 
 async def test_a_second_press_does_not_hide_the_farewell(sign_in: SignIn, town: Town) -> None:
