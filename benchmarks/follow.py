@@ -24,7 +24,7 @@ from benchmarks.support.rounds import environment, goal
 from gateways import gateways
 from gateways.evm.transfer_logs import LogRead, Transfer
 from jobs.__main__ import lives
-from jobs.follower import Follower
+from jobs.following.follower import Follower
 from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection

@@ -23,15 +23,15 @@ from gateways import close_gateways, gateways
 from jobs import proof_watch, scheduler
 from jobs.alert_sender import AlertSender
 from jobs.census_taker import CensusTaker
-from jobs.follower import Follower
-from jobs.follower_turns import FollowerTurns
-from jobs.head_listener import HeadListener
+from jobs.following.follower import Follower
+from jobs.following.follower_turns import FollowerTurns
+from jobs.following.head_listener import HeadListener
+from jobs.following.solana_follower import SolanaFollower
 from jobs.provider_monitor import ProviderMonitor
 from jobs.reconciler import Reconciler
 from jobs.restart import run_forever
 from jobs.rival_namer import RivalNamer
 from jobs.role_writer import RoleWriter
-from jobs.solana_follower import SolanaFollower
 from jobs.webhook_sender import WebhookSender
 from models import transaction, use
 from services.core import queue, rollups

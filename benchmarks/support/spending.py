@@ -10,8 +10,8 @@ from benchmarks.support.lab import lab
 from benchmarks.support.reads import DAY
 from gateways.chains.catalogue import CHAINS
 from gateways.provider_plans import FREE, PAID, PUBLIC, Plan
+from jobs.following.solana_follower import BEAT_SECONDS
 from jobs.reconciler import BATCH
-from jobs.solana_follower import BEAT_SECONDS
 from services.health.provider_records import PROBED_UNFOLLOWED
 from services.triggers.solana_poller import MOST_JOINED, OWNERS_AT_ONCE
 from services.wallets.proof_watch_schedule import SLOWLY

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from jobs.follower import Follower
+from jobs.following.follower import Follower
 from jobs.reconciler import Reconciler
 from locales.stored_texts import said
 from models import Due, Grant, transaction

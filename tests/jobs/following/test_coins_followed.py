@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from jobs import follower
-from jobs.follower import Follower
+from jobs.following import follower
+from jobs.following.follower import Follower
 from models import Cursor, transaction
 from services.rules.expression import to_document
 from services.runtime.task_cancellation import stop

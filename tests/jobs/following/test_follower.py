@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from jobs import follower
 from jobs.__main__ import lives
-from jobs.follower import Follower
-from jobs.follower_turns import FollowerTurns
+from jobs.following import follower
+from jobs.following.follower import Follower
+from jobs.following.follower_turns import FollowerTurns
 from models import Cursor, transaction
 from services.runtime.task_cancellation import stop
 from services.triggers import chain_cursor, transfer_poller

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from gateways import gateways
 from gateways.evm.transfer_logs import WALLETS, LogRead
 from gateways.transport.errors import ProviderRefused
-from jobs.follower import Follower
-from jobs.follower_turns import FollowerTurns
+from jobs.following.follower import Follower
+from jobs.following.follower_turns import FollowerTurns
 from models import Cursor, transaction
 from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine

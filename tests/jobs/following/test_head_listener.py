@@ -8,9 +8,9 @@ import pytest
 
 from gateways import close_gateways, gateways
 from gateways.transport.errors import ProviderError
-from jobs import head_listener
-from jobs.follower import Follower
-from jobs.head_listener import HeadListener
+from jobs.following import head_listener
+from jobs.following.follower import Follower
+from jobs.following.head_listener import HeadListener
 from services.runtime.task_cancellation import stop
 from settings import settings
 from tests.conftest import free_port

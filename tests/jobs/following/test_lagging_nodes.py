@@ -10,7 +10,7 @@ from sqlmodel import col, select, update
 from gateways import gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import stale_seconds
-from jobs.follower import Follower
+from jobs.following.follower import Follower
 from jobs.reconciler import Reconciler
 from models import Cursor, Due, now, transaction
 from services.core import queue

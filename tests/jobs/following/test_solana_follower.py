@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import text
 
 from gateways import Gateways, gateways
-from jobs import solana_follower
-from jobs.follower_turns import FollowerTurns
-from jobs.solana_follower import SolanaFollower
+from jobs.following import solana_follower
+from jobs.following.follower_turns import FollowerTurns
+from jobs.following.solana_follower import SolanaFollower
 from models import Cursor, now, transaction
 from models.db.session import AsyncSession
 from services.health import provider_health

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from jobs import follower
-from jobs.follower import Follower
+from jobs.following import follower
+from jobs.following.follower import Follower
 from models import Cursor, transaction
 from sandbox.chains.plans import PLANS
 from services.rules.expression import Requirement, to_document

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.follower_turns import FollowerTurns
+from jobs.following.follower_turns import FollowerTurns
 from jobs.reconciler import Reconciler
 from tests.jobs.town import Town
 from tests.jobs.watching import grants

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 from gateways import gateways
-from jobs.follower import LEASE_SECONDS, wait_for_next_poll
-from jobs.follower_turns import FollowerTurns
+from jobs.following.follower import LEASE_SECONDS, wait_for_next_poll
+from jobs.following.follower_turns import FollowerTurns
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue

@@ -5,7 +5,7 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.follower_turns import FollowerTurns
+from jobs.following.follower_turns import FollowerTurns
 from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
