@@ -1,7 +1,7 @@
 """Attacks by strangers, and their effect on everybody else: `python -m benchmarks.attacks [--quick] [NAME …]`.
 
 The whole product runs as `make run` starts it, with its default limits. During each attack in
-`benchmarks/support/strangers.py` an admin's page, `/health` and a role that follows a token are timed, and Discord's
+`benchmarks/support/attacks.py` an admin's page, `/health` and a role that follows a token are timed, and Discord's
 requests and the web process's memory are measured. The same is done without an attack just before it.
 """
 
@@ -21,9 +21,9 @@ from typing import Any
 import aiohttp
 from websockets.exceptions import ConnectionClosed
 
+from benchmarks.support.attacks import ATTACKS, Target, greeted
 from benchmarks.support.lab import ROOT
 from benchmarks.support.rounds import goal
-from benchmarks.support.strangers import ATTACKS, Target, greeted
 from tests.support.product import DAY, Machine, Product, members_of_session
 from tests.system.web.conftest import sign_in
 from tests.system.web.sockets import BOOT
@@ -162,7 +162,7 @@ class Siege:
 
     async def _attack(self, name: str, target: Target) -> str:
         process = await asyncio.create_subprocess_exec(
-            "nice", sys.executable, "-m", "benchmarks.support.strangers", name, cwd=ROOT,
+            "nice", sys.executable, "-m", "benchmarks.support.attacks", name, cwd=ROOT,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

@@ -24,7 +24,7 @@ from typing import Any
 from sqlalchemy import text
 
 from benchmarks import roles
-from benchmarks.support import hostile, town
+from benchmarks.support import hostile_guild, town
 from benchmarks.support.lab import ROOT, Lab, lab, wallet
 from benchmarks.support.rounds import environment, goal
 from benchmarks.support.steps import longest_step
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--quick", action="store_true", help="up to 1,000 guilds, fewer transfers and hangs")
     parser.add_argument("--only", choices=("rounds", "neighbours", "hangs"), help="one part alone")
     parser.add_argument(
-        "--kind", action="append", choices=[*hostile.KINDS], help="neighbours beside these kinds of harm"
+        "--kind", action="append", choices=[*hostile_guild.KINDS], help="neighbours beside these kinds of harm"
     )
     parser.add_argument("--transfers", type=int, help="transfers beside each kind of neighbour")
     given = parser.parse_args(arguments)
@@ -269,18 +269,18 @@ def neighbours(transfers: int, kinds: Sequence[str], guilds: int = 100) -> None:
 
 
 def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
-    kind = hostile.KINDS[name] if name else hostile.Kind()
+    kind = hostile_guild.KINDS[name] if name else hostile_guild.Kind()
     with ExitStack() as stack:
         node = stack.enter_context(lab())
         node.fill(1, collections=1, supply=1)
-        evil = hostile.deploy(node, MEMBERS, name) if name else None
+        evil = hostile_guild.deploy(node, MEMBERS, name) if name else None
         node.refresh()
         url = stack.enter_context(far(node.url, NEAR))
         database = stack.enter_context(town.database())
         discord = stack.enter_context(roles.stand_in())
         if kind.refused:
-            hostile.refuse(discord, kind.refused)
-        tarpit = stack.enter_context(hostile.tarpit()) if kind.traits else ""
+            hostile_guild.refuse(discord, kind.refused)
+        tarpit = stack.enter_context(hostile_guild.tarpit()) if kind.traits else ""
         numbers = [str(guilds), str(transfers), json.dumps(evil) if evil else "", tarpit]
         command = [sys.executable, "-m", "benchmarks.guilds", "engine", database, url, discord, node.contracts[0]]
         process = stack.enter_context(
@@ -293,11 +293,11 @@ def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
         assert process.stdout is not None
         assert process.stdout.readline() == READY
         if kind.previews:
-            stack.enter_context(hostile.previews(database, url, node.contracts[0]))
+            stack.enter_context(hostile_guild.previews(database, url, node.contracts[0]))
         taken: list[float] = []
         for number in range(1, transfers + 1):
             if evil and number % FLOOD_EVERY == 1:
-                hostile.act(node, evil)
+                hostile_guild.act(node, evil)
             before = roles.tally(discord)["honest"]
             # The node and this process share one clock; the transfer is in a block when mint returns.
             node.mint(node.contracts[0], 1 + number, [wallet(guilds * MEMBERS + number - 1)])
@@ -320,7 +320,7 @@ async def engine_here(
                 db, [town.rule_row(server, contract, str(town.ROLE + at)) for at, server in enumerate(servers)]
             )
         if evil:
-            await hostile.move_in(json.loads(evil), MEMBERS, contract)
+            await hostile_guild.move_in(json.loads(evil), MEMBERS, contract)
         async with running(("reconciler", "writer", "followers")):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())

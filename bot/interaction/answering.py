@@ -1,7 +1,6 @@
 """Answer interactions: acknowledge within three seconds, then send the result or an error, always something."""
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -9,11 +8,11 @@ from dataclasses import dataclass
 import nextcord
 
 from bot.interaction import delivery
-from bot.messages.reply import Reply, lines
+from bot.messages import notices
+from bot.messages.reply import Reply
 from locales import _, speaking
 from models import transaction
 from services.core import request_ids
-from services.core.discord_text import COLORS
 from services.core.errors import HoldfastError, TooMany
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.servers import notices as notice_service
@@ -23,8 +22,6 @@ log = logging.getLogger(f"holdfast.{__name__}")
 
 MOST_CHOICES, LONGEST_LABEL = 25, 100
 """Choices of an autocomplete, and characters of a label."""
-MOST_OF_NOTICES = 2_000
-"""Characters of the notices above one reply; Discord limits all embeds of a message together."""
 Work = Callable[["InteractionContext"], Awaitable[Reply]]
 
 
@@ -80,14 +77,13 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
     reply = await outcome(work(context))
-    notices = fitting(await _notices(context))
-    if notices:
-        text = lines([notice.text for notice in notices])
-        reply = reply.after([nextcord.Embed(title=_("Since we last met"), description=text, color=COLORS["warning"])])
-    if await show(interaction, reply) and notices:
+    pending = notices.fitting(await _waiting(context))
+    if pending:
+        reply = reply.after([notices.embed(pending)])
+    if await show(interaction, reply) and pending:
         try:
             async with transaction() as db:
-                await notice_service.mark_shown(db, notices)
+                await notice_service.mark_shown(db, pending)
         except NOT_DONE as fault:
             # They are shown once more.
             log.warning("notices not marked as shown reason=%s", first_line(fault))
@@ -165,14 +161,7 @@ def distinct(choices: Iterable[tuple[str, str]]) -> dict[str, str]:
     return found
 
 
-def fitting(notices: list[NoticeView]) -> list[NoticeView]:
-    """Return the first notices that fit above a reply, at least one; the others are shown the next time."""
-    length = itertools.accumulate(len(notice.text) for notice in notices)
-    return [notice for place, (notice, used) in enumerate(zip(notices, length, strict=True))
-            if not place or used <= MOST_OF_NOTICES]  # fmt: skip
-
-
-async def _notices(context: InteractionContext) -> list[NoticeView]:
+async def _waiting(context: InteractionContext) -> list[NoticeView]:
     try:
         member = await context.find_member()
         async with transaction() as db:

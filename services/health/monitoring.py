@@ -136,7 +136,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     if row is None:
         return BotHeartbeat(BAD, _("The bot has never run."), False, None)
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
-    if moment - row.checked_at > provider_records.BOT_SILENT_AFTER:
+    if provider_health.bot_is_silent(row, moment):
         return BotHeartbeat(
             BAD, _("The bot was last heard {length} ago.").format(length=length(seconds)), False, seconds
         )

@@ -31,6 +31,8 @@ SAYS = {
 }
 """The sentence about a provider, by its state."""
 QUARANTINE_REASON = N_("it writes more logs in a block than nodes give. The daily sweep checks its members meanwhile.")
+BOT_SILENT_AFTER = timedelta(seconds=60)
+"""Age of the bot's last report at which it counts as not running."""
 _LAGS_AFTER = timedelta(minutes=5)
 _LOOKS_MISSED = 3
 """The number of pauses between polls that may pass before a chain counts as not read."""
@@ -159,6 +161,11 @@ def left_to_sweeps(used: Iterable[str]) -> tuple[LagHealth, ...]:
         for chain in sorted(used)
         if settings().pause_between_looks(chain) is None
     )  # fmt: skip
+
+
+def bot_is_silent(row: ProviderState, moment: datetime) -> bool:
+    """Return whether the bot's last report is so old that it counts as not running."""
+    return moment - row.checked_at > BOT_SILENT_AFTER
 
 
 def late_after(chain: str, least: timedelta = _LAGS_AFTER) -> timedelta:

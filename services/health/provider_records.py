@@ -22,8 +22,6 @@ from settings import settings
 
 BOT = "bot"
 """The bot's own connection to Discord's gateway."""
-BOT_SILENT_AFTER = timedelta(seconds=60)
-"""Age of the bot's last report at which it counts as not running."""
 REPEATED_EVERY = timedelta(seconds=10)
 """How often an unchanged state is written again; a change is written at the next call."""
 PROBED_AFTER, PROBED_UNFOLLOWED = timedelta(seconds=20), timedelta(minutes=10)

@@ -199,7 +199,7 @@ def _view(rows: _Rows) -> StatusView:
 def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
     if row is None:
         return ProviderStatus(_("Bot"), UNKNOWN, _("Not known yet."), None, None)
-    if moment - row.checked_at > provider_records.BOT_SILENT_AFTER:
+    if provider_health.bot_is_silent(row, moment):
         said = _("The bot does not run. It was last heard {ago}.").format(ago=ago(row.checked_at, moment))
         return ProviderStatus(_("Bot"), BAD, said, row.checked_at, row.checked_at)
     if row.state != provider_reports.OK:

@@ -150,7 +150,7 @@ def _followed_as(leaf: Requirement) -> str:
 
 def _bot(server: Server, states: provider_health.States, moment: datetime, scarce: str) -> BotHealth:
     row = states.get(provider_records.BOT)
-    fresh = row is not None and moment - row.checked_at <= provider_records.BOT_SILENT_AFTER
+    fresh = row is not None and not provider_health.bot_is_silent(row, moment)
     connected = fresh and row is not None and row.state == "ok"
     heard, since = (row.checked_at, row.since) if row else (None, None)
 

@@ -1,6 +1,6 @@
 """The attacks of a stranger or a hostile account, each repeated for some seconds.
 
-`python -m benchmarks.support.strangers NAME` runs one attack. It reads its Target as JSON and prints what it got. It
+`python -m benchmarks.support.attacks NAME` runs one attack. It reads its Target as JSON and prints what it got. It
 is a process of its own, so that the measured callers share nothing with it but the product and the
 machine.
 """

@@ -1,7 +1,7 @@
 """The hostile guild: its transactions, its rules, and a host that never answers.
 
-Each attack runs alone, or several at once. `python -m benchmarks.support.hostile tarpit PORT` is that host,
-`python -m benchmarks.support.hostile previews DATABASE NODE CONTRACT` previews a rule without an end.
+Each attack runs alone, or several at once. `python -m benchmarks.support.hostile_guild tarpit PORT` is that host,
+`python -m benchmarks.support.hostile_guild previews DATABASE NODE CONTRACT` previews a rule without an end.
 """
 
 import asyncio
@@ -163,7 +163,9 @@ def _trait(contract: str) -> dict[str, Any]:
 def tarpit() -> Iterator[str]:
     """A host that accepts every request and never answers; yields its address."""
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.support.hostile", "tarpit", str(port)], cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.support.hostile_guild", "tarpit", str(port)], cwd=ROOT
+    )
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
@@ -175,7 +177,7 @@ def tarpit() -> Iterator[str]:
 def previews(database: str, node: str, contract: str) -> Iterator[None]:
     """Preview a rule again and again, in a process of its own like the web."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.support.hostile", "previews", database, node, contract], cwd=ROOT
+        [sys.executable, "-m", "benchmarks.support.hostile_guild", "previews", database, node, contract], cwd=ROOT
     )
     try:
         yield
