@@ -111,7 +111,7 @@ async def test_a_notice_that_cannot_be_marked_as_shown_is_no_error(
     async def helped(_: object) -> Reply:
         return Reply("Help")
 
-    monkeypatch.setattr(answering, "_notices", waiting)
+    monkeypatch.setattr(answering, "_waiting", waiting)
     monkeypatch.setattr(answering.delivery, "first", works)
     monkeypatch.setattr(answering, "show", works)
     monkeypatch.setattr(answering, "transaction", lambda: _Nothing())

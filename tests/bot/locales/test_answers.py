@@ -42,7 +42,7 @@ async def test_languages_of_answers_that_are_made_at_once_do_not_mix(monkeypatch
     async def no_notices(_context: InteractionContext) -> list[Any]:
         return []
 
-    monkeypatch.setattr(answering, "_notices", no_notices)
+    monkeypatch.setattr(answering, "_waiting", no_notices)
     shown, everybody = dict[str, str](), asyncio.Barrier(len(TITLES))
 
     async def work(_context: InteractionContext) -> Reply:
@@ -76,7 +76,7 @@ async def test_notices_that_do_not_fit_above_an_answer_wait_for_the_next_one(mon
     async def work(_context: InteractionContext) -> Reply:
         return Reply("Your wallets", "w" * 5000)
 
-    monkeypatch.setattr(answering, "_notices", some)
+    monkeypatch.setattr(answering, "_waiting", some)
     monkeypatch.setattr(answering.notice_service, "mark_shown", mark)
     monkeypatch.setattr(answering, "transaction", transaction)
     asked, sent = interaction("en-US", {}), list[list[Any]]()
