@@ -16,9 +16,9 @@ from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages
-from components.layout.banner import CONSOLE_PATH
-from components.layout.frame import connection_notice
+from components.layout.connection_notice import connection_notice
 from components.layout.navigation import SUPPORT_PATH
+from components.layout.sandbox_banner import CONSOLE_PATH
 from components.pages.public.error_pages import not_found
 from components.ui.toast import toaster
 from locales import language_tag

@@ -15,9 +15,9 @@ from components.pages.account.wallets import wallets, wallets_left
 from components.pages.dashboard.dashboard import dashboard
 from components.pages.dashboard.invite import invite
 from components.pages.dashboard.server_form import server_form
-from components.pages.help.deployment import deployment_status, product_setup, production_setup, replit_deployment
+from components.pages.help.deployment import deployment_status, production_setup, replit_deployment
 from components.pages.help.help_center import help_center
-from components.pages.help.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, test_auth
+from components.pages.help.oauth_help import SETUP_PATH, oauth_debug, oauth_fix, oauth_setup, product_setup, test_auth
 from components.pages.public.contact import contact
 from components.pages.public.error_pages import not_found, oauth_error
 from components.pages.public.features import features

@@ -164,7 +164,7 @@ def pieces(text: str) -> list[str]:
 
 
 def forms(one: str, several: str) -> str:
-    """Return every form of a text with a number, for a page on which the number changes (assets/screens/filled.js)."""
+    """Return every form of a text with a number, for a page on which the number changes (assets/screens/texts.js)."""
     if language() == MARKED:
         return marks.Mark.of(marks.FORMS, one, several)
     said = {_locale().plural_form(count): ngettext(one, several, count) for count in _COUNTS}

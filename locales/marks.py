@@ -82,6 +82,6 @@ def _read_inside(value: Any, read: Callable[[Call], str]) -> Any:
 def _call(found: re.Match[str]) -> Call:
     packed, more = found.groups()
     kind, arguments, values = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
-    # The values that a page had when it was prerendered (assets/screens/filled.js), as UTF-16 in hexadecimal digits.
+    # The values that a page had when it was prerendered (assets/screens/texts.js), as UTF-16 in hexadecimal digits.
     values |= json.loads(bytes.fromhex(more).decode("utf-16-be")) if more else {}
     return kind, arguments, values

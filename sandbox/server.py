@@ -1,17 +1,16 @@
-"""The HTTP server of the sandbox: who may reach it, what is logged, and the routes of every part."""
+"""The HTTP server of the sandbox: what is logged, and the routes of every part."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from sandbox import console, control
 from sandbox.assembly import WholeSandbox
 from sandbox.base.refusal import Refusal
+from sandbox.base.this_machine_only import only_this_machine
 from sandbox.base.traffic import HUNG_UP, NOTED, RPC_METHOD
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 SANDBOX = web.AppKey("sandbox", WholeSandbox)
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4752c4"/>'
@@ -23,7 +22,7 @@ ICON = (
 def build_app(sandbox: WholeSandbox) -> web.Application:
     """Return the application with every part's routes; the sandbox starts and stops with the application."""
     app = web.Application(
-        middlewares=[_only_this_machine, _logged, _discords_edge, _route_faults, _refusals],
+        middlewares=[only_this_machine, _logged, _discords_edge, _route_faults, _refusals],
         client_max_size=16 * 1024**2,
     )
     app[SANDBOX] = sandbox
@@ -63,26 +62,6 @@ async def _home(_: web.Request) -> web.Response:
 async def _icon(_: web.Request) -> web.Response:
     """Return the icon; browsers request it unasked, and each page would log an error without it."""
     return web.Response(text=ICON, content_type="image/svg+xml")
-
-
-@web.middleware
-async def _only_this_machine(request: web.Request, handler: Handler) -> web.StreamResponse:
-    host = request.headers.get("Host", "")
-    name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-    if name not in LOOPBACK_HOSTS:
-        return web.json_response({"message": "The sandbox answers this machine only."}, status=421)
-    # A WebSocket begins as a GET, and no browser keeps another site's page from reading it.
-    if _is_foreign(request) and (request.method != "GET" or "Upgrade" in request.headers):
-        return web.json_response({"message": "Another site may not steer the sandbox."}, status=403)
-    return await handler(request)
-
-
-def _is_foreign(request: web.Request) -> bool:
-    """Return whether another site's page made a browser send this; old browsers send only the page's origin."""
-    site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
-    if site is not None or origin is None:
-        return site == "cross-site"
-    return urlsplit(origin).netloc.rsplit(":", 1)[0] not in LOOPBACK_HOSTS
 
 
 @web.middleware

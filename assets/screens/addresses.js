@@ -1,6 +1,6 @@
 // A list of addresses, pasted or from a file. It goes to a call of its own, because it is too long for the socket.
 import { createElement as h, useRef, useState } from "react";
-import { counted, filled } from "./filled.js";
+import { counted, filled } from "./texts.js";
 
 const LARGEST = 2 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 // Rules of another bot or of an export, pasted or from a file. The document is too long for the socket, so it goes to a
 // call of its own: first for a look, then to make the chosen rules.
 import { createElement as h, useRef, useState } from "react";
-import { counted, filled } from "./filled.js";
+import { counted, filled } from "./texts.js";
 
 const LARGEST = 1024 * 1024;
 const SOURCES = ["collabland", "guild", "holdfast"];

@@ -1,12 +1,11 @@
-"""The frame around a page's content: banner, navigation, footer, toast, and a notice of a lost connection."""
+"""The frame around a page's content: banner, navigation and footer; and a page's heading."""
 
 from collections.abc import Callable
 
 import reflex as rx
-from reflex_components_core.core.banner import has_connection_errors
 
-from components.layout.banner import sandbox_banner
 from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visitor_bar
+from components.layout.sandbox_banner import sandbox_banner
 from locales import _
 from state.core.session import MEMBER, UNKNOWN, SessionState
 
@@ -78,16 +77,4 @@ def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: 
         ),
         rx.el.div(*actions, class_name=_ACTIONS) if actions else rx.fragment(),
         class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
-    )
-
-
-def connection_notice() -> rx.Component:
-    """Return the notice of a lost socket, which disappears after the reconnect."""
-    return rx.cond(
-        has_connection_errors,
-        rx.el.div(
-            _("The connection was lost. Trying again…"),
-            class_name="fixed inset-x-0 top-0 z-[70] bg-warning py-1.5 text-center text-sm text-warning-content",
-            role="status",
-        ),
     )

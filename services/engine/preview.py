@@ -32,8 +32,8 @@ from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.replacements import contract_migrations, new_role
+from services.rules.replacements.condition_successors import MigrationOrder
 from services.rules.replacements.new_role import RoleOrder
-from services.rules.replacements.successors import MigrationOrder
 from services.rules.rule_rows import apply, copy_of, new_row
 from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources

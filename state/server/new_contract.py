@@ -14,9 +14,9 @@ from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
 from services.engine.preview import Proposal
 from services.rules.replacements import contract_migrations, running_migrations
+from services.rules.replacements.condition_successors import MigrationOrder
 from services.rules.replacements.contract_migrations import MigrationView
 from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
-from services.rules.replacements.successors import MigrationOrder
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.entered_dates import end_of_day

@@ -8,10 +8,10 @@ from gateways import gateways
 from models import transaction
 from services.engine.preview import Proposal
 from services.rules.replacements import contract_migrations, new_role, running_migrations
+from services.rules.replacements.condition_successors import MigrationOrder
 from services.rules.replacements.contract_migrations import MigrationView
 from services.rules.replacements.new_role import RoleOrder, RoleReplacement
 from services.rules.replacements.running_migrations import RunningMigration
-from services.rules.replacements.successors import MigrationOrder
 
 router = calls("/servers/{server_id}/migrations", tags=["migrations"])
 

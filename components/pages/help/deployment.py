@@ -1,30 +1,25 @@
-"""Operator guides for production: two guides, the deployment status, and hosting on Replit."""
+"""Operator guides for production: a guide, the deployment status, and hosting on Replit."""
 
 import reflex as rx
 
-from components.layout.navigation import LOGIN_PATH
 from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.pages.help.oauth_help import (
     DEVELOPER_PORTAL,
     ENVIRONMENT,
     SETUP_PATH,
     callback_card,
-    callback_line,
-    callback_warning,
     environment_chapter,
     refused_chapter,
 )
 from components.ui.badge import Tone, badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
-from components.ui.copy import copyable
 from components.ui.effects.health import health_line
 from components.ui.effects.texts import sentence
 from locales import N_, _
 from settings import CALLBACK_PATH, settings
 
 _NAME, _BOT = settings().product_name, settings().bot_name
-STAGING_CALLBACK = f"{settings().staging_url.rstrip('/')}{CALLBACK_PATH}"
 PROGRESS: tuple[tuple[str, str, str, str], ...] = (
     ("backend", _("Backend API deployment"), _("The processes run and /health answers."), N_("in-progress")),
     ("database", _("Database configuration"), _("DATABASE_URL names a PostgreSQL with backups."), N_("pending")),
@@ -76,39 +71,6 @@ def production_setup() -> rx.Component:
             class_name="flex flex-wrap gap-3",
         ),
     )  # fmt: skip
-
-
-def product_setup() -> rx.Component:
-    """Return both callback URLs, and six steps to register them."""
-    return reading(
-        _("{product} Setup").format(product=_NAME),
-        _("Register both callback URLs with Discord, and login works in production and in staging."),
-        card(
-            card_title(_("Production callback URL"), _("Built from the host that you opened this page under.")),
-            callback_line(),
-            callback_warning(),
-        ),
-        card(card_title(_("Staging callback URL")), copyable(STAGING_CALLBACK)),
-        chapter(
-            _("Six steps"),
-            steps(
-                (
-                    (_("Open the Developer Portal"), link("discord.com/developers/applications", DEVELOPER_PORTAL)),
-                    (_("Select your application"), _("The one whose bot is {bot}.").format(bot=_BOT)),
-                    (_("Go to OAuth2, General"), _("The redirects are listed there.")),
-                    (_("Clear old redirects"), _("Those that name a host you no longer use.")),
-                    (_("Add both callback URLs"), _("Exactly as above, with no slash at the end.")),
-                    (_("Save"), _("Discord applies them at once.")),
-                )
-            ),
-        ),
-        environment_chapter(),
-        rx.el.div(
-            link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True),
-            link_button(_("Return to Home"), "/"),
-            class_name="flex flex-wrap gap-3",
-        ),
-    )
 
 
 def deployment_status() -> rx.Component:

@@ -1,4 +1,4 @@
-"""Four operator pages about Discord's sign-in: set-up, repair, debug and a test."""
+"""Five operator pages about Discord's sign-in: two for set-up, repair, debug and a test."""
 
 import reflex as rx
 
@@ -17,6 +17,7 @@ from state.help.operator import OperatorState, SettingPresence
 
 DEVELOPER_PORTAL = "https://discord.com/developers/applications"
 SETUP_PATH = f"/{settings().product_name.lower().replace(' ', '-')}-setup"
+STAGING_CALLBACK = f"{settings().staging_url.rstrip('/')}{CALLBACK_PATH}"
 ENVIRONMENT = (
     ("DISCORD_CLIENT_ID", _("Client id: the application's id, on its OAuth2 page.")),
     ("DISCORD_CLIENT_SECRET", _("Client secret, on the same page.")),
@@ -55,6 +56,39 @@ def oauth_setup() -> rx.Component:
         ),
         environment_chapter(),
         _ways_on(),
+    )
+
+
+def product_setup() -> rx.Component:
+    """Return both callback URLs, and six steps to register them."""
+    return reading(
+        _("{product} Setup").format(product=settings().product_name),
+        _("Register both callback URLs with Discord, and login works in production and in staging."),
+        card(
+            card_title(_("Production callback URL"), _("Built from the host that you opened this page under.")),
+            callback_line(),
+            callback_warning(),
+        ),
+        card(card_title(_("Staging callback URL")), copyable(STAGING_CALLBACK)),
+        chapter(
+            _("Six steps"),
+            steps(
+                (
+                    (_("Open the Developer Portal"), link("discord.com/developers/applications", DEVELOPER_PORTAL)),
+                    (_("Select your application"), _("The one whose bot is {bot}.").format(bot=settings().bot_name)),
+                    (_("Go to OAuth2, General"), _("The redirects are listed there.")),
+                    (_("Clear old redirects"), _("Those that name a host you no longer use.")),
+                    (_("Add both callback URLs"), _("Exactly as above, with no slash at the end.")),
+                    (_("Save"), _("Discord applies them at once.")),
+                )
+            ),
+        ),
+        environment_chapter(),
+        rx.el.div(
+            link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True),
+            link_button(_("Return to Home"), "/"),
+            class_name="flex flex-wrap gap-3",
+        ),
     )
 
 

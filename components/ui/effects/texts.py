@@ -8,7 +8,7 @@ from reflex_base.utils.imports import ImportVar
 
 from locales import forms, pieces
 
-_LIBRARY = "$/public/screens/filled.js"
+_LIBRARY = "$/public/screens/texts.js"
 
 Value = rx.Var[Any] | str | int
 

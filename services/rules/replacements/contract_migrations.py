@@ -26,9 +26,9 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, pausing, rules
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
-from services.rules.replacements import new_contract, successors
+from services.rules.replacements import condition_successors, new_contract
+from services.rules.replacements.condition_successors import MigrationOrder, Successors
 from services.rules.replacements.new_contract import NotCarried
-from services.rules.replacements.successors import MigrationOrder
 from services.rules.rule_rows import copy_of, document, set_expression
 from services.rules.wording import Line, Names, in_lines, in_words
 
@@ -210,11 +210,11 @@ _ENDED_BY = "ended"
 
 async def _read(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MigrationOrder
-) -> tuple[Rights, MigrationOrder, successors.Successors]:
+) -> tuple[Rights, MigrationOrder, Successors]:
     """Return the actor's rights, the order with its addresses normalised, and the conditions' successors."""
     found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
-    order = successors.checked(order)
+    order = condition_successors.checked(order)
     if order.until is not None and order.both:
         at = await db.now()
         if order.until <= at:
@@ -226,7 +226,7 @@ async def _read(
         where = chain_title(order.chain)
         raise FieldRefused("contract", _("No rule of this server names this contract on {chain}.").format(chain=where))
     leaves = [leaf for rule in concerned for leaf in new_contract.naming(parse(rule.expression), order.old)]
-    return found, order, await successors.read(db, outside, dict.fromkeys(leaves), order)
+    return found, order, await condition_successors.read(db, outside, dict.fromkeys(leaves), order)
 
 
 async def _concerned(db: AsyncSession, server_id: int, order: MigrationOrder, *, lock: bool = False) -> list[Rule]:
@@ -245,7 +245,7 @@ async def _concerned(db: AsyncSession, server_id: int, order: MigrationOrder, *,
     ]
 
 
-def _carried(rule: Rule, found: Rights, order: MigrationOrder, known: successors.Successors) -> Expression | str:
+def _carried(rule: Rule, found: Rights, order: MigrationOrder, known: Successors) -> Expression | str:
     """Return the rule's new expression, or why it stays unchanged."""
     if reason := _ungrantable(rule, found):
         return reason
@@ -277,7 +277,7 @@ def _ungrantable(rule: Rule, found: Rights) -> str | None:
 
 
 async def _write(
-    db: AsyncSession, found: Rights, actor: Actor, order: MigrationOrder, known: successors.Successors
+    db: AsyncSession, found: Rights, actor: Actor, order: MigrationOrder, known: Successors
 ) -> MigrationView:
     server_id, batch = found.server.id or 0, uuid4()
     await limits.lock(db, server_id)

@@ -74,7 +74,7 @@ def test_a_text_cannot_leave_its_place() -> None:
 def test_a_number_on_a_page_has_every_form() -> None:
     one, several = "{count} confirmation", "{count} confirmations"
     assert forms(one, several) == f"one\x1f{one}\x1fother\x1f{several}"
-    # `assets/screens/filled.js` keeps them like this while a page is prerendered.
+    # `assets/screens/texts.js` keeps them like this while a page is prerendered.
     values = '{"count":1}'.encode("utf-16-be").hex()
     assert screens.in_page(f"{Mark.of('forms', 'one {count}', '{count} of them')}~v:{values}~") == "one 1"
     with speaking("ja"):

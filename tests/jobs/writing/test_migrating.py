@@ -8,7 +8,7 @@ from services.core.actors import Actor
 from services.engine import preview
 from services.engine.preview import Proposal
 from services.rules.replacements import contract_migrations
-from services.rules.replacements.successors import MigrationOrder
+from services.rules.replacements.condition_successors import MigrationOrder
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 
