@@ -200,7 +200,7 @@ async def _history(chain: Chain, item: Item, params: list[Any], position: int, p
     head = chain.head if pinned is None else pinned
     if number > head:
         return refusal(item, -32000, "header not found")
-    if number <= head - methods.STATES:
+    if number <= head - plans.STATES:
         root = "0x" + f"{number:064x}"
         known = await chain.node.call("eth_getBlockByNumber", hex(number), False)
         if known:

@@ -8,8 +8,6 @@ import re
 from typing import Any
 
 CLIENT = "Geth/v1.16.7-stable/linux-amd64/go1.25.1"
-# A full node keeps the state of this many blocks.
-STATES = 128
 
 # method → position of the block among its parameters, for methods that need that block's state
 STATE_AT = {

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.chains.methods import STATES
+STATES = 128
+"""Blocks whose state a full node keeps, under every plan."""
 
 
 @dataclass(frozen=True)

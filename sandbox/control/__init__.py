@@ -9,7 +9,7 @@ from sandbox.base.body import fields, is_whole, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
 from sandbox.discord.control import gateway, guilds
-from sandbox.marketplaces import LIMITS
+from sandbox.marketplaces.plans import LIMITS
 
 LONGEST_WINDOW = 86_400
 

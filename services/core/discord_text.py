@@ -22,3 +22,8 @@ def plain(text: str, longest: int = 200) -> str:
 def cut(text: str, longest: int) -> str:
     """Return the text, shortened to Discord's limit `longest`."""
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def color_hex(color: int, default: str = "#5865F2") -> str:
+    """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns `default`."""
+    return f"#{color:06X}" if color else default

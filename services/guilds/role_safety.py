@@ -222,11 +222,6 @@ def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStandi
     return found.text if found else None
 
 
-def color_hex(color: int, default: str = "#5865F2") -> str:
-    """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns `default`."""
-    return f"#{color:06X}" if color else default
-
-
 def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:
     """Return the role with this id, or None."""
     return next((role for role in roles if role.id == role_id), None)

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 from locales import N_, _
 from models import Rule, now
+from services.core.discord_text import color_hex
 from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import color_hex, find, refusal
+from services.guilds.role_safety import find, refusal
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
 from services.rules.types.registry import DETAIL_FIELDS

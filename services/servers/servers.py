@@ -20,12 +20,13 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
+from services.core.discord_text import color_hex
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
 from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.gateway import known_people
-from services.guilds.role_safety import MANAGE_ROLES, color_hex, judge, rank
+from services.guilds.role_safety import MANAGE_ROLES, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers

@@ -7,7 +7,7 @@ from sandbox.console.elements.forms import card, choice, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
 from sandbox.discord.gateway.tampering import KINDS as DISTURBANCES
-from sandbox.marketplaces import LIMITS
+from sandbox.marketplaces.plans import LIMITS
 
 REQUESTS = 25
 MEANINGS = {

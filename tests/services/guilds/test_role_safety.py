@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from locales import _, speaking
-from services.guilds.role_safety import DANGEROUS, color_hex, judge, refusal, standing, translated
+from services.core.discord_text import color_hex
+from services.guilds.role_safety import DANGEROUS, judge, refusal, standing, translated
 
 
 @dataclass(frozen=True)
