@@ -10,7 +10,7 @@ from models import Rule
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.core.queue import Claim
 from services.engine.decide import GrantFacts, MoveTerms
-from services.rules.expression import Expression, parse
+from services.rules.expression import Expression, parse_stored
 from services.rules.pausing import TOO_MANY
 from services.rules.terms import RuleTerms
 from services.runtime.loop_steps import in_steps
@@ -131,7 +131,7 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
     return RuleTerms(
         id=rule.id or 0,
         role_id=rule.role_id,
-        expression=_parsed(rule.expression) if isinstance(rule.expression, str) else parse(rule.expression),
+        expression=_parsed(rule.expression) if isinstance(rule.expression, str) else parse_stored(rule.expression),
         state=rule.state,
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
@@ -143,7 +143,7 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
 
 @lru_cache(maxsize=20_000)
 def _parsed(expression: str) -> Expression:
-    return parse(json.loads(expression))
+    return parse_stored(json.loads(expression))
 
 
 _WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_array(:people, ','))

@@ -15,6 +15,8 @@ from services.rules.types.registry import rule_type
 ANY_NFT = "any_nft"
 ANY_CONTRACT = "any"
 """The contract of a requirement that names none."""
+UNREADABLE = "unreadable"
+"""The type of a requirement in place of a document that cannot be read; no rule type has this name."""
 Amount = int | str
 """A number of tokens; or any other amount, such as one in whole coins, as a decimal text that loses no digit."""
 MAX_DEPTH = 4
@@ -162,6 +164,18 @@ def parse(document: object) -> Expression:
     if sum(1 for _leaf in requirements(tree)) > MAX_LEAVES:
         raise ExpressionRefused(_("A rule can have at most {most} conditions.").format(most=MAX_LEAVES))
     return tree
+
+
+def parse_stored(document: object) -> Expression:
+    """Parse the document of a stored rule; what this version cannot read becomes a condition that nothing answers.
+
+    A newer version that runs beside this one, or ran before it, may have written it. Such a rule changes no role, and
+    it must not keep the other rules from being read. Never store the result.
+    """
+    try:
+        return parse(document)
+    except ExpressionRefused:
+        return Requirement(UNREADABLE, "", "")
 
 
 def _parse(document: object, depth: int) -> Expression:

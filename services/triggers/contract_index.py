@@ -5,7 +5,7 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import NamedTuple
 
-from services.rules.expression import parse, requirements
+from services.rules.expression import parse_stored, requirements
 
 
 class NamedContract(NamedTuple):
@@ -37,7 +37,7 @@ class PlacesByExpression:
         if (found := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             return found
-        leaves = requirements(parse(json.loads(expression)))
+        leaves = requirements(parse_stored(json.loads(expression)))
         found = frozenset(
             NamedContract(leaf.chain, leaf.contract, leaf.kind.source == "coins")
             for leaf in leaves

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from models import Reach
 from models.db.session import AsyncSession
 from services.collections.census import reach, rule_reach
-from services.rules.expression import parse
+from services.rules.expression import parse_stored
 
 SOONEST = timedelta(hours=1)
 """The minimum age of a rule's numbers before it is counted again on the same day."""
@@ -56,7 +56,7 @@ async def begin_due(db: AsyncSession) -> None:
     if place is None:
         return
     rule_id, server_id, document = place
-    tree = parse(document)
+    tree = parse_stored(document)
     if (reason := rule_reach.refusal(tree)) is not None:
         refused = Reach(server_id=server_id, digest=reach.digest_of(tree), reason=reason)
         await _write(db, [int(rule_id)], refused)
@@ -70,7 +70,7 @@ async def note(db: AsyncSession, row: Reach) -> None:
         text("SELECT id, expression FROM rule WHERE server_id = :server AND deleted_at IS NULL ORDER BY id"),
         {"server": row.server_id},
     )
-    same = [int(rule_id) for rule_id, document in found.all() if reach.digest_of(parse(document)) == row.digest]
+    same = [int(rule_id) for rule_id, document in found.all() if reach.digest_of(parse_stored(document)) == row.digest]
     await _write(db, same, row)
 
 
@@ -116,7 +116,7 @@ async def of_rule(db: AsyncSession, server_id: int, rule_id: int) -> list[ReachO
         {"rule": rule_id, "server": server_id, "most": SHOWN_DAYS},
     )
     rows = found.all()
-    present = reach.digest_of(parse(rows[0].expression)) if rows else ""
+    present = reach.digest_of(parse_stored(rows[0].expression)) if rows else ""
     return [ReachOnDay(one.day, int(one.holders), int(one.verified)) for one in reversed(rows) if one.digest == present]
 
 
@@ -135,7 +135,7 @@ async def newest(db: AsyncSession, server_id: int) -> dict[int, ReachOnDay]:
     return {
         int(one.id): ReachOnDay(one.day, int(one.holders), int(one.verified))
         for one in found.all()
-        if one.digest == reach.digest_of(parse(one.expression))
+        if one.digest == reach.digest_of(parse_stored(one.expression))
     }
 
 

@@ -27,7 +27,7 @@ from services.engine import preview_log
 from services.engine.preview import Proposal
 from services.engine.try_address import asked_rule
 from services.guilds import permissions
-from services.rules.expression import Expression, parse, requirements, to_document
+from services.rules.expression import Expression, parse_stored, requirements, to_document
 from services.rules.types import stored_lists
 
 KEPT = timedelta(hours=1)
@@ -139,7 +139,7 @@ async def view(db: AsyncSession, row: Reach) -> ReachView:
         return ReachView(row.id or 0, "done", 1.0, row.holders, row.verified, chains, reason)
     counts = await _counts(db, row.id or 0)
     blocks = dict[str, int | None]()
-    for leaf in requirements(parse(row.expression)):
+    for leaf in requirements(parse_stored(row.expression)):
         found = counts.get((leaf.chain, leaf.contract))
         block = found.block if found is not None and found.block >= 0 else None
         known = blocks.get(leaf.chain, block)
@@ -211,7 +211,7 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         ),
         {"reach": row.id},
     )
-    tree, counts = parse(row.expression), await _counts(db, row.id or 0)
+    tree, counts = parse_stored(row.expression), await _counts(db, row.id or 0)
     if any(one.state == "counting" for one in counts.values()):
         late = await db.execute(
             text("SELECT created_at < now() - :longest FROM reach WHERE id = :reach"),
@@ -221,7 +221,9 @@ async def settle_next(db: AsyncSession) -> Reach | None:
             return None
     places = rule_reach.places_of(tree)
     failed = [one.reason for one in counts.values() if one.state == "failed"]
-    if not all((one := counts.get(place)) is not None and one.state == "done" for place in places):
+    if (refused := rule_reach.refusal(tree)) is not None:
+        row.state, row.reason = "failed", refused  # a newer version counts these conditions, this one does not
+    elif not all((one := counts.get(place)) is not None and one.state == "done" for place in places):
         row.state = "failed"
         row.reason = failed[0] if failed else storable(TOO_LONG, hours=LONGEST // timedelta(hours=1))
     elif not await rule_reach.has_lists(db, tree, row.server_id):

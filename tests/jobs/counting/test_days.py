@@ -9,7 +9,7 @@ from services.collections.census import rule_reach as numbers_of_rules
 from services.rules.expression import parse, to_document
 from services.triggers import sightings
 from services.triggers.sightings import Moved
-from tests.jobs.counting.counts import NOBODY, leaf, numbers, stale, worked
+from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
 from tests.jobs.town import BOTH, Town
 
 
@@ -96,3 +96,26 @@ async def test_a_rule_that_cannot_be_counted_is_asked_about_once_a_day(town: Tow
     async with transaction() as db:
         reasons = await db.execute(text("SELECT holders, reason FROM reach_day"))
         assert reasons.all() == [(None, numbers_of_rules.EVERYBODY)]
+
+
+async def test_a_rule_of_a_newer_version_keeps_no_other_rule_from_being_counted(town: Town) -> None:
+    rule_id, other = await town.rule("Holder"), await town.rule("Holder")
+    await numbers(town, leaf(town))
+    await town.change(rule_id, expression=leaf(town, newer=True))
+    await stale()
+    async with transaction() as db:
+        await db.execute(text("UPDATE reach_day SET day = day - 1, at = at - interval '1 day'"))
+        await db.execute(text("UPDATE reach SET daily = true"))
+    assert await begun_today() == 0, "this version cannot count it"
+    assert await begun_today() == 1, "the other rule is counted"
+    await worked()
+    async with transaction() as db:
+        assert len(await days.of_rule(db, town.server_id, other)) == 2
+
+
+async def test_a_count_that_a_newer_version_began_ends(town: Town) -> None:
+    reach_id = await asked(town, leaf(town))
+    async with transaction() as db:
+        await db.execute(text("UPDATE reach SET expression = expression || jsonb_build_object('newer', true)"))
+    await worked()
+    assert (await view(reach_id)).state == "failed"

@@ -17,6 +17,8 @@ from tests.jobs.watching import grants
         {"type": "newer_list", "list": "abc"},
         {"type": "newer", "chain": "base", "contract": "everything"},
         {"type": "newer", "chain": "base", "contract": "0x" + "5e" * 20, "more": 1},
+        {"type": "basic", "chain": "base", "contract": "0x" + "5e" * 20, "minTokens": 1, "newer": True},
+        {"newer": [{"type": "basic", "chain": "base", "contract": "0x" + "5e" * 20}]},
     ],
 )
 async def test_the_other_rules_go_on(town: Town, newer: dict[str, Any]) -> None:
