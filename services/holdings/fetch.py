@@ -32,8 +32,8 @@ OUT_OF_TIME = N_("it was not read in the time that one server may take")
 MOST_SORTED = 3
 """Maximum contracts without any balance whose standard is read for one request."""
 SORTING_SECONDS = 5.0
-SORTED_FOR = 600.0
-"""Seconds for which a contract of no known standard is not asked again."""
+SORTED_FOR, UNSORTED_FOR = 600.0, 60.0
+"""Seconds until a contract is asked again whose standard does not explain its silence, or could not be read."""
 AT_ONCE = 4
 """Maximum contracts of one chain that are read token by token at a time, and maximum functions. Each uses several of a
 node's connections."""
@@ -89,8 +89,8 @@ async def ask_all_again(
     return list(await asyncio.gather(*(ask_again(outside, question, before, joint) for question, before in asked)))
 
 
-_no_collections: dict[tuple[str, str], float] = {}
-"""Chain and contract that turned out not to be a collection → when, in monotonic seconds."""
+_sorted_until: dict[tuple[str, str], float] = {}
+"""Chain and contract without any balance → until when its standard is not read again, in monotonic seconds."""
 MOST_REMEMBERED = 10_000
 
 
@@ -168,7 +168,10 @@ class _Reader:
         return answers
 
     async def sort_out(self, answers: Answers) -> None:
-        """Read the standard of contracts without any balance, and read their tokens if that helps."""
+        """Read the standard of contracts without any balance, and read their tokens if that helps.
+
+        The stored standard does not matter, because a proxy may lead to another contract by now.
+        """
         question, sheet = self._question, answers.sheet
         if sheet is None or not question.owners or family_of(question.chain) != EVM:
             return
@@ -176,9 +179,8 @@ class _Reader:
         silent = [
             contract
             for contract in question.wants.balances
-            if contract not in question.wants.sorted
-            and sheet.unknown(contract) == len(question.owners)
-            and now - _no_collections.get((question.chain, contract), -SORTED_FOR) >= SORTED_FOR
+            if sheet.unknown(contract) == len(question.owners)
+            and now >= _sorted_until.get((question.chain, contract), now)
         ]
         with suppress(TimeoutError):
             async with time_budget.timeout(SORTING_SECONDS):
@@ -186,15 +188,17 @@ class _Reader:
                     await self._sort_out(contract, answers)
 
     async def _sort_out(self, contract: str, answers: Answers) -> None:
-        chain = self._question.chain
+        chain, rest = self._question.chain, UNSORTED_FOR
         try:
             standard = await self._chains.contract_standard(chain, contract)
+            rest = 0.0 if standard == standards.MANY else SORTED_FOR
         except ProviderError:
             return
+        finally:
+            if len(_sorted_until) >= MOST_REMEMBERED:
+                _sorted_until.clear()
+            _sorted_until[chain, contract] = time.monotonic() + rest
         if standard is None or standard == "none":
-            if len(_no_collections) >= MOST_REMEMBERED:
-                _no_collections.clear()
-            _no_collections[chain, contract] = time.monotonic()
             return
         answers.standards[contract] = standard
         if standard == standards.MANY:

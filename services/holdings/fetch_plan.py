@@ -59,8 +59,6 @@ class Wants:
     yes; a missing answer means nothing."""
     with_traits: frozenset[str] = field(default_factory=frozenset[str])
     """Contracts whose tokens' traits matter."""
-    sorted: frozenset[str] = field(default_factory=frozenset[str])
-    """Contracts whose standard is known."""
     calls: tuple[ViewQuestion, ...] = ()
     """View functions to ask about wallets."""
     coins: tuple[str, ...] = ()
@@ -129,7 +127,6 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Contrac
         anything=anything,
         beside=tuple(sorted(more)),
         with_traits=frozenset(with_traits),
-        sorted=frozenset(contract for place_chain, contract in standards if place_chain == chain),
         calls=tuple(sorted(calls, key=lambda one: (one.contract, one.function, one.args, one.path))),
         coins=tuple(sorted(coins)),
     )

@@ -88,7 +88,6 @@ async def test_no_type_of_rule_is_denied_by_a_contract_that_says_nothing(end: Fr
         balances=everything,
         tokens=tuple(sorted((contract, ids) for contract in everything for ids in ((), ("1", "7-9")))),
         anything=True,
-        sorted=frozenset(everything),
     )
     chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=5.0, deadline=60.0), Lists())
     outside = cast("Gateways", SimpleNamespace(chains=chains))

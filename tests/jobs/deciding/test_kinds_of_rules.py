@@ -280,3 +280,18 @@ async def test_roles_of_every_kind_come_with_the_tokens_and_go_with_them_after_a
             return not any([await town.has("carol", role) for role in leaves])
 
         await until(nothing_left)
+
+
+async def test_a_collection_that_counts_its_tokens_in_another_way_by_now_is_read_that_way(
+    town: Town, engine: Engine
+) -> None:
+    """A proxy can lead to a contract of another standard than when the rule was made."""
+    made = await town.call("chains/base/deploy", standard="ERC1155", name="Upgraded", slug=uuid.uuid4().hex)
+    async with transaction() as db:
+        await standards.remember(db, {("base", made["contract"]): "ERC721"})
+    await town.call("chains/base/mint", contract=made["contract"], token_id="3", amount="2", to=town.wallet("carol"))
+    wanted = Requirement("basic", "base", made["contract"], 2)
+    await town.change(await town.rule("Holder"), expression=to_document(wanted))
+    async with engine():
+        await town.prove("carol")
+        await given(town)
