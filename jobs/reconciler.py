@@ -265,11 +265,11 @@ class Reconciler:
                 await queue.refresh_statistics(db)
 
     async def _renew(self) -> None:
+        """Renew the claims until cancelled, also those of a batch that is only being read or split."""
         while True:
             await asyncio.sleep(RENEW_SECONDS)
-            if self._running or self._slow:
-                async with transaction() as db:
-                    await queue.renew(db, self.name)
+            async with transaction() as db:
+                await queue.renew(db, self.name)
 
 
 def _silent(part: BatchPart) -> list[str]:

@@ -1,6 +1,7 @@
 """Servers that are slow to read have their own lanes, so that members of other servers do not wait for them."""
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +9,10 @@ from sqlalchemy import text
 
 from jobs import reconciler
 from jobs.reconciler import Reconciler
-from models import transaction
+from models import AsyncSession, transaction
+from services.core.queue import Claim
+from services.engine import reconcile
+from services.engine.reconcile import BatchPart
 from tests.services.engine.stage import Stage, left, mark, until, while_it_works
 from tests.services.engine.stage import stage as stage
 
@@ -224,3 +228,40 @@ async def test_members_in_the_lanes_take_no_room_from_those_whom_balances_answer
         await until(lambda: len(stage.settled) == 18)
 
     await while_it_works(doing)
+
+
+async def test_claims_are_kept_while_their_batch_is_split(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise another worker claims them and splits the batch too, and neither gets to the member at fault."""
+    monkeypatch.setattr(reconciler, "RENEW_SECONDS", 0.01)
+    stage.held = {1}
+    made = stage.parts
+
+    async def failing(db: AsyncSession, outside: object, claims: Sequence[Claim]) -> list[BatchPart]:
+        if any(claim.server_id == 2 for claim in claims):
+            raise ValueError("nobody foresaw this")
+        return await made(db, outside, claims)
+
+    monkeypatch.setattr(reconcile, "parts", failing)
+    for server_id in (1, 2):
+        await mark(server_id)
+
+    async def doing(_: Reconciler) -> None:
+        await until(lambda: stage.under_way == [1])
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET claimed_until = now()"))
+        async with asyncio.timeout(30):
+            while not await is_claimed(2):
+                await asyncio.sleep(0.01)
+        stage.go_on.set()
+        await until(lambda: stage.servers_settled() == {1})
+
+    await while_it_works(doing)
+
+
+async def is_claimed(server_id: int) -> bool:
+    async with transaction() as db:
+        found = await db.execute(
+            text("SELECT 1 FROM due WHERE starts_with(key, :server) AND claimed_until > now()"),
+            {"server": f"{server_id}:"},
+        )
+        return found.first() is not None
