@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 
 GLOBAL_PER_SECOND = 48.0
 """Evenly spaced and 4 % under Discord's 50, so that network jitter never puts 51 requests into one of its seconds."""
+LONGEST_PAUSE = 3_600.0
+"""The most seconds for which an answer keeps requests from being sent, whatever it says: some proxies write the time of
+day in place of seconds. If Discord means a longer pause, one request an hour is refused."""
 KEPT_BUCKETS = 20_000
 LAPSED_PER_SECOND = 1.0
 """Requests a second of a process whose share was not renewed in time, because the others may have the share by now."""
@@ -313,12 +316,12 @@ class Limiter:
     def pause(self, ticket: Ticket, seconds: float) -> None:
         """Pause the ticket's bucket for `seconds`, after a 429 that concerns it."""
         bucket = ticket.bucket
-        bucket.blocked_until = max(bucket.blocked_until, _now() + seconds)
+        bucket.blocked_until = max(bucket.blocked_until, _now() + min(seconds, LONGEST_PAUSE))
         self._wake(bucket)
 
     def pause_all(self, seconds: float) -> None:
         """Pause all requests for `seconds`, after a global 429."""
-        self.turns.pause(seconds)
+        self.turns.pause(min(seconds, LONGEST_PAUSE))
 
     def _bucket(self, route: str, major: str) -> Bucket:
         key = (self._hashes.get((route, major), route), major)
@@ -395,10 +398,8 @@ def _window(headers: Mapping[str, str] | None) -> tuple[int | None, int | None, 
     if headers is None:
         return None, None, None
     try:
-        return (
-            int(headers["x-ratelimit-limit"]),
-            int(headers["x-ratelimit-remaining"]),
-            float(headers["x-ratelimit-reset-after"]),
-        )
+        after = float(headers["x-ratelimit-reset-after"])
+        limit, left = int(headers["x-ratelimit-limit"]), int(headers["x-ratelimit-remaining"])
     except (KeyError, ValueError):
         return None, None, None
+    return (limit, left, min(after, LONGEST_PAUSE)) if math.isfinite(after) else (None, None, None)

@@ -16,7 +16,7 @@ from gateways.discord.application import Application, SessionStarts, read_applic
 from gateways.discord.audit_log import AuditLogCalls, audit_reason
 from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, WaitTooLong
+from gateways.discord.rate_limiter import LONGEST_PAUSE, READS, WRITES, Limiter, Ticket, WaitTooLong
 from gateways.discord.types import (
     DISCORD,
     BotGuild,
@@ -360,6 +360,7 @@ class Discord(ChannelCalls, AuditLogCalls):
             seconds = seconds_to_wait(answer.headers.get("retry-after"))
         if seconds is None:
             seconds = float(2**attempt)
+        seconds = min(seconds, LONGEST_PAUSE)
         # An answer without any of Discord's own marks comes from the proxy in front of Discord.
         ours = scope is not None or "x-ratelimit-bucket" in answer.headers or "retry_after" in fields
         everything = scope == "global" or "x-ratelimit-global" in answer.headers or fields.get("global") is True

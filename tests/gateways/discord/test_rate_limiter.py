@@ -7,7 +7,15 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord.invalid_requests import ALLOWED, Refusals
-from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, WaitTooLong, for_person
+from gateways.discord.rate_limiter import (
+    LONGEST_PAUSE,
+    READS,
+    WRITES,
+    Limiter,
+    RequestTurns,
+    WaitTooLong,
+    for_person,
+)
 from gateways.discord.rest import Discord
 from gateways.transport.errors import NotYet
 from tests.gateways.clockwork import TickingDiscord, run
@@ -222,3 +230,38 @@ def test_what_one_person_asks_past_the_deadline_is_refused_at_once() -> None:
         return sum(not isinstance(answer, BaseException) for answer in answers)
 
     assert run(flood()) <= 20
+
+
+@pytest.mark.parametrize("said", ["nan", "inf", "1e308", "1784000000"])
+def test_no_answer_ends_a_route_for_ever(said: str) -> None:
+    """Some proxies write the time of day in place of seconds."""
+
+    async def ask_twice() -> None:
+        limiter, loop = Limiter(), asyncio.get_running_loop()
+        used_up = {"x-ratelimit-limit": "1", "x-ratelimit-remaining": "0", "x-ratelimit-reset-after": said}
+        ticket = await limiter.acquire("GET /x", "1", loop.time() + 1)
+        limiter.answered(ticket, "GET /x", "1", used_up)
+        await asyncio.sleep(LONGEST_PAUSE + 1)
+        await limiter.acquire("GET /x", "1", loop.time() + 1)
+
+    run(ask_twice())
+
+
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_no_429_stops_requests_for_ever(all_of_them: bool) -> None:
+    async def ask_twice() -> None:
+        limiter, loop = Limiter(), asyncio.get_running_loop()
+        ticket = await limiter.acquire("GET /x", "1", loop.time() + 1)
+        limiter.answered(ticket, "GET /x", "1", None)
+        if all_of_them:
+            limiter.pause_all(1784000000.0)
+        else:
+            limiter.pause(ticket, 1784000000.0)
+        with pytest.raises(WaitTooLong) as caught:
+            await limiter.acquire("GET /x", "1", loop.time() + 1)
+        assert caught.value.seconds == pytest.approx(LONGEST_PAUSE)
+        assert limiter.turns.met_pause() <= LONGEST_PAUSE
+        await asyncio.sleep(LONGEST_PAUSE + 1)
+        await limiter.acquire("GET /x", "1", loop.time() + 1)
+
+    run(ask_twice())

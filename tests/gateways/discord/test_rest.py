@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from gateways.discord.audit_log import audit_reason
 from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
+from gateways.discord.rate_limiter import LONGEST_PAUSE
 from gateways.discord.rest import Discord
 from gateways.discord.types import (
     GuildGone,
@@ -259,6 +260,13 @@ async def test_a_429_longer_than_the_deadline_says_when_to_come_back(discord: Di
     assert again.value.retry_after is not None
     assert again.value.retry_after > 60
     assert len(server.asked) == 1, "what is known to be refused is not sent"
+
+
+async def test_a_429_of_years_is_one_of_an_hour(discord: Discord, server: Wire) -> None:
+    server.says(too_many(1784000000.0))
+    with pytest.raises(ProviderBusy) as caught:
+        await discord.add_role(GUILD, USER, ROLE, "x")
+    assert caught.value.retry_after == LONGEST_PAUSE
 
 
 async def test_a_bucket_that_is_used_up_does_not_hold_another_guild(discord: Discord, server: Wire) -> None:
