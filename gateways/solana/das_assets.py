@@ -52,6 +52,8 @@ class Asset:
     link: str
     attributes: object
     size: int | None = None
+    named: frozenset[str] = frozenset()
+    """Every collection that the answer names for the asset, confirmed or not."""
 
     @property
     def counts(self) -> bool:
@@ -103,17 +105,19 @@ def read_asset(provider: str, item: object) -> Asset:
     content = _fields(cast("Mapping[str, object]", item).get("content"))
     metadata = _fields(content.get("metadata"))
     name, link = metadata.get("name"), content.get("json_uri")
+    groups = _collections(provider, shape)
     return Asset(
         id=shape.text("id"),
         interface=interface,
         kind=kind,
         owner=shape.inner("ownership").text_or_none("owner") or "",
-        collection=_collection(provider, shape),
+        collection=next((one for one, confirmed in groups if confirmed), ""),
         burnt=shape.flag("burnt"),
         name=plain(name, LONGEST_NAME) if isinstance(name, str) else "",
         link=link if isinstance(link, str) else "",
         attributes=metadata.get("attributes"),
         size=_size(item) if interface == CORE_COLLECTION else None,
+        named=frozenset(one for one, _ in groups),
     )
 
 
@@ -122,16 +126,17 @@ def _size(item: object) -> int | None:
     return size if isinstance(size, int) and not isinstance(size, bool) else None
 
 
-def _collection(provider: str, shape: Shape) -> str:
-    """Return the collection that has confirmed the asset; DAS lists others only on request.
+def _collections(provider: str, shape: Shape) -> list[tuple[str, bool]]:
+    """Return the collections that an asset names, each with whether it has confirmed the asset as its own.
 
-    See docs/facts.md#solana-das.
+    DAS lists unconfirmed ones only on request. See docs/facts.md#solana-das.
     """
+    found = list[tuple[str, bool]]()
     for item in shape.items("grouping"):
         group = Shape(item, "a group", provider)
-        if group.text("group_key") == "collection" and _fields(item).get("verified") is not False:
-            return group.text("group_value")
-    return ""
+        if group.text("group_key") == "collection":
+            found.append((group.text("group_value"), _fields(item).get("verified") is not False))
+    return found
 
 
 def _fields(value: object) -> Mapping[str, object]:

@@ -13,6 +13,7 @@ KNOWN_COLLECTION = "J1S9H3QjnRtBbbuD4HjPV6RpRhwuk4zKbxsnCHuTgh9w"
 """Mad Lads, which has been on mainnet for years, so a working index lists some of it (docs/facts.md#solana-das)."""
 WITNESSES = 10
 SILENT = "the index lists nothing for anybody"
+UNGROUPED = "its list of a collection contradicts itself: no asset on it is in the collection"
 NOT_INDEXED = "the index lists nothing of this collection"
 LOST = N_("the index no longer knows a token that was seen here")
 CONTRADICTS = N_("the index names an owner whose list lacks the token")
@@ -26,10 +27,10 @@ class NotIndexed(ProviderConfused):
 async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool) -> None:
     """Raise ProviderConfused if an empty list cannot be believed: the index must prove that its lists work.
 
-    It must list some assets of the collection (for ANY, of KNOWN_COLLECTION). Unless `owners_lists` says that owners'
-    lists have shown something, it must also list something for an owner of these assets. An empty collection is
-    believed only if its own asset says that it is empty, as Core's do, because lists of whole collections have been
-    missing before.
+    It must list some assets of the collection (for ANY, of KNOWN_COLLECTION), and say of one of them that it is in it.
+    Unless `owners_lists` says that owners' lists have shown something, it must also list something for an owner of
+    these assets. An empty collection is believed only if its own asset says that it is empty, as Core's do, because
+    lists of whole collections have been missing before.
     """
     group = KNOWN_COLLECTION if collection == ANY else collection
     page = await first_page(node, by_collection(group), WITNESSES)
@@ -41,6 +42,9 @@ async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool
             raise NotIndexed(node.name, NOT_INDEXED)
         await doubt_silence(node, ANY, owners_lists=owners_lists)
         return
+    counting = [one for one in page.assets if one.counts]
+    if collection != ANY and counting and not any(collection in one.named for one in counting):
+        raise ProviderConfused(node.name, UNGROUPED)
     if owners_lists:
         return
     witnesses = [one.owner for one in page.assets if one.owner]

@@ -28,6 +28,7 @@ TOO_MANY = N_("owns too many assets to read them all")
 UNCLEAR = N_("owns something of a kind that is not known here")
 NOT_ITS_OWN = N_("its list has somebody else's assets")
 UNKNOWN_ID = N_("the index does not know one of the tokens")
+UNGROUPED = N_("the index does not say whether one of its tokens is in the collection")
 OWNERLESS = N_("the index does not say who owns one of the tokens")
 
 
@@ -68,6 +69,8 @@ class HolderRead:
                 self._known[asset.id] = asset
                 if asset.owner in wanted:
                     self._take(asset)
+                    if asset.counts and self.collection not in asset.named:
+                        self.unsure[asset.owner] = UNGROUPED
         return True
 
     async def at_wallets(self, deadline: float) -> None:
