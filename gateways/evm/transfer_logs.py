@@ -234,6 +234,11 @@ class TransferLogs:
             end = min(last, first + span.blocks - 1)
             try:
                 found = await self._piece(reading, first, end)
+            except asyncio.CancelledError:
+                # The question's time is over. Its requests may all have been quick, but too many for so many blocks.
+                if reading.last == before:
+                    span.refused(end - first + 1, for_range=False, slow=True)
+                raise
             except ProviderError as fault:
                 self._note_failure(reading, first, fault)
                 slow = isinstance(fault, NodeTimedOut) or self._is_stuck(reading, first)

@@ -1,18 +1,23 @@
 """Transfers read from a node's logs: ranges that a node limits, and nodes that refuse or fail."""
 
+import asyncio
 import json
 import time
 import unittest.mock
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from gateways.evm import transfer_logs
 from gateways.evm.rpc import block_ranges
+from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.transfer_logs import LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderError
+from tests.gateways.clockwork import run
 from tests.gateways.evm.logs import ALICE, BOB, CONTRACT, log, topic
 from tests.gateways.wire import Wire
 
@@ -174,3 +179,29 @@ async def test_what_was_read_before_the_time_is_over_is_kept(server: Wire) -> No
     await pool.close()
     assert blocks == sorted(set(blocks))
     assert len(blocks) >= 200
+
+
+def test_more_contracts_than_one_question_has_time_for_are_read_in_fewer_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each request is quick enough, and all those for one stretch of blocks are not."""
+
+    async def slow(node: Node, method: str, params: Any, decode: object) -> object:
+        where = params[0]
+        blocks = int(where["toBlock"], 16) - int(where["fromBlock"], 16) + 1
+        await asyncio.sleep(0.5 + blocks * 0.01)
+        return []
+
+    monkeypatch.setattr(transfer_logs, "patiently", slow)
+    contracts = [f"0x{number:040x}" for number in range(8 * transfer_logs.CONTRACTS_AT_ONCE)]
+
+    async def read() -> int:
+        pool = NodePool({"base": ["http://slow.test"]})
+        transfers, last = TransferLogs(pool), 0
+        for _ in range(200):
+            with suppress(ProviderError):
+                last = (await transfers.of_contracts("base", contracts, last + 1, 1_000, 0)).last
+        await pool.close()
+        return last
+
+    assert run(read()) == 1_000
