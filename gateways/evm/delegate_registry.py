@@ -1,5 +1,7 @@
 """delegate.xyz v2: which vaults let which wallets speak for them, and for how much of what they hold."""
 
+import asyncio
+import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +14,17 @@ from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary
 from gateways.evm.rpc.pool import NodePool
+from gateways.transport import question_time
+from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderConfused, ProviderError
+from locales import N_
 
 # Selector, order of the fields and numbers of the kinds: docs/facts.md#delegate-registry.
 GET_INCOMING = bytes.fromhex("42f87c25") + bytes(12)
 WORD, FIELDS = 32, 7
 BATCH = 50
+KEPT_FOR_THE_ANSWER = 0.5
+NOT_IN_TIME = N_("it was not read in time")
 Kind = Literal["all", "contract", "token"]
 _KINDS: dict[int, Kind] = {1: "all", 2: "contract", 3: "token", 5: "token"}
 _ERC20, _ERC1155 = 4, 5
@@ -82,26 +89,35 @@ class DelegateRegistry:
         self._rights = (bytes(WORD), rights)
 
     async def incoming(self, chain: str, delegates: Sequence[str], *, at: ReadPoint = NEWEST) -> DelegationSheet:
-        """Return the vaults that the delegates may speak for.
+        """Return the vaults that the delegates may speak for; those for whom there was no time are unsure.
 
         A chain without a registry has no delegations. Raises ValueError for an invalid address.
         """
         packed(delegates)
         asked = [delegate.lower() for delegate in dict.fromkeys(delegates)]
+        deadline = asyncio.get_running_loop().time() + self._pool.deadline
 
         async def ask(node: Node) -> DelegationSheet:
             head = await (node.settled if at.settled else node.head)(at.not_before_block)
-            return await self._read(node, head, asked)
+            return await self._read(node, head, asked, deadline)
 
-        return await self._pool.first(chain, ask, endpoint=at.endpoint)
+        return await self._pool.first(chain, ask, endpoint=at.endpoint, deadline=deadline)
 
-    async def _read(self, node: Node, head: Head, delegates: list[str]) -> DelegationSheet:
+    async def _read(self, node: Node, head: Head, delegates: list[str], deadline: float) -> DelegationSheet:
         found, unsure = dict[str, tuple[RegisteredDelegation, ...]](), dict[str, str]()
         registry = CHAINS[node.chain.key].delegates
         if registry is None:
             found = dict.fromkeys(delegates, ())
-        for start in range(0, 0 if registry is None else len(delegates), BATCH):
-            await self._batch(node, head, registry or "", delegates[start : start + BATCH], found, unsure)
+        # In random order, so that it is not always the same delegates for whom there is no time.
+        parts = list(chunks(delegates, BATCH)) if registry is not None else []
+        try:
+            async with question_time.timeout_at(deadline - KEPT_FOR_THE_ANSWER):
+                for part in random.sample(parts, len(parts)):
+                    await self._batch(node, head, registry or "", part, found, unsure)
+        except TimeoutError:
+            if not found:
+                raise
+            unsure |= {one: NOT_IN_TIME for one in delegates if one not in found and one not in unsure}
         return DelegationSheet(
             node.chain.key, head.block, head.time, node.index, node.source, found, unsure
         )  # fmt: skip
@@ -111,7 +127,7 @@ class DelegateRegistry:
         node: Node,
         head: Head,
         registry: str,
-        delegates: list[str],
+        delegates: Sequence[str],
         found: dict[str, tuple[RegisteredDelegation, ...]],
         unsure: dict[str, str],
     ) -> None:

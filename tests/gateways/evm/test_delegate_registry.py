@@ -2,7 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import aiohttp
@@ -12,8 +13,10 @@ from aiohttp import web
 
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import DelegateRegistry, RegisteredDelegation, own_rights
+from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderError
+from tests.gateways.clockwork import run
 from tests.gateways.wire import Wire
 
 CHAIN, BARE = "optimism", "abstract"
@@ -129,7 +132,6 @@ def answering(*answers: Any) -> web.Response:
 @pytest.fixture
 async def hand_made(server: Wire, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DelegateRegistry]:
     """A registry whose node gives the test's answers, with a head that the test need not give."""
-    from gateways.evm.rpc.node import Head, Node
     from models import now
 
     async def head(_: Node, not_before_block: int = 0) -> Head:
@@ -218,3 +220,31 @@ async def test_a_node_in_trouble_passes_the_question_on(hand_made: DelegateRegis
     with pytest.raises(ProviderError):
         async with asyncio.timeout(5):
             await hand_made.incoming("base", [HOT])
+
+
+def test_delegates_for_whom_there_is_no_time_spoil_nobody_else_and_have_their_turn_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that takes few calls at a time never answers about all members of a large server in one question."""
+
+    async def head(_: Node, not_before_block: int = 0) -> Head:
+        return Head(100, datetime.now(UTC))
+
+    async def batch(_: Node, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object]:
+        await asyncio.sleep(4.0)
+        return [NONE] * len(calls)
+
+    monkeypatch.setattr(Node, "head", head)
+    monkeypatch.setattr(Node, "batch", batch)
+    everybody = [f"0x{number:040x}" for number in range(1_000)]
+
+    async def read() -> int:
+        pool, left, reads = NodePool({"base": ["http://slow.test"]}), list(everybody), 0
+        while left:
+            sheet = await DelegateRegistry(pool, RIGHTS).incoming("base", left)
+            assert sheet.found.keys() | sheet.unsure.keys() == set(left)
+            left, reads = [one for one in left if one in sheet.unsure], reads + 1
+        await pool.close()
+        return reads
+
+    assert run(read()) == 7
