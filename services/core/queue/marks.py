@@ -147,8 +147,8 @@ async def _vaults_of(db: AsyncSession, addresses: Sequence[str]) -> list[str]:
 
 
 async def mark_server(db: AsyncSession, server_id: int, priority: int) -> int:
-    """Mark the members whom a rule of the server can concern."""
-    return await _mark(db, _concerned("AND m.server_id = :server"), priority, {"server": server_id})
+    """Mark the members whom a rule of the server can concern, or could until now."""
+    return await mark_servers(db, [server_id], priority)
 
 
 async def invalidate_running(db: AsyncSession, server_id: int) -> None:
@@ -165,9 +165,18 @@ async def invalidate_running(db: AsyncSession, server_id: int) -> None:
 
 
 async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) -> int:
-    """Mark the members whom a rule of these servers can concern."""
+    """Mark the members whom a rule of these servers can concern, or could until now: those who are queued.
+
+    A running reconcile of somebody whom only a former rule or an ended move concerned must write nothing by it.
+    """
     who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
-    return await _mark(db, who, priority, {"servers": list(servers)})
+    return await _mark(db, f"{who} UNION {_QUEUED}", priority, {"servers": list(servers)})
+
+
+_QUEUED = """
+    SELECT CAST(split_part(key, ':', 1) AS integer), split_part(key, ':', 2) FROM due
+    WHERE kind = 'member' AND split_part(key, ':', 1) = ANY(CAST(CAST(:servers AS integer[]) AS text[]))
+"""
 
 
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:

@@ -10,18 +10,21 @@ from sqlalchemy import text
 from sqlmodel import col, select, update
 
 from gateways import gateways
+from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from models import Event, Grant, ServerMove, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import Conflict
-from services.engine import preview
+from services.engine import preview, read_and_confirm
 from services.engine.preview import Proposal
+from services.engine.reconcile_outcome import BatchOutcome
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.lifecycle import MoveOrder
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import looked_at, nobody_is_due
 from tests.jobs.writing.test_taking_over import grants, handed
 from tests.support.builders import open_intents
 
@@ -286,3 +289,30 @@ async def test_the_grace_time_begins_when_the_end_of_a_move_is_approved(town: To
     since = (await grants(town))["carol"].no_since
     assert since is not None
     assert since > now() - timedelta(minutes=5)
+
+
+async def test_a_role_that_is_being_taken_over_while_the_move_is_called_off_stays(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the move is gone, nothing but the reconcile that is under way concerns its holders."""
+    await handed(town, "carol")
+    await town.see()
+    await town.rule("Holder")
+    await looked_at(town)
+    await begin(town)
+    decide_cases = read_and_confirm.decide_cases
+
+    async def and_meanwhile_it_is_called_off(*arguments: Any, **more: Any) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)
+        async with transaction() as db:
+            await lifecycle.undo(db, gateways(), admin(town), town.server_id)
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_it_is_called_off)
+        await Reconciler(asyncio.Event()).once()
+    assert await grants(town) == {}
+    async with engine():
+        await looked_at(town)
+        await until(lambda: nobody_is_due(town))
+    assert await town.has("carol", "Holder")
