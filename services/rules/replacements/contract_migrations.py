@@ -4,6 +4,7 @@ Both contracts can count for a time. A rule that cannot be carried over is named
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, cast
@@ -25,7 +26,7 @@ from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, pausing, rules
-from services.rules.expression import Expression, Requirement, parse, requirements, to_document
+from services.rules.expression import Expression, ExpressionRefused, Requirement, parse, requirements, to_document
 from services.rules.replacements import condition_successors, new_contract
 from services.rules.replacements.condition_successors import MigrationOrder, Successors
 from services.rules.replacements.new_contract import NotCarried
@@ -141,20 +142,26 @@ async def end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
 
 
 async def end_due(db: AsyncSession) -> int:
-    """End the migrations whose date has come, at most ENDED_AT_ONCE; return how many."""
+    """End the migrations whose date has come, at most ENDED_AT_ONCE; return how many.
+
+    A migration of rules that only a newer version can read stays open for that version, and the others go on.
+    """
     rows = await db.exec(
         select(ContractMigration.server_id, ContractMigration.id)
         .where(ContractMigration.state == "open", col(ContractMigration.until) <= await db.now())
         .order_by(col(ContractMigration.server_id), col(ContractMigration.id))
-        .limit(ENDED_AT_ONCE)
     )
     ended = 0
     for server_id, migration_id in rows.all():
+        if ended == ENDED_AT_ONCE:
+            break
         await limits.lock(db, server_id)
         row = await db.get(ContractMigration, migration_id, populate_existing=True, with_for_update=True)
         if row is not None and row.state == "open" and row.until is not None and row.until <= await db.now():
-            await _end(db, None, row)
-            ended += 1
+            with suppress(ExpressionRefused):
+                async with db.begin_nested():
+                    await _end(db, None, row)
+                    ended += 1
     return ended
 
 

@@ -139,6 +139,35 @@ async def test_its_date_ends_it_once_and_an_edited_rule_keeps_both(owner: Browse
     assert (await stored(town))["Edited"] == edited
 
 
+async def test_one_whose_rule_a_newer_version_wrote_does_not_hold_back_the_others(owner: Browser, town: Town) -> None:
+    new, newest, old = await new_collection(town), await new_collection(town), town.contract.lower()
+    until = (now() + timedelta(days=3)).isoformat()
+    done = await ask(owner, town, new, both=True, until=until, apply=True)
+    other = await add(owner, town, "Other", of(new, 2))
+    last = await ask(owner, town, newest, contract=new, both=True, until=until, apply=True)
+    assert (done.status_code, last.status_code) == (200, 200), last.text
+    newer = {"any": [of(newest), {**of(old), "newer": True}]}
+    async with transaction() as db:
+        first = await db.get(ContractMigration, done.json()["id"])
+        assert first is not None
+        (rule_id,) = first.rules
+        first.rules = {rule_id: {"both": newer, "only": of(newest)}}
+        db.add(first)
+        await db.exec(update(Rule).where(col(Rule.id) == int(rule_id)).values(expression=newer))
+        mine = update(ContractMigration).where(col(ContractMigration.server_id) == town.server_id)
+        await db.exec(mine.values(until=now() - timedelta(seconds=1)))
+    async with transaction() as db:
+        assert await contract_migrations.end_due(db) == 1
+    async with transaction() as db:
+        rule = await db.get(Rule, other)
+        rows = await db.exec(
+            select(ContractMigration.state)
+            .where(ContractMigration.server_id == town.server_id)
+            .order_by(col(ContractMigration.id))
+        )
+        assert (rule and rule.expression, rows.all()) == (of(newest, 2), ["open", "ended"])
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "message"),
     [
