@@ -81,11 +81,12 @@ class TokenMetadata:
             raise ProviderConfused(METADATA, str(fault)) from None
         document = place if isinstance(place, bytes) else await self._fetched(place)
         try:
-            return of_metadata(cast("object", orjson.loads(document.removeprefix(b"\xef\xbb\xbf"))))
+            found = of_metadata(cast("object", orjson.loads(document.removeprefix(b"\xef\xbb\xbf"))))
         except orjson.JSONDecodeError:
             raise ProviderConfused(METADATA, "the document is not JSON") from None
         except NoMetadata as fault:
             raise ProviderConfused(METADATA, str(fault)) from None
+        return replace(found, linked=bool(record.index) and not isinstance(place, bytes))
 
     async def _fetched(self, link: str) -> bytes:
         try:

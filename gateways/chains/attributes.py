@@ -39,11 +39,13 @@ class TraitList:
     """A token's traits. Unless `whole`, there may be others: a trait that is not listed is not known to be missing.
 
     `index` names the chain's index that gave the traits or the link to them; empty where the token's contract did.
+    `linked` means that this index gave only the link, so that any other index leads to the same document.
     """
 
     found: tuple[Trait, ...]
     whole: bool = True
     index: str = ""
+    linked: bool = False
 
 
 def of_metadata(document: object) -> TraitList:

@@ -13,6 +13,10 @@ from services.core.answer import Answer
 
 BETWEEN_SOURCES = ", "
 """Separates the names of sources that gave the same list."""
+OF_INDEX = " by "
+"""Separates a source from the name of the index that read it."""
+FROM_LINK = "linked token metadata"
+"""The source if an index gave only the link to the metadata: one document, however many indexes link to it."""
 _COMPARE = {">=": ge, "≥": ge, "<=": le, "≤": le, ">": gt, "<": lt}
 _BOUND = re.compile(r"\s*(>=|<=|≥|≤|>|<)\s*(\S+)\s*")
 _RANGE = re.compile(r"\s*([^\s.]+(?:\.[0-9]+)?)\s*\.\.\s*(\S+)\s*")
@@ -60,7 +64,8 @@ def matches(traits: TokenTraits | None, kind: str, wanted: str) -> Answer:
 def match_all(traits: TokenTraits | None, wanted: Iterable[tuple[str, str]]) -> tuple[Answer, str | None]:
     """Return whether a token has all traits (pairs of a type and a value), and the only source of that answer.
 
-    The source is None if two sources agree. One trait that two sources deny is enough for a no from two sources.
+    The source is None if two sources agree. One trait that two sources deny is enough for a no from two sources. A
+    document to which several indexes link is one source.
     """
     pairs = tuple(wanted)
     answers = [matches(traits, kind, value) for kind, value in pairs]
@@ -81,7 +86,14 @@ def only_source(traits: TokenTraits, kind: str, wanted: str) -> str | None:
     asked, answer = folded(kind), matches(traits, kind, wanted) is Answer.YES
     agreeing = [one for one in traits.lists if _has(one, asked, wanted) is answer and (answer or one.whole)]
     names = list(dict.fromkeys(name for one in agreeing for name in one.source.split(BETWEEN_SOURCES)))
+    if len(names) > 1 and all(map(is_link, names)):
+        return FROM_LINK
     return names[0] if len(names) == 1 else None
+
+
+def is_link(source: str) -> bool:
+    """Return whether the source is the document to which an index, or several, link."""
+    return source.partition(OF_INDEX)[0] == FROM_LINK
 
 
 def _has(traits: TokenTraits, kind: str, wanted: str) -> bool:

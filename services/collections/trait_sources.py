@@ -16,13 +16,11 @@ from gateways.transport.errors import ProviderError
 from locales import N_
 from locales.stored_texts import storable, within
 from models import now
-from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits
+from services.collections.trait_match import BETWEEN_SOURCES, FROM_LINK, OF_INDEX, TokenTraits
 from services.runtime import time_budget
 from settings import settings
 
 FROM_OPENSEA, FROM_METADATA = "OpenSea", "token metadata"
-OF_INDEX = " by "
-"""Separates FROM_METADATA from the name of the index that read the metadata."""
 FETCH_SECONDS = 60.0
 """Time limit for all reads of one call; traits that arrive later are unknown."""
 AT_ONCE = 6
@@ -178,10 +176,14 @@ async def _of_metadata(
     return {
         token_id: _why(told)
         if isinstance(told, ProviderError)
-        else TokenTraits(told.found, f"{FROM_METADATA}{OF_INDEX}{told.index}" if told.index else FROM_METADATA, at,
-                         told.whole)
+        else TokenTraits(told.found, _source_of(told), at, told.whole)
         for token_id, told in said.items()
-    }  # fmt: skip
+    }
+
+
+def _source_of(traits: TraitList) -> str:
+    name = FROM_LINK if traits.linked else FROM_METADATA
+    return f"{name}{OF_INDEX}{traits.index}" if traits.index else name
 
 
 def _why(fault: ProviderError) -> str:

@@ -15,6 +15,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
 from locales import N_
 from locales.stored_texts import storable
+from services.collections.trait_match import FROM_LINK, is_link
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 
@@ -74,14 +75,15 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
     if second.requirement.kind.names_trait and _of_other_tokens(first, second):
         unsettled = (first.block or 0) - _settled(second)
         return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled) if unsettled > 0 else None)
-    twice = first.alone & second.alone
-    if not twice:
+    twice = {source for _, source in first.alone & second.alone} - {FROM_LINK}
+    if not twice and not _linked(first) & _linked(second):
         other = first if first.source != second.source else before
         alone = other is not None and other.source == second.source
         return Confirmation(replace(second, first=_told(other), one_source=alone))
-    source = min(source for _, source in twice)
+    source = min(twice, default=FROM_LINK)
     lists = source == LISTS
-    if not lists and (second.requirement.type != "trait" or means.trait_sources > 1):
+    # No other source can exist for a document that several indexes link to, while none of them has read it.
+    if twice and not lists and (second.requirement.type != "trait" or means.trait_sources > 1):
         told = storable("only {source} answered, and one source alone is not enough", source=source)
         return Confirmation(_unknown(second, told))
     since = now - before.at if before is not None else timedelta(0)
@@ -89,6 +91,11 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
         told = storable("waiting to ask {source} again", source=source)
         return Confirmation(_unknown(second, told), (APART - since).total_seconds())
     return Confirmation(replace(second, first=_told(before), one_source=not lists))
+
+
+def _linked(reading: Reading) -> set[str]:
+    """Return the tokens whose traits come from a linked document alone, by whichever index."""
+    return {token for token, source in reading.alone if is_link(source)}
 
 
 def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:

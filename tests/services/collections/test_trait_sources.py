@@ -10,6 +10,8 @@ import pytest
 
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains.attributes import Trait, TraitList
+from gateways.evm.tokens.token_records import TokenRecord
+from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
 from locales.stored_texts import said, storable, with_token_hidden, within
 from models import now
@@ -205,6 +207,40 @@ async def test_a_source_is_left_out_or_asked_besides_as_the_caller_says(outside:
     (one,) = (await traits.fetch(down, [place], every_source=True)).values()
     assert isinstance(one, TokenTraits)
     assert one.sources == {FROM_OPENSEA}
+
+
+class Linking:
+    """Two indexes of assets that have read no metadata: both link to the same document, which this fetches too."""
+
+    def __init__(self, link: str, document: bytes) -> None:
+        self.link, self.document = link, document
+
+    async def records(
+        self, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str = ""
+    ) -> dict[str, TokenRecord]:
+        index = "index 2" if apart_from == "index 1" else "index 1"
+        return dict.fromkeys(token_ids, TokenRecord(self.link, index=index))
+
+    async def get(self, link: str) -> bytes:
+        return self.document
+
+
+@pytest.mark.parametrize(
+    ("link", "alone"),
+    [("https://host.example/1", True), ('data:application/json,{"name":"Cat","attributes":{"Fur":"Red"}}', False)],
+)
+async def test_a_document_that_two_indexes_link_to_is_one_source(outside: Gateways, link: str, alone: bool) -> None:
+    place = ("solana", "x" * 32, "y" * 32)
+    indexes: Any = Linking(link, b'{"name": "Cat", "attributes": {"Fur": "Red"}}')
+    read = TokenMetadata({"solana": indexes}, indexes, ipfs_url="https://gw.example", arweave_url="https://ar.example")
+    told = replace(outside, metadata=read)
+    (first,) = (await traits.fetch(told, [place])).values()
+    assert isinstance(first, TokenTraits)
+    (other,) = (await traits.fetch(told, [place], apart_from={place: first.sources})).values()
+    assert isinstance(other, TokenTraits)
+    assert first.sources != other.sources, "the second index was asked"
+    assert only_source(first, "fur", "gold") == first.source
+    assert (only_source(replace(first, also=other), "fur", "gold") is not None) == alone
 
 
 def test_two_sources_count_where_they_say_the_same_and_one_where_it_alone_says_so() -> None:

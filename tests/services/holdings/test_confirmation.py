@@ -8,6 +8,7 @@ import pytest
 
 from gateways.chains.catalogue import CHAINS
 from locales.stored_texts import said
+from services.collections.trait_match import FROM_LINK
 from services.core.answer import Answer
 from services.holdings.confirmation import (
     APART,
@@ -155,6 +156,23 @@ def test_the_only_source_of_traits_counts_twice_after_some_minutes_and_the_evide
     assert (early.reading.answer, early.wait) == (UNKNOWN, 5)
     late = confirm(first, second, earlier(ago=APART), means, NOW)
     assert (late.reading.answer, late.reading.one_source, late.reading.document()["oneSource"]) == (NO, True, True)
+
+
+@pytest.mark.parametrize("names", [(f"{FROM_LINK} by A", f"{FROM_LINK} by B"), (FROM_LINK, f"{FROM_LINK} by A")])
+def test_a_document_that_two_indexes_link_to_confirms_itself_after_some_minutes_only(names: tuple[str, str]) -> None:
+    first, second = (reading(NO, block, node, TRAIT, names[node - 1]) for block, node in ((100, 1), (98, 2)))
+    waiting = confirm(first, second, None, TWO, NOW)
+    assert (waiting.reading.answer, waiting.wait) == (UNKNOWN, APART.total_seconds())
+    late = confirm(first, second, earlier(ago=APART), TWO, NOW)
+    assert (late.reading.answer, late.reading.one_source) == (NO, True)
+    read = confirm(first, reading(NO, 98, 2, TRAIT, "token metadata by B"), None, TWO, NOW)
+    assert (read.reading.answer, read.reading.one_source) == (NO, False)
+
+
+def test_a_document_that_one_of_two_indexes_links_to_confirms_nothing() -> None:
+    first, second = (reading(NO, block, node, TRAIT, f"{FROM_LINK} by A") for block, node in ((100, 1), (98, 2)))
+    found = confirm(first, second, earlier(ago=APART), TWO, NOW).reading
+    assert (found.answer, "one source alone is not enough" in said(found.reason or "")) == (UNKNOWN, True)
 
 
 def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
