@@ -61,8 +61,10 @@ def _vaults(
     """Yield the vaults that the member may count at least in part, in a fixed order."""
     places = {(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}
     for chain, address in sorted(places):
-        if owned.get((who[0], chain, address)) is not None:
-            continue  # a proved wallet: the member's own, or another member's, who has precedence
+        # A proved wallet is the member's own, or another member's, who has precedence. `owned` lacks the wallets of
+        # people who are not stored as members yet.
+        if (chain, address) in mine or owned.get((who[0], chain, address)) is not None:
+            continue
         listed = claims.get((who[0], chain, address), ())
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 from sqlalchemy import text
-from sqlmodel import col, select
+from sqlmodel import col, delete, select
 
 from jobs.following.follower import Follower
 from jobs.reconciler import Reconciler
 from locales.stored_texts import said
-from models import Due, Grant, transaction
+from models import Due, Grant, Member, Wallet, transaction
 from services.accounts.users import ensure
 from services.collections import standards
 from services.core import queue
@@ -139,6 +139,21 @@ async def test_an_owner_goes_before_a_delegate_and_the_oldest_claim_before_a_you
         await bank.withdraws(vault, "carol")
         await bank.looks_again("carol")
         await until(lambda: only("dave"))
+
+
+async def test_a_wallet_of_ones_own_counts_once_even_for_a_member_who_is_not_stored_yet(town: Town, bank: Bank) -> None:
+    own, leaf = a_vault(), Requirement("basic", "base", town.contract, 2)
+    await bank.puts(own)
+    await bank.delegates(own, "carol")
+    async with transaction() as db:
+        user_id = await ensure(db, town.people["carol"]["id"], town.people["carol"]["username"])
+        db.add(Wallet(user_id=user_id, family="evm", address=own, method="opensea_bio"))
+    for stored in (True, False):
+        if not stored:
+            async with transaction() as db:
+                await db.exec(delete(Member).where(col(Member.discord_id) == town.people["carol"]["id"]))
+        said = (await bank.answers(leaf))["carol"]
+        assert (said.answer, said.held) == (NO, 1), f"stored: {stored}"
 
 
 async def test_who_has_left_has_no_claim_and_is_asked_about_no_more(town: Town, bank: Bank, engine: Engine) -> None:
