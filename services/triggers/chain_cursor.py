@@ -124,7 +124,11 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> No
 async def advancing(
     cursor: str, owner: str, position: Position, head: int, slices: int = 1
 ) -> AsyncGenerator[AsyncSession]:
-    """Open a transaction that first advances the cursor. Raises CursorTaken, and rolls back, if the lease is lost."""
+    """Open a transaction that first advances the cursor. Raises CursorTaken, and rolls back, if the lease is lost.
+
+    A lease that ended during a long poll is not lost while no other process has taken it: where every poll is long, the
+    chain would not be followed at all.
+    """
     values = {
         "block": position.block, "hash": position.block_hash, "head": head, "lease": lease(), "chain": cursor,
         "owner": owner, "slices": slices,
@@ -134,7 +138,7 @@ async def advancing(
         WITH advanced AS (
             UPDATE cursor SET block = :block, block_hash = :hash, head = :head, fault = NULL, updated_at = now(),
                    slices = :slices, owned_until = now() + :lease
-            WHERE chain = :chain AND owner = :owner AND owned_until > now() RETURNING 1)
+            WHERE chain = :chain AND owner = :owner RETURNING 1)
         SELECT guard(count(*) > 0, 'the lease is lost') FROM advanced
     """
     try:
