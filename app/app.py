@@ -15,15 +15,12 @@ from app.http.shutdown import Leaving
 from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles
 from app.lifespan import lifespan
-from app.pages import PAGES, PUBLIC_PAGES, add_pages
+from app.pages import PAGES, PUBLIC_PAGES, add_pages, redirects
 from components.layout.connection_notice import connection_notice
-from components.layout.navigation import SUPPORT_PATH
-from components.layout.sandbox_banner import CONSOLE_PATH
 from components.pages.public.error_pages import not_found
 from components.ui.toast import toaster
 from locales import language_tag
 from services.runtime import logs
-from settings import settings
 from state.core.errors import note_report, show_fault
 from state.core.gate import Gate, exists
 from state.core.session import arrive, recognise, say_unread
@@ -33,10 +30,7 @@ logs.set_up()
 
 def _documents(inner: ASGIApp) -> ASGIApp:
     routes = [Route(page.route, visitors_only=page.members is not_found) for page in PAGES if page.route != "404"]
-    redirects = {SUPPORT_PATH: settings().support_invite or "/contact"}
-    if settings().sandbox:
-        redirects[CONSOLE_PATH] = f"{settings().sandbox_url}/console"
-    return Documents(inner, routes, redirects)
+    return Documents(inner, routes, redirects())
 
 
 def _sockets(inner: ASGIApp) -> ASGIApp:

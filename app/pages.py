@@ -8,6 +8,8 @@ from reflex.event import EventSpec
 
 from components.layout.audience import for_audience, for_everybody
 from components.layout.frame import shared_frame, visitor_frame
+from components.layout.navigation import SUPPORT_PATH
+from components.layout.sandbox_banner import CONSOLE_PATH
 from components.pages.account.login import login
 from components.pages.account.profile import account, account_left
 from components.pages.account.wallets import LOAD as WALLETS_LOAD
@@ -215,6 +217,14 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
 
 
 PAGES = table(operator_pages=settings().operator_pages)
+
+
+def redirects() -> dict[str, str]:
+    """Return the paths that lead elsewhere, and where to."""
+    found = {SUPPORT_PATH: settings().support_invite or "/contact"}
+    if settings().sandbox:
+        found[CONSOLE_PATH] = f"{settings().sandbox_url}/console"
+    return found
 
 
 def _screen(page: Page) -> Screen:

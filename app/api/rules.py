@@ -14,6 +14,7 @@ from gateways import gateways
 from models import transaction
 from services.collections.census import reach
 from services.collections.census.reach import ReachView
+from services.core.discord_text import DEFAULT_COLOR
 from services.engine import preview as impact
 from services.engine import try_address as address_trial
 from services.engine.preview import MemberImpact, Proposal
@@ -175,7 +176,7 @@ def _draft(payload: RulePayload) -> RuleDraft:
         verification_type=payload.verification_type,
         min_tokens=payload.min_tokens,
         role_id=payload.role_id,
-        role_color=payload.role_color or "#5865F2",
+        role_color=payload.role_color or DEFAULT_COLOR,
         trait_type=trait_type,
         trait_value=trait_value,
         token_ids=tuple(payload.token_ids or ()),

@@ -7,6 +7,8 @@ _LINK = re.compile(r"(https?):/+", re.IGNORECASE)
 LONGEST_DESCRIPTION = 4096
 LONGEST_FIELD = 1024
 """Maximum characters of an embed's description and a field's value (docs/facts.md#discord-messages)."""
+DEFAULT_COLOR = "#5865F2"
+"""The colour of a role that has none."""
 COLORS = {"good": 0x2E9E6B, "warning": 0xD9902F, "bad": 0xD64545, "info": 0x2F7DD1}
 """The colour of an embed by what it reports, 0xRRGGBB."""
 
@@ -24,6 +26,6 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def color_hex(color: int, default: str = "#5865F2") -> str:
+def color_hex(color: int, default: str = DEFAULT_COLOR) -> str:
     """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns `default`."""
     return f"#{color:06X}" if color else default

@@ -15,12 +15,12 @@ from services.accounts import users
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.answer import Answer
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.json_view import json_view
 from services.engine.cases import Case, load
 from services.engine.decide import Action, Decision, GrantFacts, decide
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
-from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
 HELD = frozenset({"giving", "held", "taking"})

@@ -41,6 +41,8 @@ INTENT_CHANNEL = "holdfast_intent"
 STALE_AFTER = timedelta(seconds=60)
 """A removal that could not be sent for this long is decided again: the wallet may have been refilled."""
 
+SCREENING_PAUSE = 60
+"""Seconds until a role is tried again for somebody who has not passed the server's membership screening."""
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ODD_PAUSE = 2.0, 300, 30
 """Seconds. The whole guild pauses too, so a short pause of each change costs Discord no more requests."""
 
@@ -258,7 +260,9 @@ async def carry_out(
                 # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
                 return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:
-                return WriteOutcome(WriteResult.WAIT, member, N_("membership screening is not done"), pause=60)
+                return WriteOutcome(
+                    WriteResult.WAIT, member, N_("membership screening is not done"), pause=SCREENING_PAUSE
+                )
         if not intent.giving and intent.age + intent.since_read > STALE_AFTER:
             return WriteOutcome(WriteResult.AGAIN, member)
         if not intent.giving and begin is not None and not await begin():

@@ -33,7 +33,6 @@ from services.rules.types.registry import RULE_TYPES, rule_type
 from settings import settings
 
 TYPES = tuple(RULE_TYPES)
-DEFAULT_COLOR = "#5865F2"
 MOST_TOKENS = 2**31 - 1
 WHOLE_TOKENS = N_("Minimum tokens must be a whole number")
 SOLANA = "solana"

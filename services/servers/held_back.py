@@ -13,12 +13,12 @@ from models.db.session import AsyncSession
 from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.audit import EventView
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import Conflict
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles import breaker
-from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 from services.servers.activity_sentences import readings_of, sentence, why_not
 

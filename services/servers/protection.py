@@ -15,13 +15,13 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.audit import EventView
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import RuleNotFound
 from services.core.json_view import Internal, json_view
 from services.guilds import members as membership
 from services.guilds import permissions
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.rules import pausing
-from services.rules.draft import DEFAULT_COLOR
 from services.servers import activity
 
 MEMBER: Final = "member.protected"

@@ -1,6 +1,5 @@
 """Challenges: a code and an amount to show for one address, valid for a day and used up by success."""
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,14 +15,11 @@ from services.core.errors import FieldRefused
 from services.wallets import bio_proof, names, ownership
 from services.wallets.bio_proof import handle_marker, new_code
 from services.wallets.proof_watch import chains_of
-from services.wallets.transaction_check import ChainAsk, ask
+from services.wallets.transaction_check import ChainAsk, ask, new_amount
 
 LIFETIME = timedelta(hours=24)
 SMALLEST_GAP = timedelta(minutes=10)
 """A challenge with less time left than this is replaced before it is shown."""
-
-_AMOUNT_UNIT = 10**6
-_AMOUNTS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +82,7 @@ async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> 
             family=family,
             address=address,
             code=new_code(),
-            amount_wei=Decimal((1 + secrets.randbelow(_AMOUNTS)) * _AMOUNT_UNIT + secrets.randbelow(_AMOUNT_UNIT)),
+            amount_wei=Decimal(new_amount()),
             expires_at=now() + LIFETIME,
         )
         db.add(row)

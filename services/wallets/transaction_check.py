@@ -1,6 +1,7 @@
 """Proof transactions: what to send, how to read a pasted reference to one, and pure functions that judge one."""
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from services.core.json_view import Internal, json_view
 CLOCKS_DIFFER = timedelta(seconds=60)
 """By how much a block's time may be earlier than the time at which its transactions were sent."""
 WEI_DIGITS = 18
+_AMOUNTS = _AMOUNT_UNIT = 10**6
 # Explorers besides those in the chain table that show one chain's transactions (blockscout's addresses).
 _OTHER_SITES = {
     "eth.blockscout.com": "ethereum",
@@ -88,6 +90,11 @@ class ChainAsk:
     value_wei: str
     amount: Internal[str]
     data: str
+
+
+def new_amount() -> int:
+    """Return a random amount in wei, about a millionth of a coin at most, by which a transaction names its challenge."""
+    return (1 + secrets.randbelow(_AMOUNTS)) * _AMOUNT_UNIT + secrets.randbelow(_AMOUNT_UNIT)
 
 
 def ask(chain: str, address: str, amount_wei: int, code: str) -> ChainAsk:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import reflex as rx
 
 from services.core.actors import Actor
-from services.rules import draft
+from services.core.discord_text import DEFAULT_COLOR
 from services.rules.rules import RuleView
 from services.servers import servers
 from state.core.gate import signed_in
@@ -15,7 +15,6 @@ from state.rule_form.condition_draft import as_typed
 NOW, GRACE = "now", "grace"
 SHADOW, PAUSED = "shadow", "paused"
 DEFAULT_GRACE_HOURS = "24"
-DEFAULT_COLOR = draft.DEFAULT_COLOR
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from gateways import gateways
 from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import MemberNotFound, NotSignedIn
 from services.roles import rival_reports
-from services.rules.draft import DEFAULT_COLOR
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy

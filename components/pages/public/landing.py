@@ -10,7 +10,7 @@ from locales import _
 from settings import settings
 from state.public.chains import chain_list
 
-FEATURES = (
+CARDS = (
     (
         "shield-check",
         _("NFT verification"),
@@ -141,7 +141,7 @@ def _features() -> rx.Component:
         rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
         rx.el.p(f"{chain_list()}.", class_name="muted mt-2"),
         rx.el.ul(
-            *[_feature(icon, title, text) for icon, title, text in FEATURES],
+            *[_feature(icon, title, text) for icon, title, text in CARDS],
             class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
         ),
         id="features",

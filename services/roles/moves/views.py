@@ -12,6 +12,7 @@ from locales import _
 from models import Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core.actors import Actor
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import MoveNotFound
 from services.core.json_view import json_view
 from services.guilds import channels, permissions
@@ -19,7 +20,6 @@ from services.guilds.channels import ChannelOption
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.roles.moves import coverage, lifecycle
 from services.roles.moves.coverage import CoverageDay
-from services.rules.draft import DEFAULT_COLOR
 
 PLANNED, RUNNING, OVER, APPROVED = "planned", "running", "over", "approved"
 RIVALS_SHOWN = timedelta(days=30)

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from services.core import addresses
+from services.core import addresses, discord_text
 from services.core.chain_names import form_order
 from services.rules import draft, wording
 from services.servers import servers
@@ -30,7 +30,7 @@ CONSTANTS = {
     "tooltip delay": (timing.TOOLTIP_DELAY_MILLISECONDS, 700),
     "tooltip skip delay": (timing.TOOLTIP_SKIP_MILLISECONDS, 300),
     "an address, shortened": (addresses.shorten("0x0123456789abcdef0123456789abcdef01234567"), "0x0123...4567"),
-    "default role colour": (draft.DEFAULT_COLOR, "#5865F2"),
+    "default role colour": (discord_text.DEFAULT_COLOR, "#5865F2"),
     "selectable chains": (len(form_order()), 8),
     "token ids in a name": (wording.NAMED_TOKEN_IDS, 3),
     "rule types": (draft.TYPES[:4], ("basic", "trait", "token_id", "any_nft")),
