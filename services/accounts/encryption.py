@@ -3,6 +3,7 @@
 import base64
 import os
 import secrets
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -32,18 +33,34 @@ def unseal(sealed: bytes) -> str:
         raise UnreadableToken("Sealed with another key: was SECRET_KEY changed without SECRET_KEY_PREVIOUS?") from None
 
 
+def seal_again(sealed: bytes) -> bytes | None:
+    """Return the text sealed with the present key if the previous one had sealed it; None if nothing has to change."""
+    present, *others = _each_key()
+    with suppress(InvalidToken):
+        present.decrypt(sealed)
+        return None
+    for other in others:
+        with suppress(InvalidToken):
+            return present.encrypt(other.decrypt(sealed))
+    return None
+
+
 def forget_keys() -> None:
     """Read the keys again next time, after the settings changed."""
-    _keys.cache_clear()
+    _each_key.cache_clear()
+
+
+def _keys() -> MultiFernet:
+    return MultiFernet(_each_key())
 
 
 @cache
-def _keys() -> MultiFernet:
+def _each_key() -> tuple[Fernet, ...]:
     """Return the keys in force; the first one seals."""
     present, previous = settings().secret_key, settings().secret_key_previous
     first = present.get_secret_value() if present is not None else _sandbox_key()
     texts = [first] if previous is None else [first, previous.get_secret_value()]
-    return MultiFernet([Fernet(_derived(text)) for text in texts])
+    return tuple(Fernet(_derived(text)) for text in texts)
 
 
 def _derived(text: str) -> bytes:

@@ -38,8 +38,9 @@ AT_ONCE = 50_000
 async def housekeep(db: AsyncSession) -> None:
     """Delete everything that is older than it may be. If the log may have more of it, make the next turn due at once.
 
-    `log_partitions` drops whole months of the log.
+    `log_partitions` drops whole months of the log. Secrets that are kept are sealed with the present key.
     """
+    await webhook_deliveries.seal_again(db)
     await clear_expired(db)
     await pausing.sweep_deleted(db)
     await payouts.forget(db, settings().log_days)

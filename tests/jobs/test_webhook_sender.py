@@ -27,7 +27,7 @@ from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhooks import EVENTS, TEST
 from services.core import audit
 from services.core.actors import Actor
-from services.privacy import erasure
+from services.privacy import erasure, retention
 from settings import settings
 from tests.gateways.wire import Wire, wire
 from tests.support.builders import a_member, a_server, address
@@ -367,3 +367,27 @@ async def test_old_deliveries_are_deleted(database: None) -> None:
         await webhook_deliveries.clear(db)
         assert len((await db.exec(select(WebhookDelivery))).all()) == 1
         assert (await db.exec(select(Event))).all() == []
+
+
+async def test_the_secret_survives_a_change_of_the_key_once_the_previous_one_is_dropped(
+    receiver: Wire, sender: WebhookSender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def keys(present: str, previous: str) -> None:
+        monkeypatch.setenv("SECRET_KEY", present)
+        monkeypatch.setenv("SECRET_KEY_PREVIOUS", previous)
+        settings.cache_clear()
+        encryption.forget_keys()
+
+    keys("the first", "")
+    server = await a_webhook(receiver.url, *EVENTS)
+    keys("the second", "the first")
+    for _ in range(2):
+        async with transaction() as db:
+            await retention.housekeep(db)
+    keys("the second", "")
+    await note(server, "role.given", subject="42", role_id="7001")
+    await send(sender)
+    [asked] = receiver.asked
+    t, *signed = asked.headers["Holdfast-Signature"].split(",")
+    message = f"{t.removeprefix('t=')}.{asked.body}".encode()
+    assert signed == [f"v1={hmac.new(secret, message, hashlib.sha256).hexdigest()}" for secret in (b"new", b"old")]

@@ -15,6 +15,8 @@ from services.accounts import encryption
 from services.accounts.developers.webhooks import TEST
 from services.accounts.encryption import UnreadableToken
 from services.core.addresses import shorten
+from services.runtime.loop_steps import in_steps
+from settings import settings
 
 AT_ONCE = 20
 """Deliveries of one server in one turn."""
@@ -247,6 +249,21 @@ async def release(
             "slow": turn.slow if slow is None else slow,
         },
     )  # fmt: skip
+
+
+async def seal_again(db: AsyncSession) -> None:
+    """Seal the secrets of all webhooks with the present key while there is a previous one, which is dropped later."""
+    if settings().secret_key_previous is None:
+        return
+    for column in ("secret", "old_secret"):
+        rows = await db.execute(text(f"SELECT server_id, {column} FROM webhook WHERE {column} IS NOT NULL"))
+        async for server_id, sealed in in_steps(rows.all()):
+            if (fresh := encryption.seal_again(bytes(sealed))) is not None:
+                # Only if nobody has made a new secret meanwhile.
+                await db.execute(
+                    text(f"UPDATE webhook SET {column} = :fresh WHERE server_id = :server AND {column} = :sealed"),
+                    {"fresh": fresh, "server": server_id, "sealed": bytes(sealed)},
+                )
 
 
 async def clear(db: AsyncSession) -> None:
