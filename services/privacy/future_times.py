@@ -8,11 +8,11 @@ from models.db.session import AsyncSession
 
 LONGEST_LEASE = timedelta(minutes=2)
 LONGEST_REST = timedelta(hours=2)
-"""The longest pause after Discord has refused a role or a guild."""
+"""The longest pause after Discord has refused a role or a guild, or a webhook a delivery."""
 LONGEST_WAIT = timedelta(hours=6)
 """The longest that Discord may delay one role change."""
 A_DAY = timedelta(days=1)
-"""The longest quarantine, and how far ahead the bot may plan to identify."""
+"""The longest quarantine and truce, and how far ahead the bot may plan to identify."""
 SOON = timedelta(minutes=1)
 
 # Release claims and leases, end pauses, and treat readings with a future time as outdated.
@@ -36,6 +36,23 @@ _CORRECTIONS = (
     "DELETE FROM bot_process WHERE seen_at > now() + :soon",
     "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
+    "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL WHERE claimed_until > now() + :lease + :soon",
+    "UPDATE webhook SET next_at = now() WHERE next_at > now() + :rest",
+    # Deliveries from before this time are not sent.
+    "UPDATE webhook SET created_at = now() WHERE created_at > now() + :soon",
+    "UPDATE webhook_delivery SET next_at = now(), created_at = LEAST(created_at, now()) WHERE state = 'waiting' "
+    "AND (created_at > now() + :soon OR next_at > now() + :rest + :soon)",
+    "UPDATE census SET holder = NULL, held_until = NULL WHERE held_until > now() + :lease + :soon",
+    "UPDATE census SET next_at = now() WHERE next_at > now() + :rest",
+    "UPDATE census SET counted_at = now() - :day WHERE counted_at > now() + :soon",
+    "UPDATE reach SET created_at = CASE state WHEN 'counting' THEN now() ELSE now() - :day END "
+    "WHERE created_at > now() + :soon",
+    "UPDATE alert SET next_at = now() WHERE next_at > now() + :rest",
+    "UPDATE rival_move SET next_at = now() WHERE next_at > now() + :rest",
+    "UPDATE truce SET until = now() + :day WHERE until > now() + :day + :soon",
+    # Messages of a move wait for its end, or for the next attempt.
+    "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",
+    "UPDATE access SET checked_at = now() - :day WHERE checked_at > now() + :soon",
 )
 
 

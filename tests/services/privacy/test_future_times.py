@@ -37,6 +37,25 @@ ROWS = (
     "INSERT INTO bot_process (name, part, shards, seen_at) VALUES ('gone', 'auto', 1, now() + :ahead)",
     "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
     "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
+    "INSERT INTO webhook (server_id, url, events, secret, next_at, served_at, claimed_by, claimed_until, failures, "
+    "slow, created_at) VALUES (:server, 'https://a.example', '{}', '', now() + :ahead, now(), 'w', now() + :ahead, 0, "
+    "false, now() + :ahead)",
+    "INSERT INTO webhook_delivery (uuid, server_id, event, state, attempts, next_at, created_at) "
+    "VALUES (gen_random_uuid(), :server, 'test', 'waiting', 0, now() + :ahead, now() + :ahead)",
+    "INSERT INTO census (chain, contract, state, block, block_hash, again, moves, tokens, faults, reason, holder, "
+    "held_until, next_at, wanted_at, counted_at) VALUES ('base', '0x1', 'counting', 1, '', false, 0, 0, 0, '', 'w', "
+    "now() + :ahead, now() + :ahead, now(), now() + :ahead)",
+    "INSERT INTO reach (server_id, digest, expression, state, reason, chains, daily, created_at) "
+    "VALUES (:server, 'd', '{}', 'counting', '', '[]', false, now() + :ahead)",
+    "INSERT INTO alert (server_id, key, title, text, mend, began_at, attempts, next_at) "
+    "VALUES (:server, 'k', '', '', '', now(), 0, now() + :ahead)",
+    "INSERT INTO rival_move (server_id, discord_id, role_id, taken, at, against, naming, actor_bot, attempts, next_at) "
+    "VALUES (:server, '5', '7', true, now(), false, 'open', false, 0, now() + :ahead)",
+    "INSERT INTO truce (server_id, discord_id, role_id, since, until) "
+    "VALUES (:server, '5', '7', now(), now() + interval '1 day' + :ahead)",
+    "INSERT INTO server_move (server_id, state, roles, begins_at, until, messages_at, created_at) "
+    "VALUES (:server, 'open', '{}', now(), now(), now() + :ahead, now())",
+    "INSERT INTO access (discord_id, server_id, owner, checked_at) VALUES ('5', :server, false, now() + :ahead)",
 )
 LEFT = """
     SELECT 'due', count(*) FROM due WHERE claimed_until > now()
@@ -53,6 +72,17 @@ LEFT = """
     UNION ALL SELECT 'shard', count(*) FROM shard WHERE holder IS NOT NULL
     UNION ALL SELECT 'bot_process', count(*) FROM bot_process
     UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
+    UNION ALL SELECT 'webhook', count(*) FROM webhook
+        WHERE next_at > now() OR claimed_until > now() OR created_at > now()
+    UNION ALL SELECT 'webhook_delivery', count(*) FROM webhook_delivery WHERE next_at > now() OR created_at > now()
+    UNION ALL SELECT 'census', count(*) FROM census
+        WHERE held_until > now() OR next_at > now() OR counted_at > now()
+    UNION ALL SELECT 'reach', count(*) FROM reach WHERE created_at > now()
+    UNION ALL SELECT 'alert', count(*) FROM alert WHERE next_at > now()
+    UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now()
+    UNION ALL SELECT 'truce', count(*) FROM truce WHERE until > now() + interval '1 day'
+    UNION ALL SELECT 'server_move', count(*) FROM server_move WHERE messages_at > now()
+    UNION ALL SELECT 'access', count(*) FROM access WHERE checked_at > now()
 """
 
 
