@@ -33,6 +33,8 @@ ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
 SANDBOX = ROOT / "sandbox" / "product.env"
 """The settings of a start against the sandbox. Images and wheels lack it: they start live or not at all."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+USUAL_PORTS = {"http": 80, "https": 443}
+"""The ports that addresses of these schemes leave out."""
 CALLBACK_PATH = "/api/auth/discord/callback"
 """Where Discord sends people back to after signing in, below PUBLIC_URL; it is registered in the Developer Portal."""
 
@@ -213,9 +215,16 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _as_browsers_write_it(cls, given: str) -> str:
-        """Return PUBLIC_URL in lower case, if it is an address at all: a path is refused below."""
+        """Return PUBLIC_URL in lower case and without its scheme's usual port; a path is refused below.
+
+        Browsers leave that port out of the Origin and Host headers, with which PUBLIC_URL is compared.
+        """
         scheme, separator, rest = given.strip().partition("://")
         host, slash, path = rest.partition("/")
+        name, colon, port = host.lower().rpartition(":")
+        if colon and (port == "" or (port.isascii() and port.isdigit())):
+            usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())
+            host = name if usual else f"{name}:{int(port)}"
         return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
 
     @model_validator(mode="after")
@@ -293,7 +302,7 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
     for url in urls:
         parts = urlsplit(url)
         port = parts.netloc.rpartition(":")[2]
-        usual = {"https": "443", "http": "80"}.get(parts.scheme, "")
+        usual = str(USUAL_PORTS.get(parts.scheme, ""))
         place = (parts.scheme, parts.username, parts.hostname, port if port.isdigit() else usual)
         found.setdefault((*place, parts.path.rstrip("/"), parts.query), url)
     return tuple(found.values())

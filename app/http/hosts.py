@@ -10,11 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http import languages
 from app.http.headers import SecurityHeaders
 from locales import N_, _
-from settings import CALLBACK_PATH, LOOPBACK, settings
+from settings import CALLBACK_PATH, LOOPBACK, USUAL_PORTS, settings
 
 # Browser paths that set or need cookies, which belong to one host.
 _BROWSER_CALLS = frozenset({"/api/auth/discord", "/api/auth/discord/connect", CALLBACK_PATH, "/api/auth/logout"})
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -57,7 +56,7 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
         # Browsers never send a port with a leading zero.
         return None
     scheme = urlsplit(settings().public_url).scheme
-    return parts.hostname, port if port is not None else _DEFAULT_PORTS[scheme]
+    return parts.hostname, port if port is not None else USUAL_PORTS[scheme]
 
 
 def _public() -> tuple[str, int] | None:
