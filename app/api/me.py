@@ -9,7 +9,7 @@ from pydantic import StrictBool, StrictInt
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import Done, Loose, PathId, Payload, Text
+from app.api.requests.shapes import Done, Loose, PathId, Payload, Text, disposition
 from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
@@ -134,9 +134,7 @@ async def export(caller: Caller) -> JSONResponse:
     async with transaction() as db:
         document: dict[str, Any] = await preferences.export(db, caller)
     name = f"{settings().product_name.lower()}-my-data.json"
-    return JSONResponse(
-        document, headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    )
+    return JSONResponse(document, headers={"Content-Disposition": disposition(name), "Cache-Control": "no-store"})
 
 
 @router.get("/forget")

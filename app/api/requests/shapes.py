@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, cast
+from urllib.parse import quote
 
 from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
@@ -97,11 +98,17 @@ CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema":
 
 __all__ = [
     "CSV", "LEFT_OUT_IF_EMPTY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PageNumber", "PathId",
-    "Payload", "QueryId", "Text",
+    "Payload", "QueryId", "Text", "attachment", "disposition",
 ]  # fmt: skip
+
+
+def disposition(name: str) -> str:
+    """Return the header `Content-Disposition` of a file to download; its name may have any characters (RFC 6266)."""
+    encoded = quote(name, safe="")
+    return f'attachment; filename="{name}"' if encoded == name else f"attachment; filename*=utf-8''{encoded}"
 
 
 def attachment(content: AsyncIterator[str], name: str, kind: str) -> StreamingResponse:
     """Return a file to download, streamed as it is written."""
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": disposition(name), "Cache-Control": "no-store"}
     return StreamingResponse(content, media_type=kind, headers=headers)

@@ -11,6 +11,7 @@ from models import User, Wallet, transaction
 from services.accounts import sessions, users
 from services.accounts.encryption import unseal
 from services.runtime import rate_limits
+from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.requests.test_problems import signed_in
 from tests.support.builders import a_member, a_server
@@ -36,6 +37,24 @@ async def test_everything_about_oneself_is_one_file(browser: Browser, product: N
     assert document["account"]["username"] == "zoe"
     assert len(document["sessions"]) == 1
     assert headers["x-session-id"] not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("Замок", "filename*=utf-8''%D0%B7%D0%B0%D0%BC%D0%BE%D0%BA-my-data.json"),
+        ('Keep "it" /now', "filename*=utf-8''keep%20%22it%22%20%2Fnow-my-data.json"),
+    ],
+)
+async def test_the_file_about_oneself_may_have_any_products_name(
+    browser: Browser, product: None, monkeypatch: pytest.MonkeyPatch, name: str, file: str
+):
+    headers = await signed_in()
+    monkeypatch.setenv("PRODUCT_NAME", name)
+    settings.cache_clear()
+    answer = await browser.client.get("/api/me/export", headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-disposition"] == f"attachment; {file}"
 
 
 async def test_choices_are_made_for_each_server_and_what_is_absent_stays(browser: Browser, product: None):
