@@ -48,9 +48,16 @@ class Marker(Enum):
     NOTHING = "nothing"
 
 
+SHORTEST_PREFIX = 3
+"""Letters of a prefix that says whose marker it is: bios have `x:` and `dc:` before names of other services."""
+USUAL_PREFIX = "holdfast"
+"""The prefix for a product whose name has fewer Latin letters and digits than that."""
+
+
 def prefix() -> str:
     """Return the product's name in the form used in codes and markers."""
-    return re.sub(r"[^a-z0-9]", "", settings().product_name.lower())
+    name = re.sub(r"[^a-z0-9]", "", settings().product_name.lower())
+    return name if len(name) >= SHORTEST_PREFIX else USUAL_PREFIX
 
 
 def new_code() -> str:

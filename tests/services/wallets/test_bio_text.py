@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.wallets.bio_proof import Marker, judge, new_code
+from services.wallets.bio_proof import Marker, handle_marker, judge, new_code
+from settings import settings
 
 CODE = "holdfast-abcdefgh23"
 
@@ -58,3 +59,18 @@ def test_codes_are_unambiguous_and_never_twice_the_same() -> None:
         assert name == "holdfast"
         assert len(letters) == 10
         assert not set(letters) & set("ilo01")
+
+
+@pytest.mark.parametrize(("name", "bio"), [("Замок", "gm 🎮:dave"), ("Замок DC", "dc:dave"), ("X", "x:dave")])
+def test_a_products_name_with_hardly_a_latin_letter_makes_no_strangers_bio_a_proof(
+    monkeypatch: pytest.MonkeyPatch, name: str, bio: str
+) -> None:
+    monkeypatch.setenv("PRODUCT_NAME", name)
+    settings.cache_clear()
+    try:
+        assert judge(bio, new_code(), "dave") is Marker.BARE_HANDLE
+        assert judge(f"gm {handle_marker('dave')}", new_code(), "dave") is Marker.HANDLE
+        code = new_code()
+        assert judge(f"gm {code}", code, "dave") is Marker.CODE
+    finally:
+        settings.cache_clear()
