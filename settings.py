@@ -35,6 +35,9 @@ SANDBOX = ROOT / "sandbox" / "product.env"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 USUAL_PORTS = {"http": 80, "https": 443}
 """The ports that addresses of these schemes leave out."""
+POSTGRESQL = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+REDIS = frozenset({"redis", "rediss", "unix"})
+"""What the addresses of a database and of a Redis begin with."""
 CALLBACK_PATH = "/api/auth/discord/callback"
 """Where Discord sends people back to after signing in, below PUBLIC_URL; it is registered in the Developer Portal."""
 
@@ -247,6 +250,15 @@ class Settings(BaseSettings):
             _ = self.proxies
         except ValueError as fault:
             raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
+        if self.database_url and self.database_url.partition("://")[0] not in POSTGRESQL:
+            raise ValueError(
+                "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database."
+            )
+        if self.redis_url and (not is_readable(self.redis_url) or self.redis_url.partition("://")[0] not in REDIS):
+            raise ValueError("REDIS_URL is not the address of a Redis: redis://:password@host:6379/0, for example.")
+        for name, text in self.by_chain.items():
+            if name.startswith("rpc_") and not all(map(is_readable, text.split())):
+                raise ValueError(f"{name.upper()} has an entry that is not an address, such as https://host/path.")
         for chain, pace in self._of_chains("follow_seconds_").items():
             if not _is_a_pace(pace):
                 raise ValueError(f"FOLLOW_SECONDS_{chain.upper()} must be 0, or at least {SOONEST_LOOK} seconds.")
@@ -271,13 +283,20 @@ def _kind(name: str) -> str:
     return found[1] if found else ""
 
 
-def _is_an_origin(url: str) -> bool:
-    """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
+def is_readable(url: str) -> bool:
+    """Return whether a URL can be split into its parts at all."""
     try:
-        parts = urlsplit(url)
-        _ = parts.port
+        _ = urlsplit(url).port
     except ValueError:
         return False
+    return True
+
+
+def _is_an_origin(url: str) -> bool:
+    """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
+    if not is_readable(url):
+        return False
+    parts = urlsplit(url)
     host = parts.netloc.isascii() and not {"@", " "} & set(parts.netloc) and bool(parts.hostname)
     return host and parts.scheme in {"http", "https"} and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
 
@@ -297,9 +316,15 @@ SECRET_SETTINGS = frozenset({*_SECRETS, "SESSION_SECRET"})
 
 
 def distinct(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the addresses in order, without those that lead to the same place as an earlier one."""
+    """Return the addresses in order, without those that lead to the same place as an earlier one.
+
+    Unreadable ones stay, for `make doctor` to name; the settings refuse them.
+    """
     found: dict[tuple[object, ...], str] = {}
     for url in urls:
+        if not is_readable(url):
+            found[(url,)] = url
+            continue
         parts = urlsplit(url)
         port = parts.netloc.rpartition(":")[2]
         usual = str(USUAL_PORTS.get(parts.scheme, ""))

@@ -36,6 +36,7 @@ from settings import (
     SettingsError,
     distinct,
     environment,
+    is_readable,
     load,
 )
 
@@ -105,6 +106,8 @@ def _address(values: Mapping[str, str]) -> Finding:
     how = "Set PUBLIC_URL to what people type, https://…, with a proxy for TLS in front (docs/operating.md)."
     if not url:
         return Finding(LACKING, name, "PUBLIC_URL is not set, so only this machine could sign in.", how)
+    if not is_readable(url):
+        return Finding(LACKING, name, "PUBLIC_URL is not an address.", how)
     parts = urlsplit(url)
     if parts.hostname in LOOPBACK:
         return Finding(LACKING, name, f"PUBLIC_URL is {url}, which only this machine can open.", how)
@@ -205,7 +208,8 @@ def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
 
 async def added_nodes(values: Mapping[str, str]) -> list[Finding]:
     """Ask each node of the chains that CHAINS_FILE adds whether it serves that chain, and for its newest block."""
-    urls = {chain: distinct(values.get(f"RPC_{chain.upper()}", "").split()) for chain in CHAINS if chain not in OWN}
+    given = {chain: values.get(f"RPC_{chain.upper()}", "").split() for chain in CHAINS if chain not in OWN}
+    urls = {chain: distinct(filter(is_readable, one)) for chain, one in given.items()}
     pool = NodePool(urls)
     found: list[Finding] = []
     try:
@@ -237,7 +241,7 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(ADVICE, name, text, "Remove it, or take the address of another node.")
         if not urls:
             yield Finding(ADVICE, name, f"{variable} is not set: the chain is off.", f"Set {variable} to its nodes.")
-        elif wrong := [url for url in urls if urlsplit(url).scheme not in {"http", "https"}]:
+        elif wrong := [url for url in urls if not is_readable(url) or urlsplit(url).scheme not in {"http", "https"}]:
             how = "Separate several by spaces; each is an https:// address."
             yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are not addresses.", how)
         elif len(urls) == 1:
@@ -256,8 +260,13 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
 
 def _shared_provider(urls: Sequence[str]) -> str | None:
     """Return the domain or address of a provider that runs more than one of the nodes; None if there is none."""
-    owners = Counter(_provider(urlsplit(url).hostname or "") for url in urls)
+    owners = Counter(_provider(_host(url)) for url in urls)
     return next((owner for owner, count in owners.items() if count > 1), None)
+
+
+def _host(url: str) -> str:
+    """Return the host of an address; an empty text if it has none or cannot be read."""
+    return (urlsplit(url).hostname or "") if is_readable(url) else ""
 
 
 def _provider(host: str) -> str:
@@ -289,7 +298,7 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
         )
         yield Finding(ADVICE, f"Pace at {plan.provider}", text, how)
     requests = values.get("SOLANA_FOLLOW_REQUESTS", "1")
-    hosts = (urlsplit(url).hostname or "" for url in values.get("RPC_SOLANA", "").split())
+    hosts = (_host(url) for url in values.get("RPC_SOLANA", "").split())
     found = sorted({plan.provider for host in hosts if (plan := FREE_BY_DOMAIN.get(_provider(host)))})
     if found and requests not in {"0", "1"}:
         text = (
@@ -305,7 +314,7 @@ def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
     for chain in evm_chains():
         urls = distinct(values.get(f"RPC_{chain.upper()}", "").split())
         socket = bool(values.get(f"RPC_WS_{chain.upper()}"))
-        for owner, nodes in Counter(_provider(urlsplit(url).hostname or "") for url in urls).items():
+        for owner, nodes in Counter(_provider(_host(url)) for url in urls).items():
             if plan := FREE_BY_DOMAIN.get(owner):
                 calls = calls_a_day(CHAINS[chain], _seconds(values, chain), plan.log_blocks, socket=socket)
                 found.setdefault(owner, {})[chain] = plan.cost(calls) * nodes / len(urls)
