@@ -22,11 +22,14 @@ PATIENCE = 1.0
 MOST_KEYS = 50_000
 """How many keys one process remembers; about 10 MB."""
 
-# The clock of Redis decides and the script is atomic, so the clocks of the processes need not agree.
+# The clock of Redis decides and the script is atomic, so the clocks of the processes need not agree. A count far ahead
+# of a full one is from before that clock was set back: it counts as none.
 _SPEND = """
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local made_up = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now) + tonumber(ARGV[1])
+local kept = tonumber(redis.call('GET', KEYS[1]) or '0')
+if kept > now + 2 * tonumber(ARGV[2]) then kept = now end
+local made_up = math.max(kept, now) + tonumber(ARGV[1])
 local wait = made_up - now - tonumber(ARGV[2])
 if wait > 0.000001 then return tostring(wait) end
 redis.call('SET', KEYS[1], string.format('%.6f', made_up), 'PX', math.ceil((made_up - now) * 1000))

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import pytest
+from redis.asyncio import Redis
 
 from services.core.actors import Actor, TokenUse
 from services.core.errors import TooMany
@@ -93,6 +94,18 @@ async def test_processes_count_together_in_redis(redis_url: str) -> None:
         await other.close()
     assert waits[:6] == [0.0] * 6
     assert all(9 < wait <= 10 for wait in waits[6:]), waits
+
+
+async def test_after_a_clock_that_was_ahead_nobody_waits_until_its_time(redis_url: str) -> None:
+    counts, redis = SharedCounts(redis_url), Redis.from_url(redis_url)  # pyright: ignore[reportUnknownMemberType]
+    try:
+        seconds, _ = await redis.time()
+        await redis.set("holdfast:limit:ahead", str(seconds + 86_400))
+        assert [await counts.spend("ahead", 6) for _ in range(7)] == [*[0.0] * 6, pytest.approx(10, abs=1)]
+    finally:
+        await redis.delete("holdfast:limit:ahead")
+        await redis.aclose()
+        await counts.close()
 
 
 async def test_a_person_and_an_address_are_counted_apart(limited: Callable[..., None]) -> None:
