@@ -1,5 +1,6 @@
 """The output of `python -m app`: its own lines and those of its processes, as text or JSON."""
 
+import errno
 import json
 import os
 import sys
@@ -9,6 +10,8 @@ from datetime import UTC, datetime
 from settings import settings
 
 OURSELVES = "holdfast"
+_NO_READER = frozenset({errno.EPIPE, errno.EIO})
+"""The errors of an output that nobody reads any more: a pipe, and a terminal that was closed."""
 
 
 def say(text: str) -> None:
@@ -28,8 +31,9 @@ def repeat(process: str, text: str) -> None:
         try:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
-        except BrokenPipeError:
-            _print_nowhere()
+        except OSError as fault:
+            if fault.errno in _NO_READER:
+                _print_nowhere()
 
 
 def _print_nowhere() -> None:

@@ -50,7 +50,7 @@ class ProcessPlan:
 
 
 class Supervisor:
-    """Runs a plan until stopped (SIGINT, SIGTERM or stop())."""
+    """Runs a plan until stopped: by stop(), SIGINT, SIGTERM, or SIGHUP (a closed terminal) unless it is ignored."""
 
     def __init__(self, plan: ProcessPlan, *, say: Say) -> None:
         self._plan = plan
@@ -84,6 +84,9 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+            # A closed terminal may send it twice, which must not kill anything.
+            loop.add_signal_handler(signal.SIGHUP, lambda: None if self._stopping.is_set() else self.stop())
         try:
             if ended := await asyncio.to_thread(end_survivors, self._plan.data_dir):
                 self._say(f"ended {ended} processes that an earlier run left behind")

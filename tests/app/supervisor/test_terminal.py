@@ -1,0 +1,78 @@
+"""A terminal that is closed, or a lost connection to the machine, stops everything in order, as Ctrl+C does."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import end_survivors, running
+from tests.app.supervisor.test_supervisor import ROOT, marked, notes, patient, until
+
+HOST = """
+import asyncio, json, signal, sys
+from pathlib import Path
+from app.supervisor.output import say
+from app.supervisor.child_process import Program
+from app.supervisor.supervisor import ProcessPlan, Supervisor
+directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
+if sys.argv[4] == "nohup":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+programs = (Program("bot", tuple(json.loads(command))),)
+plan = ProcessPlan(directory, directory, "http://localhost:1", programs, environment, database=directory / "db")
+asyncio.run(Supervisor(plan, say=say).run())
+"""
+
+
+@contextmanager
+def in_a_terminal(directory: Path, how: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Start a supervisor with a database in a terminal of its own; yield its process, and the terminal's other end."""
+    ours, theirs = os.openpty()
+    command = json.dumps(patient("bot").command)
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", HOST, str(directory), command, json.dumps(marked(directory)), how], cwd=ROOT,
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield supervisor, ours
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+        end_survivors(directory, patience=0)
+        with Postgres(directory / "db", durable=False, say=lambda _: None):
+            pass
+
+
+def ignores_a_hang_up(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (ignored,) = (line.split()[1] for line in lines if line.startswith("SigIgn:"))
+    return bool(int(ignored, 16) & 1 << signal.SIGHUP - 1)
+
+
+async def test_a_closed_terminal_ends_everything_in_order(short_dir: Path) -> None:
+    with in_a_terminal(short_dir) as (supervisor, terminal):
+        await until(lambda: notes(short_dir))
+        os.close(terminal)
+        supervisor.send_signal(signal.SIGHUP)  # a shell sends it too, and the second one must not kill
+        await until(lambda: supervisor.poll() is not None)
+        assert (supervisor.returncode, notes(short_dir)) == (0, ["bot begins", "bot ends"])
+        assert not Postgres(short_dir / "db").is_running()
+
+
+async def test_with_nohup_everything_goes_on(short_dir: Path) -> None:
+    with in_a_terminal(short_dir, "nohup") as (supervisor, terminal):
+        await until(lambda: notes(short_dir))
+        os.close(terminal)
+        assert ignores_a_hang_up(supervisor.pid)
+        assert running(short_dir) is not None
+        supervisor.terminate()
+        await until(lambda: supervisor.poll() is not None)
+        assert (supervisor.returncode, notes(short_dir)) == (0, ["bot begins", "bot ends"])
