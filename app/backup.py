@@ -4,6 +4,7 @@ Nothing here or elsewhere deletes a backup.
 """
 
 import argparse
+import fcntl
 import os
 import signal
 import subprocess
@@ -38,18 +39,36 @@ def dump(url: str, file: Path, major: str | None = None) -> None:
     """Write a consistent dump of the database at `url` to a new file that only its owner can read.
 
     The product may run meanwhile. `major` is the server's PostgreSQL version if it is not the newest installed here. An
-    existing `file` is replaced only after the new backup is complete and readable. Raises BackupFailed.
+    existing `file` is replaced only after the new backup is complete and readable. Raises BackupFailed, also if another
+    backup to this file is under way, and OSError.
     """
     if file.parent != ROOT and not file.parent.exists():
         file.parent.mkdir(parents=True, mode=0o700)
     half = file.with_name(f"{file.name}.part")
-    try:
-        _run("pg_dump", url, "-Fc", TABLES, "--no-owner", "--no-privileges", "-f", half, major=major)
-        check(half)
-        half.chmod(0o600)
-        half.replace(file)
-    finally:
-        half.unlink(missing_ok=True)
+    with _alone(half, file):
+        try:
+            _run("pg_dump", url, "-Fc", TABLES, "--no-owner", "--no-privileges", "-f", half, major=major)
+            check(half)
+            half.chmod(0o600)
+            half.replace(file)
+        finally:
+            half.unlink(missing_ok=True)
+
+
+@contextmanager
+def _alone(half: Path, file: Path) -> Iterator[None]:
+    """Hold the lock on an unfinished backup, which the kernel releases if this process dies."""
+    with os.fdopen(os.open(half, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = half.exists() and os.fstat(lock.fileno()).st_ino == half.stat().st_ino
+        except BlockingIOError:
+            free = False
+        except OSError:  # a file system without locks
+            free = True
+        if not free:
+            raise BackupFailed(f"Another backup to {file} is under way.")
+        yield
 
 
 def check(file: Path) -> None:

@@ -288,3 +288,23 @@ def test_an_address_that_is_none_of_a_postgresql_is_not_printed(
     said = capsys.readouterr().out
     assert "DATABASE_URL is not the address of a PostgreSQL" in said
     assert "s3cret" not in said
+
+
+def test_two_backups_to_one_file_at_once_leave_a_whole_one(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_one(short_dir, "old")
+    file = short_dir / "nightly.dump"
+    file.write_bytes((short_dir / "old.dump").read_bytes())
+    ran = backup._run
+
+    def meanwhile(program: str, url: str, *arguments: str | Path, major: str | None = None) -> None:
+        monkeypatch.setattr(backup, "_run", ran)
+        with pytest.raises(BackupFailed, match="Another backup"):
+            backup.dump(url, file)
+        ran(program, url, *arguments, major=major)
+
+    with Postgres(short_dir / "db", durable=False, say=lambda _: None) as postgres:
+        monkeypatch.setattr(backup, "_run", meanwhile)
+        backup.dump(postgres.url, file)
+        backup.check(file)
+        backup.dump(postgres.url, file)
+    assert [path.name for path in short_dir.glob("nightly.dump*")] == ["nightly.dump"]
