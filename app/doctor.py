@@ -21,6 +21,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
 from locales import listed
+from models.db import rights
 from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
@@ -339,10 +340,11 @@ def env_file(file: Path) -> Iterator[Finding]:
 
 
 async def database(url: str) -> Finding:
-    """Ask the database whether it keeps session state such as locks, and return the finding."""
+    """Ask the database whether it keeps session state such as locks and lets us store data; return the finding."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
     try:
         kept = await writer_lease.keeps_sessions(url)
+        found = await rights.read(url)
     except psycopg.Error as fault:
         if is_unreadable(fault):
             how = "Set it to postgresql://user:password@host/database, and leave out what other programs add to it."
@@ -352,7 +354,22 @@ async def database(url: str) -> Finding:
     if not kept:
         text = "DATABASE_URL leads to a pooler in transaction mode: locks and LISTEN are lost between statements."
         return Finding(LACKING, "Database", text, how)
-    return Finding(RIGHT, "Database", "DATABASE_URL works, and keeps locks and LISTEN.")
+    if found.read_only:
+        text = "DATABASE_URL leads to a read-only database, such as a replica: nothing can be stored there."
+        return Finding(LACKING, "Database", text, "Name the server that takes writes.")
+    if not found.makes_tables:
+        text = f"The account {found.account} of DATABASE_URL may not make tables."
+        how = f'As an administrator of the database: GRANT CREATE ON SCHEMA public TO "{found.account}"'
+        return Finding(LACKING, "Database", text, how)
+    if found.others_tables:
+        text = f"Tables in the database belong to another account than {found.account}, so no update can change them."
+        return Finding(
+            LACKING, "Database", text, "Let DATABASE_URL name that account, or give it to this one as a role."
+        )
+    if found.encoding != "UTF8":
+        text = f"The database's encoding is {found.encoding}, which has no place for many people's names."
+        return Finding(LACKING, "Database", text, "Create it again with ENCODING 'UTF8'.")
+    return Finding(RIGHT, "Database", "DATABASE_URL works, keeps locks and LISTEN, and lets us make tables.")
 
 
 async def connections(url: str) -> list[Finding]:

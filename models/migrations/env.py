@@ -9,7 +9,7 @@ import psycopg
 from alembic import context
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlmodel import SQLModel
 
@@ -60,6 +60,10 @@ async def _migrate() -> None:
                 pause = _told("pause_seconds", PAUSE_SECONDS)
                 print(f"a table is in use; trying again in {pause:g} s ({attempt} of {TRIES})", flush=True)
                 await asyncio.sleep(pause)
+            except DBAPIError as fault:
+                if isinstance(fault.orig, psycopg.errors.InsufficientPrivilege | psycopg.errors.ReadOnlySqlTransaction):
+                    raise SystemExit(_not_allowed(url, fault)) from None
+                raise
     finally:
         await engine.dispose()
 
@@ -78,6 +82,16 @@ def _unreachable(url: str, fault: OperationalError) -> str:
         f"The database {parts.get('dbname', '')} at {where} does not let us in: {reason}\n"
         "Is it running, is DATABASE_URL right (postgresql://user:password@host:5432/database), and may this machine "
         "reach it? Without DATABASE_URL the product brings a database of its own."
+    )
+
+
+def _not_allowed(url: str, fault: DBAPIError) -> str:
+    """Return advice for an operator whose database does not let the product make or change tables."""
+    reason = str(fault.orig).strip().splitlines()[0]
+    return (
+        f"The database {conninfo_to_dict(libpq_url(url)).get('dbname', '')} does not let us make or change tables: "
+        f"{reason}\nThe account in DATABASE_URL has to own the tables, on a server that takes writes. "
+        "`make doctor` says what is missing."
     )
 
 

@@ -5,14 +5,18 @@ import base64
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
 from app.doctor import ADVICE, LACKING, RIGHT, connections, database, env_file, examine, main
 from gateways.chains.catalogue import CHAINS
 from gateways.discord.application import SessionStarts
 from models import transaction, use
+from models.db.database import libpq_url
 from services.guilds.gateway import identifies
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -133,6 +137,49 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
     assert found.level == LACKING
     assert "transaction mode" in found.text
     assert "session mode" in found.how
+
+
+@pytest.fixture
+def guest(database_url: str) -> Iterator[str]:
+    """The address of the same database for an account that has no rights of its own."""
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        admin.execute("CREATE ROLE doctors_guest LOGIN")
+        try:
+            yield database_url.replace("//holdfast@", "//doctors_guest@")
+        finally:
+            admin.execute("DROP OWNED BY doctors_guest")
+            admin.execute("DROP ROLE doctors_guest")
+
+
+async def test_a_database_that_lets_nobody_make_tables_is_named(database_url: str, guest: str) -> None:
+    found = await database(guest)
+    assert (found.level, "doctors_guest" in found.text) == (LACKING, True), found
+    assert "GRANT CREATE ON SCHEMA public" in found.how
+
+
+async def test_tables_of_another_account_are_named(database_url: str, guest: str) -> None:
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        admin.execute("GRANT CREATE ON SCHEMA public TO doctors_guest")
+    found = await database(guest)
+    assert (found.level, "belong to another account" in found.text) == (LACKING, True), found
+
+
+async def test_a_database_without_room_for_every_name_is_named(database_url: str) -> None:
+    narrow = database_url.replace(urlsplit(database_url).path, "/doctors_narrow", 1)
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        admin.execute(
+            "CREATE DATABASE doctors_narrow TEMPLATE template0 ENCODING SQL_ASCII LOCALE_PROVIDER libc LOCALE 'C'"
+        )
+        try:
+            found = await database(narrow)
+        finally:
+            admin.execute("DROP DATABASE doctors_narrow WITH (FORCE)")
+    assert (found.level, "SQL_ASCII" in found.text) == (LACKING, True), found
+
+
+async def test_a_database_that_only_reads_is_named(database_url: str) -> None:
+    found = await database(f"{database_url}&options=-c%20default_transaction_read_only%3Don")
+    assert (found.level, "read-only" in found.text) == (LACKING, True), found
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,19 @@ def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:
     assert "s3cret" not in told
 
 
+def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) -> None:
+    alembic(database_url, "downgrade", "0054")
+    read_only = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"],
+        cwd=ROOT, env=os.environ | {"DATABASE_URL": read_only}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    told = done.stdout + done.stderr
+    assert (done.returncode, "Traceback" in told) == (1, False), told
+    assert "read-only transaction" in told
+    assert "DATABASE_URL" in told
+
+
 def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: str) -> None:
     alembic(database_url, "downgrade", "0009")
     with psycopg.connect(libpq_url(database_url)) as somebody:

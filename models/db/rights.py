@@ -1,0 +1,33 @@
+"""Check that the product may make and change its tables in a database."""
+
+from dataclasses import dataclass
+
+from models.db.database import libpq_url
+from models.db.lost_connections import WatchedConnection
+
+_QUESTION = """
+    SELECT current_user, current_setting('transaction_read_only') = 'on',
+           COALESCE(has_schema_privilege(CAST(to_regnamespace('public') AS oid), 'CREATE'), false),
+           EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND NOT pg_has_role(tableowner, 'USAGE')),
+           current_setting('server_encoding')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseRights:
+    """What a database lets `account` do, and how it stores texts."""
+
+    account: str
+    read_only: bool
+    makes_tables: bool
+    others_tables: bool
+    """Whether there are tables of accounts whose rights this one does not have."""
+    encoding: str
+
+
+async def read(url: str) -> DatabaseRights:
+    """Ask the database at this URL. Raises psycopg.Error."""
+    async with await WatchedConnection.connect(libpq_url(url), autocommit=True) as connection:
+        row = await (await connection.execute(_QUESTION)).fetchone()
+    assert row is not None
+    return DatabaseRights(*row)
