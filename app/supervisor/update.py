@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -175,6 +175,9 @@ def go_back(root: Path, installation: Installation, note: Journal) -> None:
         return
     if state["phase"] == "starting" and state["revision"]:
         _downgrade(root, installation, state)
+        # The packages that undo migrations are put away next. A full disk must not stop what needs no space.
+        with suppress(OSError):
+            note.write({**state, "phase": "changing"})
     if database is not None:
         end_orphans(database / "cluster")
     for path in changed:

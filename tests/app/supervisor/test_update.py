@@ -300,6 +300,41 @@ def test_migrations_of_a_database_elsewhere_are_undone_and_what_others_wrote_sta
         an_update(place, [], "postgresql://db.example/x").to("", Path("x.dump"))
 
 
+def test_migrations_are_undone_once_though_going_back_is_cut_short(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packages of the new version are needed for that, and are the first to be moved away."""
+    note, undone = journal(place.clone), 0
+    place.publish("v0.2.0")
+    git(place.clone, "fetch", "--quiet", "--tags", "origin")
+    git(place.clone, "checkout", "--quiet", "v0.2.0")
+    for name in (".venv", ".web"):
+        (place.clone / f"{name}.before-update").mkdir()
+    note.write({"from": "main", "to": "v0.2.0", "phase": "starting", "database": "", "url": "x", "revision": "0039"})
+
+    def run(command: list[str], **_: object) -> None:
+        nonlocal undone
+        assert Path(command[0]).exists(), "there are no packages to undo migrations with"
+        undone += 1
+
+    def rename(path: Path, target: Path) -> Path:
+        if path.name.endswith(".before-update"):
+            raise OSError("cut short")
+        return real(path, target)
+
+    real = Path.rename
+    monkeypatch.setattr(update, "run", run)
+    (place.clone / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
+    (place.clone / ".venv" / "bin" / "python").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", rename)
+        with pytest.raises(OSError, match="cut short"):
+            go_back(place.clone, Checkout(place.clone), note)
+    assert not (place.clone / ".venv").exists()
+    go_back(place.clone, Checkout(place.clone), note)
+    assert (undone, note.open, (place.clone / ".venv").exists()) == (1, False, True)
+
+
 def test_going_back_may_be_cut_short_at_every_step(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before = place.state()
     place.publish("v0.2.0", trial=f"{TRIAL}\nraise SystemExit(1)")
