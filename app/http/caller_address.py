@@ -1,6 +1,7 @@
 """Finds the client's address behind proxies. Only proxies that the operator trusts are believed."""
 
 import logging
+import re
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
@@ -13,6 +14,7 @@ from settings import settings
 _log = logging.getLogger(__name__)
 _FORWARDED = "x-forwarded-for"
 _NAMED = b"x-request-id"
+_WITH_PORT = re.compile(r"([0-9.]+):[0-9]{1,5}|\[([0-9A-Fa-f:.]+)\]:[0-9]{1,5}")
 _NOBODY = "unknown"
 _PEER = "holdfast.peer"
 
@@ -77,11 +79,17 @@ def _behind(
     for text in reversed(",".join(forwarded).split(",")):
         if not any(caller in network for network in trusted):
             break
-        named = _read(text.strip())
+        named = _read(_without_port(text.strip()))
         if named is None:
             break
         caller = named
     return caller
+
+
+def _without_port(text: str) -> str:
+    """Return the address of `address:port` or `[address]:port`, as some proxies write it; any other text as it is."""
+    found = _WITH_PORT.fullmatch(text)
+    return (found[1] or found[2]) if found else text
 
 
 def _address(scope: Scope) -> IPv4Address | IPv6Address | None:

@@ -144,6 +144,9 @@ async def test_a_forwarded_address_counts_only_from_a_trusted_proxy(limit: Calla
     assert await seen_from("10.1.2.3", ["203.0.113.9, 198.51.100.7", "10.9.9.9"]) == "198.51.100.7"
     assert await seen_from("192.0.2.1", ["203.0.113.9, nonsense"]) == "192.0.2.1", "nobody is made up"
     assert await seen_from("192.0.2.1", ["::ffff:198.51.100.7"]) == "198.51.100.7"
+    assert await seen_from("192.0.2.1", ["198.51.100.7:50124"]) == "198.51.100.7", "as Azure's gateways write it"
+    assert await seen_from("192.0.2.1", ["[2001:db8:1:2::4]:50124"]) == await seen_from("2001:db8:1:2::9", [])
+    assert await seen_from("192.0.2.1", ["198.51.100.7:nonsense"]) == "192.0.2.1"
     assert await seen_from("192.0.2.1", ["2001:db8:1:2:3::4"]) == await seen_from("192.0.2.1", ["2001:db8:1:2::9"])
     assert await seen_from("192.0.2.1", ["2001:db8:1:2::4"]) != await seen_from("192.0.2.1", ["2001:db8:1:3::4"])
 
