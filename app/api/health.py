@@ -73,7 +73,8 @@ def _let_in(request: Request) -> None:
     token = settings().monitor_token
     if token is not None:
         said = request.headers.get("authorization", "")
-        allowed = compare_digest(said.encode(), f"Bearer {token.get_secret_value()}".encode())
+        # As the bytes that came: headers are read as Latin-1.
+        allowed = compare_digest(said.encode("latin-1"), f"Bearer {token.get_secret_value()}".encode())
     else:
         allowed = settings().local and _is_loopback(request.client.host if request.client else "")
     if not allowed:

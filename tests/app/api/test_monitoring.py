@@ -185,6 +185,14 @@ async def test_with_a_token_it_is_what_counts(path: str, monkeypatch: pytest.Mon
         assert answer.status_code in {200, 503}
 
 
+async def test_a_token_may_have_any_letters(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    guarded = settings().model_copy(update={"monitor_token": SecretStr("schlüssel ключ")})
+    monkeypatch.setattr("app.api.health.settings", lambda: guarded)
+    async with asked_from("203.0.113.9") as client:
+        answer = await client.get("/metrics", headers={b"Authorization": "Bearer schlüssel ключ".encode()})
+        assert answer.status_code == 200
+
+
 async def test_no_secret_is_told(browser: Browser):
     await all_is_well()
     for path in PATHS:
