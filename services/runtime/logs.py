@@ -23,6 +23,8 @@ _HEADERS = re.compile(
     r"""((?:set-)?cookie|(?:proxy-)?authorization|x-session-id)(\\?["']?\s*[:=,]\s*)(?:b?(\\?["'])(?:(?!\3).)*\3|[^\r\n]*)""",
     re.I,
 )
+# An API token or a webhook's secret, which a program may put anywhere, an address for example.
+_TOKENS = re.compile(r"\b(hf_|whsec_)[A-Za-z0-9_-]{43}")
 _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
 
 
@@ -45,10 +47,11 @@ def note_start(part: str) -> None:
 
 
 def redact(text: str) -> str:
-    """Return the text with session ids, OAuth codes and states, cookies, credentials and wallets in URLs redacted."""
+    """Return the text with session ids, OAuth codes and states, cookies, tokens and wallets in URLs redacted."""
     text = _HEADERS.sub(r"\1\2[redacted]", text)
     text = _COOKIES.sub(r"\1[redacted]", text)
     text = _PARAMETERS.sub(r"\1[redacted]", text)
+    text = _TOKENS.sub(r"\1[redacted]", text)
     return _SCHEMES.sub(r"\1[redacted]", text)
 
 
