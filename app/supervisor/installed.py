@@ -143,9 +143,10 @@ class Stop:
         self.asked = False
 
     def listen(self) -> None:
-        """Take Ctrl+C, SIGTERM and SIGHUP as such a request."""
+        """Take Ctrl+C, SIGTERM and SIGHUP as such a request, except for those that are ignored, as by nohup."""
         for number in self.SIGNALS:
-            signal.signal(number, self._ask)
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self._ask)
 
     def _ask(self, *_: object) -> None:
         self.asked = True

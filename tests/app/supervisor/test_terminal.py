@@ -22,8 +22,7 @@ from app.supervisor.output import say
 from app.supervisor.child_process import Program
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
-if sys.argv[4] == "nohup":
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[4] == "nohup" else signal.SIG_DFL)
 programs = (Program("bot", tuple(json.loads(command))),)
 plan = ProcessPlan(directory, directory, "http://localhost:1", programs, environment, database=directory / "db")
 asyncio.run(Supervisor(plan, say=say).run())

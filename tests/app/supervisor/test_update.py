@@ -5,10 +5,11 @@ The product of these tests is a few lines in a repository of their own; git and 
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -184,13 +185,32 @@ def test_what_does_not_work_is_taken_back_with_the_data(place: Place, changed: d
     assert place.state() == before
 
 
-@pytest.mark.parametrize("signal", ["SIGINT", "SIGHUP"])
-def test_an_update_that_somebody_stops_is_taken_back(place: Place, signal: str) -> None:
+@contextmanager
+def hang_up(handler: signal.Handlers) -> Iterator[None]:
+    """Let programs that start in the block begin with this handler of SIGHUP, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
+def test_an_update_that_somebody_stops_is_taken_back(place: Place, name: str) -> None:
     before = place.state()
-    place.publish("v0.2.0", trial=TRIAL + PARENT.format(signal, "signal.pause()"))
-    done = place.update()
+    place.publish("v0.2.0", trial=TRIAL + PARENT.format(name, "signal.pause()"))
+    with hang_up(signal.SIG_DFL):
+        done = place.update()
     assert (done.returncode, done.stdout.splitlines()[-1]) == (130, "stopped")
     assert place.state() == before
+
+
+def test_with_nohup_an_update_goes_on_after_its_terminal_is_closed(place: Place) -> None:
+    place.publish("v0.2.0", trial=TRIAL + PARENT.format("SIGHUP", ""))
+    with hang_up(signal.SIG_IGN):
+        done = place.update()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert place.state()["version"] == "v0.2.0"
 
 
 def test_an_update_that_was_killed_is_taken_back_by_the_next(place: Place) -> None:
@@ -305,11 +325,9 @@ def test_migrations_are_undone_once_though_going_back_is_cut_short(
 ) -> None:
     """The packages of the new version are needed for that, and are the first to be moved away."""
     note, undone = journal(place.clone), 0
-    place.publish("v0.2.0")
-    git(place.clone, "fetch", "--quiet", "--tags", "origin")
-    git(place.clone, "checkout", "--quiet", "v0.2.0")
-    for name in (".venv", ".web"):
-        (place.clone / f"{name}.before-update").mkdir()
+    for name in (".venv.before-update", ".web.before-update", ".venv/bin"):
+        (place.clone / name).mkdir(parents=True, exist_ok=True)
+    (place.clone / ".venv" / "bin" / "python").touch()
     note.write({"from": "main", "to": "v0.2.0", "phase": "starting", "database": "", "url": "x", "revision": "0039"})
 
     def run(command: list[str], **_: object) -> None:
@@ -324,8 +342,6 @@ def test_migrations_are_undone_once_though_going_back_is_cut_short(
 
     real = Path.rename
     monkeypatch.setattr(update, "run", run)
-    (place.clone / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
-    (place.clone / ".venv" / "bin" / "python").touch()
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", rename)
         with pytest.raises(OSError, match="cut short"):
