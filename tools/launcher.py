@@ -30,7 +30,7 @@ FILES = frozenset({"backup", "restore", "update"})
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Replace this process by the requested command; return 2 with a help text if it is unknown, 1 if not on Linux."""
+    """Replace this process by the requested command; return 2 with a help text if it is unknown, 1 if it cannot run."""
     name, *rest = (sys.argv[1:] if arguments is None else arguments) or ["help"]
     if name not in COMMANDS:
         print("holdfast COMMAND, in a directory with your .env:\n")
@@ -44,7 +44,12 @@ def main(arguments: list[str] | None = None) -> int:
     if name == "backup" and rest and not rest[0].startswith("-"):
         rest = ["--to", *rest]
     here = Path.cwd()
-    usual, named = here / "data", _data_dir(here / ".env")
+    try:
+        usual, named = here / "data", _data_dir(here / ".env")
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        print(f"{here / '.env'} cannot be read: {reason}.")
+        return 1
     data = here / (os.environ.get("DATA_DIR") or named or usual)
     # Earlier versions did not read DATA_DIR in `.env`: do not start without the data that they left in `data`.
     if not os.environ.get("DATA_DIR") and (usual / "live").exists() and not (data / "live").exists():

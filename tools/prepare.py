@@ -71,6 +71,9 @@ def main(target: str, arguments: list[str]) -> int:
     except StepFailed as failed:
         print(failed)
         return 1
+    except OSError as fault:  # a full or read-only disk, or files of another user
+        print(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+        return 1
     except KeyboardInterrupt:
         print("\nstopped")
         return 130

@@ -229,6 +229,20 @@ def test_a_python_too_old_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) ->
         prepare.use_a_new_enough_python("run", [])
 
 
+def test_files_that_cannot_be_used_are_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file in the data's place stands for a read-only file system, a full disk or the data of another user."""
+    (tmp_path / "data").touch()
+    for module in (prepare, steps):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert prepare.main("doctor", []) == 1
+    said = capsys.readouterr().out
+    assert str(tmp_path / "data") in said
+    assert "cannot be used: " in said
+
+
 def test_a_second_set_up_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "ROOT", tmp_path)
     code = (

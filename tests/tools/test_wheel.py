@@ -81,6 +81,15 @@ def test_data_that_a_named_directory_would_hide_stop_the_command(
     assert becomes[0][1]["DATA_DIR"] == f"{tmp_path}/kept"
 
 
+def test_an_env_file_that_cannot_be_read_stops_the_command_in_a_sentence(
+    becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".env").write_bytes("PORT=3000\nPRODUCT_NAME=Schlüssel\n".encode("latin-1"))
+    assert launcher.main(["run"]) == 1
+    assert becomes == []
+    assert str(tmp_path / ".env") in capsys.readouterr().out
+
+
 def test_files_count_from_where_the_command_is_typed(
     becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path
 ) -> None:
