@@ -28,6 +28,7 @@ from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
 from gateways.solana.token_records import SolanaRecords
 from gateways.solana.transactions import SolanaTransactions
+from gateways.transport.connections import agent
 from gateways.transport.exchanges import end_all
 from gateways.transport.safe_fetch import Fetcher
 from settings import settings
@@ -107,7 +108,7 @@ def _connect() -> Gateways:
     opensea = OpenSea(chosen.opensea_api_url, chosen.opensea_url, key.get_secret_value() if key else None)
     listing = chosen.alchemy_api_key
     alchemy = (Alchemy(chosen.alchemy_nft_url, listing.get_secret_value()),) if listing else ()
-    fetching = Fetcher(agent=f"{chosen.product_name} (+{chosen.public_url})", trusted=chosen.own_links)
+    fetching = Fetcher(agent=agent(), trusted=chosen.own_links)
     return Gateways(
         discord=Discord(chosen.discord_api_url, chosen.discord_bot_token.get_secret_value(), chosen.public_url),
         oauth=DiscordOAuth(

@@ -23,6 +23,8 @@ POOL_SECONDS = 1.0
 to wait only when connections are lost."""
 SILENCE_FORGOTTEN = 30.0
 """Seconds without a request after which a server's earlier silence is forgotten."""
+USUAL_NAME = "Holdfast"
+"""The name in the User-Agent of a product whose own has no ASCII character."""
 OVERDUE_SECONDS = 5.0
 """Seconds after its deadline at which an exchange that has not ended loses its place at the gate."""
 
@@ -57,9 +59,14 @@ def tls() -> ssl.SSLContext:
 
 @cache
 def agent() -> str:
-    """Return the User-Agent of our clients; some public nodes refuse a library's default."""
+    """Return the User-Agent of our clients; some public nodes refuse a library's default.
+
+    Of the product's name it has what a header may have: no letters outside ASCII, and no space in front.
+    """
     chosen = settings()
-    return f"{chosen.product_name} (+{chosen.public_url})".encode("ascii", "ignore").decode()
+    plain = chosen.product_name.encode("ascii", "ignore").decode()
+    name = " ".join("".join(one if one.isprintable() else " " for one in plain).split())
+    return f"{name or USUAL_NAME} (+{chosen.public_url})"
 
 
 def timeouts(seconds: float) -> httpx.Timeout:

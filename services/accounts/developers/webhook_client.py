@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
+from gateways.transport.connections import agent
 from gateways.transport.errors import ProviderError
 from gateways.transport.safe_fetch import Fetcher
 from models import now
@@ -24,10 +25,7 @@ class WebhookClient:
     """The client: posts only to public https addresses, in the sandbox also to this machine; follows no redirects."""
 
     def __init__(self, fetcher: Fetcher | None = None) -> None:
-        chosen = settings()
-        self._fetcher = fetcher or Fetcher(
-            agent=f"{chosen.product_name} (+{chosen.public_url})", own_machine=chosen.sandbox, deadline=DEADLINE_SECONDS
-        )
+        self._fetcher = fetcher or Fetcher(agent=agent(), own_machine=settings().sandbox, deadline=DEADLINE_SECONDS)
 
     async def close(self) -> None:
         """Close the connections."""
