@@ -23,7 +23,7 @@ from locales import _, listed, sentences
 from models import DatabaseUrlMissing
 from services.core import request_ids
 from services.core.errors import HoldfastError, NotSignedIn, QuestionTimedOut, Retryable, explained, unavailable
-from services.runtime.database_faults import first_line, is_absent
+from services.runtime.database_faults import NoneFree, first_line, is_absent
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
@@ -38,6 +38,8 @@ class ProblemAnswer(ApiAnswer):
     message: str
 
 
+_AWAY = (OperationalError, InterfaceError, NoneFree, DatabaseUrlMissing)
+"""The errors of a database that does not answer, or has no connection free."""
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemAnswer, "description": description}
     for status, description in {
@@ -64,9 +66,8 @@ def answer_for(api: FastAPI) -> None:
     api.add_exception_handler(ProviderError, _provider_at_fault)
     api.add_exception_handler(RequestValidationError, _not_the_shape)
     api.add_exception_handler(HTTPException, _refused_by_the_frame)
-    api.add_exception_handler(OperationalError, _database_away)
-    api.add_exception_handler(InterfaceError, _database_away)
-    api.add_exception_handler(DatabaseUrlMissing, _database_away)
+    for away in _AWAY:
+        api.add_exception_handler(away, _database_away)
 
 
 def response_of(error: HoldfastError) -> JSONResponse:
@@ -125,7 +126,7 @@ async def _database_away(request: Request, error: Exception) -> Response:
     if isinstance(late := explained(error), QuestionTimedOut):
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
         return response_of(late)
-    if is_absent(error) or isinstance(error, DatabaseUrlMissing):
+    if is_absent(error) or isinstance(error, DatabaseUrlMissing | NoneFree):
         _log.warning("database did not answer path=%s reason=%s", request.url.path, first_line(error))
     else:
         _log.error("database could not answer path=%s", request.url.path, exc_info=error)
@@ -136,8 +137,9 @@ async def _database_away(request: Request, error: Exception) -> Response:
 class Faults:
     """Answers 500 for unexpected errors; the log has the cause under the request id of the answer.
 
-    It runs inside the other middleware, so that this answer has an id and headers like any other. Starlette's own
-    handler would run outside all of it.
+    A database that is away in other middleware, or while another error is answered, is answered as in a call. It runs
+    inside the other middleware, so that this answer has an id and headers like any other. Starlette's own handler would
+    run outside all of it.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -151,6 +153,10 @@ class Faults:
         begun = Begun(send)
         try:
             await self._app(scope, receive, begun)
+        except _AWAY as fault:
+            if begun.yet:
+                raise
+            await (await _database_away(Request(scope), fault))(scope, receive, send)
         except Exception:
             if begun.yet:
                 raise

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import TimeoutError as NoneFree
 
 import models
 from app.api import api
@@ -294,6 +295,28 @@ async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: p
     (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
     assert record.getMessage().startswith("database did not answer path=/api/servers reason=")
     assert (record.exc_info, record.getMessage().count("\n")) == (None, 0)
+
+
+@pytest.mark.parametrize("body", [b"a" * 100_000, b"{"], ids=["long", "malformed"])
+async def test_a_database_that_is_away_before_a_call_begins_is_said_to_be(browser: Browser, body: bytes):
+    """The caller is looked up before a long body is read, and after one that is no JSON."""
+    headers = await signed_in() | {"content-type": "application/json"}
+    await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
+    answer = await browser.client.post("/api/verification-rules", content=body, headers=headers)
+    assert (answer.status_code, answer.headers.get("retry-after")) == (503, "5"), answer.text
+
+
+async def test_when_no_connection_is_free_the_database_is_said_to_be_away(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def crowded(*_: object) -> None:
+        raise NoneFree("QueuePool limit of size 20 overflow 20 reached, connection timed out, timeout 30.00")
+
+    monkeypatch.setattr(servers, "list_servers", crowded)
+    answer = await browser.client.get("/api/servers", headers=await signed_in())
+    assert (answer.status_code, answer.headers.get("retry-after")) == (503, "5"), answer.text
+    (record,) = [one for one in caplog.records if one.name == "app.api.requests.problems"]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 
 async def test_what_the_database_cannot_do_is_in_the_log_in_full(
