@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import nextcord
 from nextcord.ext import commands
-from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.conversions import admin_roles, guild_facts, member_facts
 from bot.gateway.guild_snapshot import guild_snapshot
@@ -389,7 +388,7 @@ class Events(BackgroundCog):
                 async with transaction() as db:
                     return await write(db)
             except Exception as fault:
-                if not (isinstance(fault, NoneFree) or is_the_databases(fault)):
+                if not is_the_databases(fault):
                     raise
                 log_fault(log, fault, "the event waits")
                 await asyncio.sleep(DATABASE_PAUSE)

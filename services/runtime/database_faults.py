@@ -46,10 +46,13 @@ def is_absent(fault: BaseException) -> bool:
 
 
 def is_the_databases(fault: BaseException) -> bool:
-    """Return whether the database cannot work right now, whatever the statement, so that waiting may help."""
+    """Return whether the database cannot work right now, whatever the statement, so that waiting may help.
+
+    So it is when no connection is free.
+    """
     if _state(fault) == _READ_ONLY:
         return True
-    return isinstance(fault, DATABASE_FAULTS) and not _is_oversized(fault)
+    return isinstance(fault, UNANSWERED) and not _is_oversized(fault)
 
 
 def first_line(fault: BaseException) -> str:
@@ -59,7 +62,7 @@ def first_line(fault: BaseException) -> str:
 
 def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
     """Log an error and its consequence `then`: one line if the database is absent, otherwise in full once an hour."""
-    if is_absent(fault):
+    if is_absent(fault) or isinstance(fault, NoneFree):
         log.warning("database did not answer, %s reason=%s", then, first_line(fault))
         return
     moment, kind = time.monotonic(), _kind(fault)

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import text
@@ -10,6 +11,7 @@ from sqlmodel import col, select
 
 import models
 from models import Due, transaction
+from models.db.database import engine
 from services.runtime import database_faults
 from services.runtime.database_faults import first_line, is_absent, is_the_databases, log_fault
 
@@ -78,6 +80,21 @@ async def test_what_a_standby_and_a_statement_without_an_end_say_is_no_absence()
     standby = await fault_of("SET TRANSACTION READ ONLY", "CREATE TABLE notes ()")
     late = await fault_of("SET LOCAL statement_timeout = 20", "SELECT pg_sleep(60)")
     assert [(is_absent(one), is_the_databases(one)) for one in (standby, late)] == [UNABLE, UNABLE]
+
+
+async def test_when_no_connection_is_free_waiting_helps_and_is_told_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pool = engine().sync_engine.pool
+    monkeypatch.setattr(pool, "_timeout", 0.01)
+    monkeypatch.setattr(pool, "_max_overflow", 0)
+    async with AsyncExitStack() as all_of_them:
+        for _ in range(20):
+            await all_of_them.enter_async_context(engine().connect())
+        fault = await fault_of("SELECT 1")
+    assert (is_absent(fault), is_the_databases(fault)) == UNABLE
+    log_fault(log, fault, "it is tried again")
+    assert [(one.levelname, one.exc_info) for one in caplog.records] == [("WARNING", None)]
 
 
 async def test_a_statement_that_asks_too_much_at_once_is_a_fault_of_ours() -> None:
