@@ -218,12 +218,12 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _as_browsers_write_it(cls, given: str) -> str:
-        """Return PUBLIC_URL in lower case and without its scheme's usual port; a path is refused below.
+        """Return PUBLIC_URL in lower case, without its usual port or a slash at its end; a path is refused below.
 
-        Browsers leave that port out of the Origin and Host headers, with which PUBLIC_URL is compared.
+        Browsers leave both out of the Origin header, with which PUBLIC_URL is compared.
         """
         scheme, separator, rest = given.strip().partition("://")
-        host, slash, path = rest.partition("/")
+        host, slash, path = rest.rstrip("/").partition("/")
         name, colon, port = host.lower().rpartition(":")
         if colon and (port == "" or (port.isascii() and port.isdigit())):
             usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())

@@ -64,7 +64,7 @@ def test_with_all_credentials_it_is_live(monkeypatch: pytest.MonkeyPatch):
     "given",
     [
         "HTTPS://Roles.Example.com", " https://roles.example.com ", "https://roles.example.com:443",
-        "https://roles.example.com:0443", "https://roles.example.com:",
+        "https://roles.example.com:0443", "https://roles.example.com:", "https://roles.example.com/",
     ],
 )  # fmt: skip
 def test_the_public_url_is_read_as_browsers_write_it(monkeypatch: pytest.MonkeyPatch, given: str):
@@ -75,7 +75,7 @@ def test_the_public_url_is_read_as_browsers_write_it(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("given", "port"), [("http://[::1]:80", ""), ("http://[::1]:080/", "/"), ("http://[::1]:8080", ":8080")]
+    ("given", "port"), [("http://[::1]:80", ""), ("http://[::1]:080/", ""), ("http://[::1]:8080", ":8080")]
 )
 def test_a_port_is_part_of_the_public_url_only_where_browsers_name_it(
     monkeypatch: pytest.MonkeyPatch, given: str, port: str
