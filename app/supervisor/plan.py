@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,12 +11,14 @@ from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
-from settings import LIVE_CREDENTIALS, ROOT, SECRET_SETTINGS, Settings
+from settings import LIVE_CREDENTIALS, LOOPBACK, ROOT, SECRET_SETTINGS, Settings
 
 # The sandbox's exit code if no start can succeed, such as when its EVM node is missing and cannot be downloaded.
 SANDBOX_CANNOT_START = 3
 # The sandbox gets none of the product's secrets but Discord's credentials, because it must see them to refuse a start.
 SANDBOX_HAS_NOT = frozenset({"DATABASE_URL", "REDIS_URL", *SECRET_SETTINGS}) - set(LIVE_CREDENTIALS)
+# The variables by which a machine names its proxy to programs.
+PROXIES = tuple(name for kind in ("http", "https", "all") for name in (f"{kind}_proxy", f"{kind}_proxy".upper()))
 
 
 class Web(StrEnum):
@@ -100,6 +103,16 @@ def _environment(settings: Settings) -> dict[str, str]:
     environment |= {"HOLDFAST_SUPERVISED": "1", MARK: str(data_dir(settings)), "PYTHONUNBUFFERED": "1"}
     # nextcord 2.6 warns at every start about how it reads its own version.
     environment.setdefault("PYTHONWARNINGS", "ignore:pkg_resources is deprecated")
+    environment |= _past_the_proxy(environment)
     if settings.database_url:
         environment["DATABASE_URL"] = settings.database_url
     return environment
+
+
+def _past_the_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what lets every process ask this machine, where the sandbox is, without the proxy of the environment."""
+    if not any(environment.get(name) for name in PROXIES):
+        return {}
+    kept = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    names = ",".join([*filter(None, [kept]), *sorted(LOOPBACK)])
+    return {"no_proxy": names, "NO_PROXY": names}

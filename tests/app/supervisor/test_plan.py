@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
 from alembic.script import ScriptDirectory
 
@@ -67,6 +68,23 @@ def test_with_credentials_there_is_no_sandbox_and_the_data_lie_apart(
     assert [program.name for program in plan.programs] == ["bot", "jobs"]
     assert plan.database == ROOT / "data" / "live" / "db"
     assert "console" not in plan.ready_text
+
+
+@pytest.mark.parametrize("kept", [{}, {"no_proxy": "intern.example"}, {"NO_PROXY": "intern.example"}])
+def test_this_machine_is_asked_without_the_machines_proxy(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch, kept: dict[str, str]
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (kept | {"HTTP_PROXY": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"}).items():
+        monkeypatch.setenv(name, value)
+    for name, value in make_plan(sandboxed, Web.ABSENT).environment.items():
+        monkeypatch.setenv(name, value)
+    client = httpx.Client()
+    straight = {name: client._transport_for_url(httpx.URL(f"http://{name}:3210/x")) is client._transport
+                for name in ("localhost", "127.0.0.1", "[::1]", "intern.example", "elsewhere.example")}  # fmt: skip
+    wanted = {"localhost": True, "127.0.0.1": True, "[::1]": True, "intern.example": bool(kept)}
+    assert straight == wanted | {"elsewhere.example": False}
 
 
 def test_a_database_of_the_operators_is_used_as_it_is(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
