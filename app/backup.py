@@ -6,13 +6,17 @@ Nothing here or elsewhere deletes a backup.
 import argparse
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -29,6 +33,11 @@ from settings import ROOT, SettingsError, load
 
 TABLES = "--schema=public"
 """The schema of the product's tables. A schema `before_<time>` from an earlier restore is not part of a backup."""
+
+KNOWN_SINCE = 170_000
+"""The first version of a server that knows all settings with which our `pg_restore` begins."""
+UNKNOWN_BEFORE = frozenset({b"SET transaction_timeout = 0;\n"})
+"""The lines of its scripts that set the others."""
 
 
 class BackupFailed(Exception):
@@ -83,9 +92,52 @@ def check(file: Path) -> None:
 
 
 def fill(url: str, file: Path) -> None:
-    """Restore a backup into an empty database, completely or not at all. Raises BackupFailed."""
-    whole = ("--single-transaction", "--exit-on-error")
-    _run("pg_restore", url, TABLES, *whole, "--no-owner", "--no-privileges", file)
+    """Restore a backup into an empty database, completely or not at all. Raises BackupFailed, psycopg.Error."""
+    with psycopg.connect(libpq_url(url)) as connection:
+        version = connection.info.server_version
+    if version < KNOWN_SINCE:
+        _fill_by_script(url, file)
+    else:
+        whole = ("--single-transaction", "--exit-on-error")
+        _run("pg_restore", url, TABLES, *whole, "--no-owner", "--no-privileges", file)
+
+
+def _fill_by_script(url: str, file: Path) -> None:
+    """Restore into a server that does not know every setting with which `pg_restore` begins.
+
+    It writes its script for psql, which gets all but these settings.
+    """
+    reading = [program_dir() / "pg_restore", TABLES, "--no-owner", "--no-privileges", "--file=-", file]
+    command, environment = _on(url, "psql")
+    writing = [*command, "-X", "-q", "--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
+    with TemporaryFile("w+b") as unread, TemporaryFile("w+b") as unwritten:
+        reader = subprocess.Popen(reading, env=_plain(), stdout=subprocess.PIPE, stderr=unread)
+        writer = subprocess.Popen(
+            writing, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=unwritten
+        )
+        assert reader.stdout is not None
+        assert writer.stdin is not None
+        try:
+            with suppress(BrokenPipeError):  # psql has ended, and says why
+                writer.stdin.writelines(line for line in islice(reader.stdout, 100) if line not in UNKNOWN_BEFORE)
+                shutil.copyfileobj(reader.stdout, writer.stdin)
+                # psql commits at the end of its input, so an incomplete script must never reach it.
+                _check_end("pg_restore", reader, unread)
+                writer.stdin.close()
+            _check_end("psql", writer, unwritten)
+        finally:
+            for process in (writer, reader):
+                process.kill()
+                process.wait()
+            reader.stdout.close()
+            with suppress(BrokenPipeError):
+                writer.stdin.close()
+
+
+def _check_end(program: str, process: subprocess.Popen[bytes], errors: IO[bytes]) -> None:
+    if process.wait() != 0:
+        errors.seek(0)
+        raise BackupFailed(f"{program} failed: {errors.read().decode(errors='replace').strip()}")
 
 
 def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
@@ -242,15 +294,21 @@ def _stoppable() -> Iterator[None]:
 
 
 def _run(program: str, url: str, *arguments: str | Path, major: str | None = None) -> None:
-    """Run one of PostgreSQL's programs on a database. A password never appears on the command line."""
-    parts = {name: str(value) for name, value in conninfo_to_dict(libpq_url(url)).items() if value is not None}
-    environment = _plain() | ({"PGPASSWORD": parts.pop("password")} if "password" in parts else {})
-    command = [program_dir(major) / program, "-d", make_conninfo("", **parts), *arguments]
+    """Run one of PostgreSQL's programs on a database."""
+    command, environment = _on(url, program, major)
     done = subprocess.run(
-        command, env=environment, umask=0o077, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+        [*command, *arguments], env=environment, umask=0o077, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     if done.returncode != 0:
         raise BackupFailed(f"{program} failed: {done.stderr.strip()}")
+
+
+def _on(url: str, program: str, major: str | None = None) -> tuple[list[str | Path], dict[str, str]]:
+    """Return the command of a program with its database, and its environment; a password is only in the latter."""
+    parts = {name: str(value) for name, value in conninfo_to_dict(libpq_url(url)).items() if value is not None}
+    environment = _plain() | ({"PGPASSWORD": parts.pop("password")} if "password" in parts else {})
+    return [program_dir(major) / program, "-d", make_conninfo("", **parts)], environment
 
 
 def _plain() -> dict[str, str]:
