@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from alembic import context
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlmodel import SQLModel
 
 import models
@@ -22,6 +23,8 @@ LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 
 `alembic -x lock_seconds=… -x pause_seconds=… upgrade head` overrides both.
 """
+MIGRATING, TURN_SECONDS = 7_164_000, 0.2
+"""The number of the lock on migrations, and the pause between two attempts to take it."""
 
 
 def _run(connection: Connection) -> None:
@@ -50,6 +53,7 @@ async def _migrate() -> None:
         for attempt in range(1, TRIES + 1):
             try:
                 async with engine.connect() as connection:
+                    await _take_turn(connection)
                     await connection.run_sync(_run)
                 return
             except OperationalError as fault:
@@ -66,6 +70,22 @@ async def _migrate() -> None:
                 raise
     finally:
         await engine.dispose()
+
+
+async def _take_turn(connection: AsyncConnection) -> None:
+    """Wait until no other process migrates this database; the end of the connection ends our turn.
+
+    It asks again and again: a statement that waits would have a snapshot, for which building an index waits.
+    """
+    told = False
+    while not (await connection.execute(text(f"SELECT pg_try_advisory_lock({MIGRATING})"))).scalar_one():
+        await connection.commit()
+        if not told:
+            # Not to the output, from which an update reads the revision.
+            print("another process brings the database up to date; waiting for it", file=sys.stderr, flush=True)
+            told = True
+        await asyncio.sleep(TURN_SECONDS)
+    await connection.commit()
 
 
 def _told(name: str, usual: float) -> float:

@@ -80,6 +80,22 @@ def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) ->
     assert "DATABASE_URL" in told
 
 
+def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(database_url: str) -> None:
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        admin.execute("DROP SCHEMA public CASCADE")
+        admin.execute("CREATE SCHEMA public")
+    migrations = [
+        subprocess.Popen(
+            [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT, text=True,
+            env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for _ in range(3)
+    ]  # fmt: skip
+    told = [migration.communicate()[0] for migration in migrations]
+    assert [migration.returncode for migration in migrations] == [0, 0, 0], told
+    alembic(database_url, "check")
+
+
 def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: str) -> None:
     alembic(database_url, "downgrade", "0009")
     with psycopg.connect(libpq_url(database_url)) as somebody:
