@@ -181,7 +181,12 @@ async def accepts(port: int) -> bool:
 
 def describe(code: int) -> str:
     """Describe a process's end: its exit code, or the signal that ended it."""
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return signal.Signals(-code).name
+    except ValueError:  # real-time signals have no names but the first and the last
+        return f"signal {-code}"
 
 
 def _die_with(parent: int) -> Callable[[], None]:

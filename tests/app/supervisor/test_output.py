@@ -1,4 +1,4 @@
-"""The supervisor's output, where its encoding does not have every character."""
+"""The supervisor's output: characters that its encoding lacks, and how the end of a program is described."""
 
 import io
 import sys
@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from app.supervisor import output
+from app.supervisor.child_process import describe
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,11 @@ def test_what_the_encoding_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch, enc
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
     output.repeat("web", "Löwe ✓")
     assert written.getvalue() == b"web     | " + printed + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(3, "exit code 3"), (-9, "SIGKILL"), (-35, "signal 35"), (-127, "signal 127")]
+)
+def test_every_end_of_a_program_is_described(code: int, said: str) -> None:
+    """An error here would end the task that starts the program again."""
+    assert describe(code) == said
