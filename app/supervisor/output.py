@@ -47,7 +47,7 @@ def as_json(process: str, text: str) -> str:
     """Return the line as a JSON object with the process's name; a line that is not our log becomes its message."""
     try:
         line = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         line = None
     if not isinstance(line, dict) or "message" not in line:
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), "level": "INFO", "message": text}

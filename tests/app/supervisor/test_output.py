@@ -1,6 +1,7 @@
 """The supervisor's output: characters that its encoding lacks, and how the end of a program is described."""
 
 import io
+import json
 import sys
 
 import pytest
@@ -18,6 +19,11 @@ def test_what_the_encoding_lacks_is_escaped(monkeypatch: pytest.MonkeyPatch, enc
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
     output.repeat("web", "Löwe ✓")
     assert written.getvalue() == b"web     | " + printed + b"\n"
+
+
+def test_a_line_that_is_nested_too_deep_to_be_read_is_repeated_as_it_is() -> None:
+    line = "[" * 100_000
+    assert json.loads(output.as_json("web", line))["message"] == line
 
 
 @pytest.mark.parametrize(
