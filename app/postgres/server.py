@@ -29,6 +29,8 @@ STUCK_SECONDS = 120
 LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside
 # A socket path has at most 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash take 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
+UNUSABLE = frozenset('"$`\\')
+"""Characters of a path that have a meaning for the shell with which `pg_ctl` starts the server."""
 
 
 class DatabaseInUse(PostgresFailed):
@@ -115,6 +117,11 @@ class Postgres:
         """Take the lock that makes this process the owner. The kernel releases it when the owner dies."""
         if self._lock is not None:
             return
+        if UNUSABLE & set(str(self.data_dir)):
+            raise PostgresFailed(
+                f"PostgreSQL cannot work in {self.data_dir}: a path with one of {' '.join(sorted(UNUSABLE))} means "
+                "something else to its programs. Set DATA_DIR to another directory."
+            )
         try:
             self.data_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.data_dir.mkdir(mode=0o700, exist_ok=True)
@@ -193,9 +200,12 @@ class Postgres:
         fresh.rename(self.cluster)
 
     def _choose_socket_dir(self, account: DatabaseAccount) -> Path:
-        """Return a private directory for the socket: in the data directory, or a shorter path if that is too long."""
+        """Return a private directory for the socket: in the data directory, or elsewhere if that path cannot be used.
+
+        It may be too long, or have a comma, which separates the addresses of sockets.
+        """
         near = self.data_dir / "socket"
-        if len(os.fsencode(near)) <= LONGEST_SOCKET_DIR:
+        if len(os.fsencode(near)) <= LONGEST_SOCKET_DIR and "," not in str(near):
             give(near, account)
             return near
         name = hashlib.sha256(os.fsencode(self.data_dir)).hexdigest()[:16]

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from app.postgres import server
+from app.postgres.binaries import PostgresFailed
 from app.postgres.process import Postmaster, read_pid_file, serves
 from app.postgres.server import DatabaseInUse, Postgres
 from tests.conftest import temporary_dir
@@ -162,6 +163,23 @@ def test_a_data_path_too_long_for_a_socket_gets_a_short_private_one(short_dir: P
     with Postgres(deep, durable=False) as database:
         assert postmaster(database).socket_dir == socket_dir
     socket_dir.rmdir()
+
+
+def test_a_data_path_with_a_comma_gets_a_socket_elsewhere(made: Path, short_dir: Path) -> None:
+    """Addresses of sockets are lists that commas separate."""
+    (short_dir / "mine, live").mkdir()
+    with Postgres(copied(made, short_dir / "mine, live" / "db"), durable=False) as database:
+        socket_dir = postmaster(database).socket_dir
+        assert ask(database.url, "SELECT 1") == "1"
+    assert "," not in str(socket_dir)
+    socket_dir.rmdir()
+
+
+@pytest.mark.parametrize("name", ['a"b', "a$b", "a`b", "a\\b"])
+def test_a_data_path_that_its_programs_cannot_take_is_refused_in_a_sentence(short_dir: Path, name: str) -> None:
+    with pytest.raises(PostgresFailed, match="DATA_DIR"):
+        Postgres(short_dir / name / "db", durable=False).start()
+    assert not (short_dir / name).exists()
 
 
 def test_a_squatter_on_the_short_name_gets_nothing(made: Path, short_dir: Path, tmp_path: Path) -> None:
