@@ -1,7 +1,6 @@
 """Run alembic over the product's own engine."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +13,9 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlmodel import SQLModel
 
-import models
 from models.db.database import libpq_url, psycopg_url
 from models.db.lost_connections import WatchedConnection
+from settings import environment
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.
@@ -45,9 +44,9 @@ def _is_ours(connection: Connection) -> Callable[[str | None, str, Any], bool]:
 
 
 async def _migrate() -> None:
-    url = os.environ.get("DATABASE_URL")
+    url = environment().get("DATABASE_URL")
     if not url:
-        raise models.DatabaseUrlMissing("DATABASE_URL is not set.")
+        raise SystemExit("DATABASE_URL is not set, neither in the environment nor in .env.")
     engine = create_async_engine(psycopg_url(url), connect_args={"async_creator_fn": WatchedConnection.connect})
     try:
         for attempt in range(1, TRIES + 1):

@@ -67,6 +67,16 @@ def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:
     assert "s3cret" not in told
 
 
+def test_the_address_of_the_database_may_be_in_the_env_file_alone(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(f"DATABASE_URL='{database_url}'\n")
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    done = subprocess.run(
+        [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT,
+        env=environment | {"HOLDFAST_HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) -> None:
     alembic(database_url, "downgrade", "0054")
     read_only = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
