@@ -52,6 +52,13 @@ _CORRECTIONS = (
     "UPDATE truce SET until = now() + :day WHERE until > now() + :day + :soon",
     # Messages of a move wait for its end, or for the next attempt.
     "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",
+    # What was learnt later replaces these only if its time is later.
+    "UPDATE provider_state SET checked_at = now(), since = LEAST(since, now()), "
+    "ok_at = CASE WHEN ok_at > now() THEN now() ELSE ok_at END WHERE checked_at > now() + :soon",
+    "UPDATE member SET seen_at = LEAST(seen_at, now()), "
+    "left_at = CASE WHEN left_at > now() THEN now() ELSE left_at END "
+    "WHERE (server_id, discord_id) IN (SELECT server_id, discord_id FROM member "
+    "WHERE seen_at > now() + :soon OR left_at > now() + :soon ORDER BY server_id, discord_id FOR UPDATE)",
     "UPDATE access SET checked_at = now() - :day WHERE checked_at > now() + :soon",
 )
 

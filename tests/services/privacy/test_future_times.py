@@ -7,10 +7,10 @@ import pytest
 from sqlalchemy import text
 
 import models
-from models import Schedule, transaction
+from models import Member, ProviderState, Schedule, transaction
 from services.privacy import future_times
 from services.runtime import schedules
-from tests.support.builders import a_server
+from tests.support.builders import a_member, a_server
 
 DAYS, HOUR = timedelta(days=3), timedelta(hours=1)
 ROWS = (
@@ -55,6 +55,10 @@ ROWS = (
     "VALUES (:server, '5', '7', now(), now() + interval '1 day' + :ahead)",
     "INSERT INTO server_move (server_id, state, roles, begins_at, until, messages_at, created_at) "
     "VALUES (:server, 'open', '{}', now(), now(), now() + :ahead, now())",
+    "INSERT INTO provider_state (provider, state, since, checked_at, ok_at) "
+    "VALUES ('bot', 'ok', now() + :ahead, now() + :ahead, now() + :ahead)",
+    "INSERT INTO member (server_id, discord_id, name, roles, bot, pending, seen_at, left_at) "
+    "VALUES (:server, '5', '', '{}', false, false, now() + :ahead, now() + :ahead)",
     "INSERT INTO access (discord_id, server_id, owner, checked_at) VALUES ('5', :server, false, now() + :ahead)",
 )
 LEFT = """
@@ -82,6 +86,9 @@ LEFT = """
     UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now()
     UNION ALL SELECT 'truce', count(*) FROM truce WHERE until > now() + interval '1 day'
     UNION ALL SELECT 'server_move', count(*) FROM server_move WHERE messages_at > now()
+    UNION ALL SELECT 'provider_state', count(*) FROM provider_state
+        WHERE checked_at > now() OR since > now() OR ok_at > now()
+    UNION ALL SELECT 'member', count(*) FROM member WHERE seen_at > now() OR left_at > now()
     UNION ALL SELECT 'access', count(*) FROM access WHERE checked_at > now()
 """
 
@@ -119,6 +126,18 @@ async def test_what_lies_days_ahead_waits_no_longer() -> None:
 async def test_what_may_lie_some_seconds_ahead_stays() -> None:
     await written(timedelta(seconds=50))
     assert len(await left()) == len(ROWS)
+
+
+async def test_a_member_who_is_there_and_a_provider_that_never_answered_stay_so() -> None:
+    async with transaction() as db:
+        member = await a_member(db, await a_server(db))
+        member.seen_at = models.now() + DAYS
+        db.add(member)
+        db.add(ProviderState(provider="base:0", state="down", checked_at=models.now() + DAYS))
+    assert await left() == []
+    async with transaction() as db:
+        assert (await db.get_one(Member, (member.server_id, member.discord_id))).left_at is None
+        assert (await db.get_one(ProviderState, "base:0")).ok_at is None
 
 
 async def planned(name: str) -> datetime:
