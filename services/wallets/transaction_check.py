@@ -93,7 +93,7 @@ class ChainAsk:
 
 
 def new_amount() -> int:
-    """Return a random amount in wei, about a millionth of a coin at most, by which a transaction names its challenge."""
+    """Return a random amount in wei, a millionth of a coin or less, by which a transaction names its challenge."""
     return (1 + secrets.randbelow(_AMOUNTS)) * _AMOUNT_UNIT + secrets.randbelow(_AMOUNT_UNIT)
 
 
