@@ -186,20 +186,20 @@ def test_what_does_not_work_is_taken_back_with_the_data(place: Place, changed: d
 
 
 @contextmanager
-def hang_up(handler: signal.Handlers) -> Iterator[None]:
-    """Let programs that start in the block begin with this handler of SIGHUP, also where the tests run under nohup."""
-    before = signal.signal(signal.SIGHUP, handler)
+def inherited(number: int, handler: signal.Handlers) -> Iterator[None]:
+    """Let programs that start in the block begin with this handler, whatever the tests themselves were started with."""
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(number, before)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
 def test_an_update_that_somebody_stops_is_taken_back(place: Place, name: str) -> None:
     before = place.state()
     place.publish("v0.2.0", trial=TRIAL + PARENT.format(name, "signal.pause()"))
-    with hang_up(signal.SIG_DFL):
+    with inherited(signal.Signals[name], signal.SIG_DFL):
         done = place.update()
     assert (done.returncode, done.stdout.splitlines()[-1]) == (130, "stopped")
     assert place.state() == before
@@ -207,7 +207,7 @@ def test_an_update_that_somebody_stops_is_taken_back(place: Place, name: str) ->
 
 def test_with_nohup_an_update_goes_on_after_its_terminal_is_closed(place: Place) -> None:
     place.publish("v0.2.0", trial=TRIAL + PARENT.format("SIGHUP", ""))
-    with hang_up(signal.SIG_IGN):
+    with inherited(signal.SIGHUP, signal.SIG_IGN):
         done = place.update()
     assert done.returncode == 0, done.stdout + done.stderr
     assert place.state()["version"] == "v0.2.0"
