@@ -1,5 +1,6 @@
 """Calls to one node by web3.py, with its exceptions turned into ours. Imported when the first call is made."""
 
+import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
 
@@ -21,12 +22,15 @@ class Web3Calls:
         self._timeout = ClientTimeout(total=request_seconds)
         self._web3: Any = None
         self._session: ClientSession | None = None
+        self._connecting = asyncio.Lock()
+        """Held while connecting, which waits: concurrent calls must not make a session each."""
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = self._web3 = None
+        async with self._connecting:
+            if self._session is not None:
+                await self._session.close()
+                self._session = self._web3 = None
 
     async def code(self, address: str) -> bytes:
         """Return the code at an address (eth_getCode)."""
@@ -70,16 +74,18 @@ class Web3Calls:
         return rpc_error(self._node.name, code, str(fields.get("message", "")), fields.get("data"))
 
     async def _connected(self) -> Any:
-        if self._web3 is None:
-            provider = AsyncHTTPProvider(
-                self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
-            )
-            provider.global_ccip_read_enabled = False
-            # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
-            self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
-            await provider.cache_async_session(self._session)
-            self._web3 = AsyncWeb3(provider, middleware=[])
-        return self._web3
+        async with self._connecting:
+            if self._web3 is None:
+                provider = AsyncHTTPProvider(
+                    self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
+                )
+                provider.global_ccip_read_enabled = False
+                if self._session is None:  # a call that connected may have been cancelled
+                    # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
+                    self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
+                await provider.cache_async_session(self._session)
+                self._web3 = AsyncWeb3(provider, middleware=[])
+            return self._web3
 
 
 def _checksummed(address: str) -> ChecksumAddress:
