@@ -218,17 +218,7 @@ class Settings(BaseSettings):
     @field_validator("public_url")
     @classmethod
     def _as_browsers_write_it(cls, given: str) -> str:
-        """Return PUBLIC_URL in lower case, without its usual port or a slash at its end; a path is refused below.
-
-        Browsers leave both out of the Origin header, with which PUBLIC_URL is compared.
-        """
-        scheme, separator, rest = given.strip().partition("://")
-        host, slash, path = rest.rstrip("/").partition("/")
-        name, colon, port = host.lower().rpartition(":")
-        if colon and (port == "" or (port.isascii() and port.isdigit())):
-            usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())
-            host = name if usual else f"{name}:{int(port)}"
-        return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
+        return as_browsers_write_it(given)
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -281,6 +271,20 @@ def _kind(name: str) -> str:
     """Return the prefix of a single chain's setting; empty for any other setting."""
     found = OF_A_CHAIN.fullmatch(name)
     return found[1] if found else ""
+
+
+def as_browsers_write_it(url: str) -> str:
+    """Return PUBLIC_URL in lower case, without its usual port or a slash at its end; a path stays, to be refused.
+
+    Browsers leave both out of the Origin header, with which PUBLIC_URL is compared.
+    """
+    scheme, separator, rest = url.strip().partition("://")
+    host, slash, path = rest.rstrip("/").partition("/")
+    name, colon, port = host.lower().rpartition(":")
+    if colon and (port == "" or (port.isascii() and port.isdigit())):
+        usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())
+        host = name if usual else f"{name}:{int(port)}"
+    return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
 
 
 def is_readable(url: str) -> bool:

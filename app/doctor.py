@@ -35,6 +35,7 @@ from settings import (
     SHORTEST_KEY,
     Settings,
     SettingsError,
+    as_browsers_write_it,
     distinct,
     environment,
     is_readable,
@@ -133,7 +134,7 @@ def _proxy(values: Mapping[str, str]) -> Finding:
 
 
 def _redirect(values: Mapping[str, str]) -> Finding:
-    url = values.get("PUBLIC_URL", "").rstrip("/") or "<PUBLIC_URL>"
+    url = as_browsers_write_it(values.get("PUBLIC_URL", "")) or "<PUBLIC_URL>"
     how = f"On the application's OAuth2 page › Redirects, exactly: {url}{CALLBACK_PATH}"
     return Finding(ADVICE, "Redirect URI", "Discord must know where sign-ins return; `make live-check` looks.", how)
 

@@ -50,6 +50,12 @@ def test_a_whole_configuration_lacks_nothing() -> None:
     assert "https://roles.example.com/api/auth/discord/callback" in redirect.how
 
 
+@pytest.mark.parametrize("typed", ["https://roles.example.com:443", "https://Roles.example.com/"])
+def test_the_redirect_is_the_one_that_sign_ins_send_however_the_address_is_typed(typed: str) -> None:
+    (redirect,) = [one for one in examine({**WHOLE, "PUBLIC_URL": typed}) if one.name == "Redirect URI"]
+    assert redirect.how.endswith(" https://roles.example.com/api/auth/discord/callback")
+
+
 @pytest.mark.parametrize(
     ("change", "name"),
     [
