@@ -134,8 +134,13 @@ def _collections(provider: str, shape: Shape) -> list[tuple[str, bool]]:
     found = list[tuple[str, bool]]()
     for item in shape.items("grouping"):
         group = Shape(item, "a group", provider)
-        if group.text("group_key") == "collection":
-            found.append((group.text("group_value"), _fields(item).get("verified") is not False))
+        if group.text("group_key") != "collection":
+            continue
+        confirmed = _fields(item).get("verified") is not False
+        # An asset that anybody made, without a collection, must not make the whole list unreadable.
+        name = group.text("group_value") if confirmed else group.text_or_none("group_value")
+        if name is not None:
+            found.append((name, confirmed))
     return found
 
 

@@ -29,11 +29,20 @@ from tests.gateways.solana_stand_in import StandIn, busy, standing_in
         ({"interface": "SomethingNew"}, False, "not known here"),
         ({"interface": "MplCoreCollection"}, False, None),
         ({"grouping": [{"group_key": "collection", "group_value": COLLECTION, "verified": False}]}, False, None),
+        ({"grouping": [{"group_key": "collection", "group_value": None, "verified": False}]}, False, None),
         ({"grouping": [{"group_key": "other", "group_value": COLLECTION}]}, False, None),
         ({"grouping": [{"group_key": "collection", "group_value": OTHER}]}, False, None),
         ({"content": None}, True, None),
     ],
-    ids=["a new kind", "a collection", "unverified", "another grouping", "another collection", "without content"],
+    ids=[
+        "a new kind",
+        "a collection",
+        "unverified",
+        "unverified and without a name",
+        "another grouping",
+        "another collection",
+        "without content",
+    ],
 )
 async def test_what_an_odd_asset_counts(
     node: StandIn, chains: SolanaChains, odd: dict[str, Any], held: bool, unsure: str | None
