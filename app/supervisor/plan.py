@@ -114,5 +114,7 @@ def _past_the_proxy(environment: Mapping[str, str]) -> dict[str, str]:
     if not any(environment.get(name) for name in PROXIES):
         return {}
     kept = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+    if kept.strip() == "*":
+        return {}  # every host; in a list it has no meaning
     names = ",".join([*filter(None, [kept]), *sorted(LOOPBACK)])
     return {"no_proxy": names, "NO_PROXY": names}

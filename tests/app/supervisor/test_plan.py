@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from urllib.request import proxy_bypass
 
 import httpx
 import pytest
@@ -85,6 +86,18 @@ def test_this_machine_is_asked_without_the_machines_proxy(
                 for name in ("localhost", "127.0.0.1", "[::1]", "intern.example", "elsewhere.example")}  # fmt: skip
     wanted = {"localhost": True, "127.0.0.1": True, "[::1]": True, "intern.example": bool(kept)}
     assert straight == wanted | {"elsewhere.example": False}
+
+
+def test_a_machine_that_asks_no_host_by_its_proxy_goes_on_so(
+    sandboxed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the standard library reads it, by which the sockets of nodes find their proxy."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    for name, value in {"no_proxy": "*", "https_proxy": "http://127.0.0.1:9"}.items():
+        monkeypatch.setenv(name, value)
+    for name, value in make_plan(sandboxed, Web.ABSENT).environment.items():
+        monkeypatch.setenv(name, value)
+    assert proxy_bypass("node.example")
 
 
 def test_a_database_of_the_operators_is_used_as_it_is(sandboxed: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
