@@ -2,13 +2,16 @@
 
 from dataclasses import dataclass
 
+from sqlmodel import SQLModel
+
 from models.db.database import libpq_url
 from models.db.lost_connections import WatchedConnection
 
 _QUESTION = """
     SELECT current_user, current_setting('transaction_read_only') = 'on',
            COALESCE(has_schema_privilege(CAST(to_regnamespace('public') AS oid), 'CREATE'), false),
-           EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND NOT pg_has_role(tableowner, 'USAGE')),
+           EXISTS (SELECT FROM pg_tables WHERE schemaname = 'public' AND tablename = ANY(%s)
+                   AND NOT pg_has_role(tableowner, 'USAGE')),
            current_setting('server_encoding')
 """
 
@@ -21,13 +24,14 @@ class DatabaseRights:
     read_only: bool
     makes_tables: bool
     others_tables: bool
-    """Whether there are tables of accounts whose rights this one does not have."""
+    """Whether some of the product's tables belong to an account whose rights this one does not have."""
     encoding: str
 
 
 async def read(url: str) -> DatabaseRights:
     """Ask the database at this URL. Raises psycopg.Error."""
     async with await WatchedConnection.connect(libpq_url(url), autocommit=True) as connection:
-        row = await (await connection.execute(_QUESTION)).fetchone()
+        # An extension or another program may have tables there too.
+        row = await (await connection.execute(_QUESTION, ([*SQLModel.metadata.tables, "alembic_version"],))).fetchone()
     assert row is not None
     return DatabaseRights(*row)

@@ -170,6 +170,19 @@ async def test_tables_of_another_account_are_named(database_url: str, guest: str
     assert (found.level, "belong to another account" in found.text) == (LACKING, True), found
 
 
+async def test_tables_of_an_extension_are_no_concern_of_ours(database_url: str, guest: str) -> None:
+    own, theirs = (url.replace(urlsplit(url).path, "/doctors_own", 1) for url in (guest, database_url))
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE doctors_own OWNER doctors_guest")
+        try:
+            with psycopg.connect(libpq_url(theirs), autocommit=True) as extension:
+                extension.execute("CREATE TABLE spatial_ref_sys (srid integer)")
+            found = await database(own)
+        finally:
+            admin.execute("DROP DATABASE doctors_own WITH (FORCE)")
+    assert found.level == RIGHT, found
+
+
 async def test_a_database_without_room_for_every_name_is_named(database_url: str) -> None:
     narrow = database_url.replace(urlsplit(database_url).path, "/doctors_narrow", 1)
     with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
