@@ -13,7 +13,7 @@ import models
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
-from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
+from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
@@ -129,10 +129,14 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
         newest = max(known[chain, delegate].block for delegate in delegates)
         others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
         said: DelegationSheet | str = N_("no node is set")
-        for node in (*others, endpoint):
-            said = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))
-            if not isinstance(said, str):
+        for node in others:
+            told = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))
+            if _known_in(told) >= _known_in(said):
+                said = told
+            if not isinstance(told, str) and NOT_IN_TIME not in told.unsure.values():
                 break
+        if isinstance(said, str):
+            said = await _attempt(outside, chain, delegates, ReadPoint(endpoint, newest, settled=True))
         if not isinstance(said, str) and said.endpoint == endpoint:
             silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if others else 0
             if (missing := newest + silent - said.block) > 0:
@@ -142,6 +146,11 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
         return Fetched(chain, tuple(delegates), said)
 
     return list(await asyncio.gather(*(ask(*group, delegates) for group, delegates in groups.items())))
+
+
+def _known_in(said: DelegationSheet | str) -> int:
+    """Return for how many delegates an answer names the vaults; -1 for an error."""
+    return -1 if isinstance(said, str) else len(said.found)
 
 
 def disagreements(known: Mapping[DelegateKey, KnownVaults], again: Iterable[Fetched]) -> dict[DelegateKey, str]:

@@ -1,23 +1,31 @@
 """The registries' answers about delegations are stored, however many wallets a server's members have."""
 
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from sqlalchemy import text
 
 import models
-from gateways.evm.delegate_registry import DelegationSheet, RegisteredDelegation
+from gateways import Gateways
+from gateways.chains.read_point import ReadPoint
+from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from locales import speaking
 from locales.stored_texts import said
 from services.holdings import delegations
 from services.holdings.delegations import Fetched
+from services.holdings.wallet_shares import KnownVaults
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000
 WALLETS = tuple(f"0x{number:040x}" for number in range(1, MANY + 1))
+ONE, OTHER = WALLETS[:2]
 
 
-def sheet(found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str]) -> DelegationSheet:
+def sheet(found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str], node: int = 0) -> DelegationSheet:
     """Return a registry's answer at block 7."""
-    return DelegationSheet("base", 7, models.now(), 0, "Base (node 1)", found, unsure)
+    return DelegationSheet("base", 7, models.now(), node, f"Base (node {node + 1})", found, unsure)
 
 
 async def kept(fault: str) -> int:
@@ -52,3 +60,26 @@ def test_why_a_second_read_says_nothing_is_told_in_the_readers_language() -> Non
     ]  # fmt: skip
     with speaking("ja"):
         assert said(found["base", one]) == "委任：後のブロックでの確認を待っています"
+
+
+@pytest.mark.parametrize(
+    ("third", "doubted"),
+    [
+        (sheet({ONE: (), OTHER: ()}, {}, 2), set[str]()),
+        (sheet({}, {ONE: NOT_IN_TIME, OTHER: NOT_IN_TIME}, 2), {OTHER}),
+    ],
+    ids=["it knows everybody", "it knows less"],
+)
+async def test_where_a_node_had_no_time_for_everybody_the_next_one_is_asked(
+    third: DelegationSheet, doubted: set[str]
+) -> None:
+    """Otherwise the second read of many wallets never ends, because nothing of it is stored."""
+    says = {1: sheet({ONE: ()}, {OTHER: NOT_IN_TIME}, 1), 2: third}
+
+    async def incoming(_: str, asked: Sequence[str], *, at: ReadPoint) -> DelegationSheet:
+        return says[at.endpoint or 0]
+
+    chains, registry = SimpleNamespace(endpoints=lambda _: 3), SimpleNamespace(incoming=incoming)
+    known = {("base", wallet): KnownVaults(7, 0, frozenset()) for wallet in (ONE, OTHER)}
+    again = await delegations.read_again(cast("Gateways", SimpleNamespace(chains=chains, delegations=registry)), known)
+    assert {wallet for _, wallet in delegations.disagreements(known, again)} == doubted
