@@ -4,12 +4,14 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateways import Gateways
+from models import now
 from services.collections import stored_traits
-from services.collections.trait_match import TokenTraits
+from services.collections.trait_match import TokenTraits, is_link
 from services.core.queue import AGAIN
 from services.engine.cases import Case
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain
 from services.holdings import evaluate, trait_choice
+from services.holdings.confirmation import APART
 from services.holdings.evaluate import Answers
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, with_sense
@@ -19,6 +21,8 @@ MOST_TOKENS_READ = 600
 soon."""
 MOST_ASKED_AGAIN = 6
 """How many reconciles wait for a failing source of traits, about five minutes in all."""
+LATELY = APART
+"""The age up to which a stored reading of a linked document is another one than the first, which is older."""
 
 
 async def read(
@@ -94,14 +98,18 @@ async def read_again(
 def _of_two_sources(
     wanted: Mapping[Hashable, set[stored_traits.TokenKey]], answers: Mapping[ServerChain, Answers]
 ) -> dict[stored_traits.TokenKey, TokenTraits | str]:
-    """Return the traits in the answers that two sources gave, of the wanted tokens."""
-    tokens = set[stored_traits.TokenKey]().union(*wanted.values())
+    """Return the traits in the answers that two sources gave, of the wanted tokens.
+
+    A document to which two indexes only link counts if it was read LATELY: it must not confirm itself by a stored copy.
+    """
+    tokens, since = set[stored_traits.TokenKey]().union(*wanted.values()), now() - LATELY
     return {
         token: said
         for told in answers.values()
         for token, said in told.traits.items()
         if token in tokens and isinstance(said, TokenTraits) and len(said.sources) > 1
-    }
+        and (said.read_at > since or not all(map(is_link, said.sources)))
+    }  # fmt: skip
 
 
 def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:

@@ -1,13 +1,17 @@
 """Members with more tokens than one reconcile reads the traits of lose a role in turns."""
 
 import asyncio
+import json
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
 from jobs.reconciler import Reconciler
 from models import transaction
+from services.collections.trait_match import FROM_LINK, OF_INDEX
 from services.engine import trait_reads
+from services.holdings import confirmation
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import REFRESHING, Teller, earned, states
 from tests.jobs.town import Town
@@ -59,3 +63,29 @@ async def test_two_of_them_do_not_keep_each_other_from_it(
         await gold.look()
         await reconciler.once()
     assert await states(gold) == ["taking", "taking"]
+
+
+async def test_a_document_that_two_indexes_linked_to_is_read_again_before_they_lose_a_role(
+    gold: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it said before is one source, which must not confirm itself by the copy that is stored."""
+    for _ in range(4):
+        await gold.buys("carol")
+    await earned(gold, engine)
+    placeholder = {"whole": True, "traits": [["Status", "Refreshing"]]}
+    first, second = ({**placeholder, "source": f"{FROM_LINK}{OF_INDEX}{index}"} for index in "AB")
+    async with transaction() as db:
+        await db.execute(
+            text("UPDATE token SET updated_at = now() - interval '1 hour', traits = CAST(:traits AS jsonb)"),
+            {"traits": json.dumps({**first, "also": second})},
+        )
+    monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
+    monkeypatch.setattr(confirmation, "APART", timedelta(0))
+    monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
+    reconciler = Reconciler(asyncio.Event())
+    for _ in range(3):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        await gold.look()
+        await reconciler.once()
+    assert await states(gold) == ["held"]
