@@ -6,7 +6,7 @@ from dataclasses import replace
 from gateways import Gateways
 from models import now
 from services.collections import stored_traits
-from services.collections.trait_match import TokenTraits, is_link
+from services.collections.trait_match import OF_INDEX, TokenTraits, is_link
 from services.core.queue import AGAIN
 from services.engine.cases import Case
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain
@@ -87,12 +87,30 @@ async def read_again(
                 apart_from[token] = told.sources
     _learn(done, confirmed, known)
     if both:
-        _learn(done, confirmed, await stored_traits.fetch(outside, both, every_source=True))
+        _learn(done, confirmed, await _of_every_source(outside, both))
     if again:
         found = await stored_traits.fetch(outside, again, apart_from=apart_from)
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
         _learn(done, confirmed, found)
         done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
+
+
+async def _of_every_source(
+    outside: Gateways, tokens: Sequence[stored_traits.TokenKey]
+) -> dict[stored_traits.TokenKey, TokenTraits | str]:
+    """Read traits from every source. Where an index read them, another index is asked as well."""
+    found = await stored_traits.fetch(outside, tokens, every_source=True)
+    indexed = {
+        token: told
+        for token, told in found.items()
+        if isinstance(told, TokenTraits) and len(told.sources) == 1 and OF_INDEX in told.source
+        and stored_traits.sources_on(outside, token[0]) > 1
+    }  # fmt: skip
+    if indexed:
+        apart_from = {token: told.sources for token, told in indexed.items()}
+        others = await stored_traits.fetch(outside, indexed, apart_from=apart_from)
+        found |= {token: _with(told, others[token]) for token, told in indexed.items()}
+    return found
 
 
 def _of_two_sources(

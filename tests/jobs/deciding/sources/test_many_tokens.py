@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
 
+from gateways.chains.attributes import TraitList
 from jobs.reconciler import Reconciler
 from models import transaction
 from services.collections.trait_match import FROM_LINK, OF_INDEX
@@ -89,3 +92,34 @@ async def test_a_document_that_two_indexes_linked_to_is_read_again_before_they_l
         await gold.look()
         await reconciler.once()
     assert await states(gold) == ["held"]
+
+
+@pytest.mark.parametrize("linked", [False, True])
+async def test_tokens_that_only_one_index_was_asked_about_are_asked_about_at_another_one(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    """As on Solana, where the indexes are the sources, and a read of every source asks one of them."""
+    for _ in range(4):
+        await gold.buys("carol")
+    await earned(gold, engine)
+
+    async def indexed(_: str, contract: str, token_ids: Sequence[str], *, apart_from: str = "") -> dict[str, TraitList]:
+        index = "B" if apart_from == "A" else "A"
+        return dict.fromkeys(token_ids, replace(REFRESHING, index=index, linked=linked))
+
+    opensea.said = None
+    monkeypatch.setattr(metadata, "traits", indexed)
+    async with transaction() as db:
+        await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
+    monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
+    monkeypatch.setattr(confirmation, "APART", timedelta(0))
+    monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
+    reconciler = Reconciler(asyncio.Event())
+    for _ in range(15):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        await gold.look()
+        await reconciler.once()
+        if await states(gold) != ["held"]:
+            break
+    assert await states(gold) == ["taking"]
