@@ -34,7 +34,7 @@ from services.health.views import (
     worst,
 )
 from services.rules import pausing
-from services.rules.expression import Requirement, parse, requirements
+from services.rules.expression import Requirement, parse_stored, requirements
 from services.triggers import chain_cursor, quarantine
 from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 
@@ -82,7 +82,7 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     ).order_by(col(Rule.id)))).all())  # fmt: skip
     names = {rule.role_id: rule.role_name for rule in rules}
     states = await provider_records.states(db)
-    leaves = (leaf for rule in rules for leaf in requirements(parse(rule.expression)) if not leaf.kind.chainless)
+    leaves = (leaf for rule in rules for leaf in requirements(parse_stored(rule.expression)) if not leaf.kind.chainless)
     kinds = {(leaf.chain, _followed_as(leaf)) for leaf in leaves}
     used = frozenset(chain for chain, _ in kinds)
     followed = [

@@ -14,7 +14,7 @@ from services.collections import catalogue
 from services.core import rollups
 from services.core.json_view import Internal, json_view
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
-from services.rules.expression import Expression, lists_in, parse, requirements
+from services.rules.expression import Expression, lists_in, parse_stored, requirements
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.wording import Line, Names, in_lines, in_words
 
@@ -86,7 +86,7 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
     rules = found.all()
-    trees = [parse(rule.expression) for rule in rules]
+    trees = [parse_stored(rule.expression) for rule in rules]
     counted, names = await rollups.holders(db, ids), await _names_of(db, trees)
     views: dict[int, list[RuleView]] = {}
     for rule, tree in zip(rules, trees, strict=True):
@@ -97,7 +97,7 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
     """Return the view of one rule."""
     counted = await rollups.holders(db, [rule.server_id])
-    tree = parse(rule.expression)
+    tree = parse_stored(rule.expression)
     return _view(rule, tree, counted.get(rule.id or 0, 0), await _names_of(db, [tree]))
 
 

@@ -21,6 +21,7 @@ NAMED_CONDITIONS = 3
 """How many conditions an automatic name lists."""
 NAMED_IDS = 6
 """How many token ids and ranges a sentence lists; it only counts the others."""
+UNKNOWN = N_("A condition that only a newer version knows")
 _LEAST, _MOST = N_("{trait} of at least {limit}"), N_("{trait} of at most {limit}")
 _BOUNDS = {
     ">=": _LEAST, "≥": _LEAST, "<=": _MOST, "≤": _MOST,
@@ -86,6 +87,8 @@ def _heading(tree: AtLeast, holds: bool) -> str:
 
 
 def _condition(leaf: Requirement, names: Names) -> str:
+    if leaf.kind.source == "nothing":
+        return _(UNKNOWN)
     if leaf.details is not None:
         return leaf.details.words(_place(leaf, names))
     if leaf.max_tokens is not None:
@@ -109,6 +112,8 @@ def _condition(leaf: Requirement, names: Names) -> str:
 
 def _without(leaf: Requirement, names: Names) -> str:
     """Return the opposite of a condition in its own words."""
+    if leaf.kind.source == "nothing":
+        return _(UNKNOWN)
     if leaf.details is not None:
         return leaf.details.opposite(_place(leaf, names))
     if leaf.max_tokens is not None:

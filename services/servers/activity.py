@@ -24,7 +24,7 @@ from services.core.audit import EventView
 from services.core.event_kinds import EVENT_KINDS
 from services.core.json_view import json_view
 from services.guilds import permissions
-from services.rules.expression import parse, requirements
+from services.rules.expression import parse_stored, requirements
 from services.servers.activity_sentences import KnownNames, actor_name, readings_of, sentence
 
 BY_ITSELF = "itself"
@@ -226,7 +226,7 @@ def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
         (leaf.chain, leaf.contract)
         for document in documents
         if document.get("expression")
-        for leaf in requirements(parse(document["expression"]))
+        for leaf in requirements(parse_stored(document["expression"]))
     ]
     return found + [(str(one.get("chain")), str(one.get("contract"))) for one in readings_of(data)]
 

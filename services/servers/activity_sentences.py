@@ -11,7 +11,7 @@ from services.core.audit import BY_TOKEN, EventView
 from services.core.chain_names import chain_title
 from services.core.event_kinds import EVENT_KINDS, EventKind
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
-from services.rules.expression import parse
+from services.rules.expression import parse_stored
 from services.rules.types.registry import rule_type
 from services.rules.wording import Names, in_words
 from settings import settings
@@ -190,7 +190,7 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
 def asked(document: Mapping[str, Any], names: Names) -> str:
     """Return what a rule's document asks for, in words."""
     expression = document.get("expression")
-    return in_words(parse(expression), names) if expression else ""
+    return in_words(parse_stored(expression), names) if expression else ""
 
 
 _STATES = {"paused": N_("it is paused now"), "shadow": N_("it is in shadow now")}

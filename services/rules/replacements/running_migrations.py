@@ -14,7 +14,7 @@ from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.json_view import json_view
 from services.guilds import permissions
-from services.rules.expression import ANY_CONTRACT, parse, requirements
+from services.rules.expression import ANY_CONTRACT, parse_stored, requirements
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def in_use(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
         for rule in rows.all()
         for place in {
             (leaf.chain, leaf.contract)
-            for leaf in requirements(parse(rule.expression))
+            for leaf in requirements(parse_stored(rule.expression))
             if leaf.chain and leaf.contract not in {ANY_CONTRACT, NATIVE}
         }
     )

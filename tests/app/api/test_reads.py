@@ -1,4 +1,4 @@
-"""Calls that only read: their requests to Discord, who may make them, and that people do not slow each other."""
+"""Calls that only read: their requests to Discord, who may make them, what they survive, and that none slows others."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, delete
 
 from gateways import gateways
@@ -14,7 +15,10 @@ from gateways.transport.errors import ProviderDown
 from models import Access, Member, now, transaction
 from settings import settings
 from tests.app.api.browsers import Browser
+from tests.app.api.server.test_rivals import owner as owner
+from tests.app.api.server.test_rivals import town as town
 from tests.app.api.test_main_path import builders, with_server
+from tests.jobs.town import Town
 
 
 class Discord:
@@ -122,3 +126,33 @@ async def test_who_no_longer_runs_a_server_loses_the_lists_too(
     history = await mallory.client.get("/api/analytics/history", params={"serverId": server_id})
     ids = [one["internalId"] for one in listed.json()] if listed.status_code == 200 else []
     assert [listed.status_code, history.status_code, ids.count(server_id)] == seen
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/servers", "/api/verification-rules?serverId={server}", "/api/verification-rules/{rule}",
+        "/api/servers/{server}/health", "/api/servers/{server}/migrations", "/api/servers/{server}/events",
+        "/api/servers/{server}/members/{member}/why",
+    ],
+)  # fmt: skip
+async def test_beside_a_rule_that_a_newer_version_wrote_a_server_can_still_be_read(
+    owner: Browser, town: Town, path: str
+) -> None:
+    expression = {"type": "basic", "chain": "base", "contract": town.contract.lower(), "minTokens": 1}
+    payload = {
+        "serverId": town.server_id, "ruleName": "A rule", "roleId": await town.role("Holder"), "expression": expression,
+    }  # fmt: skip
+    made = await owner.client.post("/api/verification-rules", json=payload)
+    rule = made.json()["id"]
+    await town.see()
+    newer, logged = "jsonb_build_object('newer', true)", "data #> '{rule,expression}'"
+    async with transaction() as db:
+        await db.execute(text(f"UPDATE rule SET expression = expression || {newer} WHERE id = :rule"), {"rule": rule})
+        more = f"jsonb_set(data, '{{rule,expression}}', {logged} || {newer})"
+        await db.execute(text(f"UPDATE event SET data = {more} WHERE {logged} IS NOT NULL"))
+    member = town.people["carol"]["id"]
+    found = await owner.client.get(path.format(server=town.server_id, rule=rule, member=member))
+    assert found.status_code == 200, found.text
+    if path.endswith("{rule}"):
+        assert found.json()["summary"] == "A condition that only a newer version knows"
