@@ -29,9 +29,12 @@ _SECONDS = 86_400
 
 
 def is_identifying(*expressions: Expression) -> bool:
-    """Return whether few wallets may meet a condition: one on single tokens, traits, addresses or a function."""
+    """Return whether few wallets may meet a condition: one on single tokens, traits, addresses or a function.
+
+    Of a condition that only a newer version knows, few may meet too.
+    """
     leaves = (leaf for expression in expressions for leaf in requirements(expression))
-    return any(leaf.kind.source in {"tokens", "calls", "lists"} for leaf in leaves)
+    return any(leaf.kind.source in {"tokens", "calls", "lists", "nothing"} for leaf in leaves)
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:

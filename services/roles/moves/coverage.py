@@ -18,7 +18,7 @@ from services.core.errors import FieldRefused, MoveNotFound
 from services.core.json_view import json_view
 from services.engine import preview_log
 from services.guilds import permissions
-from services.rules.expression import parse
+from services.rules.expression import parse_stored
 
 RIGHT, WRONG, UNVERIFIED, UNKNOWN = "right", "wrong", "unverified", "unknown"
 STANDINGS = (RIGHT, WRONG, UNVERIFIED, UNKNOWN)
@@ -232,4 +232,4 @@ async def _is_identifying(db: AsyncSession, move: ServerMove, role_id: str) -> b
             col(Rule.deleted_at).is_(None),
         )
     )  # fmt: skip
-    return preview_log.is_identifying(*(parse(rule.expression) for rule in rules.all()))
+    return preview_log.is_identifying(*(parse_stored(rule.expression) for rule in rules.all()))

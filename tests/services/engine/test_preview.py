@@ -8,11 +8,19 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from services.engine import preview, read_and_confirm
+from services.engine import preview, preview_log, read_and_confirm
 from services.engine.preview import AT_ONCE, PreviewPlan
 from services.engine.reconcile_outcome import BatchOutcome
+from services.rules.expression import parse_stored
 
 OUTSIDE = cast("Gateways", SimpleNamespace())
+
+
+@pytest.mark.parametrize("condition", [{"type": "newer"}, {"type": "basic", "chain": "base", "newer": True}])
+def test_names_are_left_out_where_nobody_here_knows_how_few_may_meet_a_condition(condition: dict[str, Any]) -> None:
+    cats = {"type": "basic", "chain": "base", "contract": "0x" + "5e" * 20, "minTokens": 1}
+    assert not preview_log.is_identifying(parse_stored(cats))
+    assert preview_log.is_identifying(parse_stored(cats), parse_stored(condition))
 
 
 class Chains:
