@@ -54,6 +54,9 @@ async def _migrate() -> None:
                 async with engine.connect() as connection:
                     await _take_turn(connection)
                     await connection.run_sync(_run)
+                    # A pooler in transaction mode keeps the session for its next client, and with it the lock.
+                    await connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATING})"))
+                    await connection.commit()
                 return
             except OperationalError as fault:
                 if not isinstance(fault.orig, psycopg.errors.LockNotAvailable):
@@ -72,7 +75,7 @@ async def _migrate() -> None:
 
 
 async def _take_turn(connection: AsyncConnection) -> None:
-    """Wait until no other process migrates this database; the end of the connection ends our turn.
+    """Wait until no other process migrates this database. If we fail, the end of the connection ends our turn.
 
     It asks again and again: a statement that waits would have a snapshot, for which building an index waits.
     """

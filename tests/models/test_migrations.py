@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from alembic.config import CommandLine
 
+from models import WatchedConnection
 from models.db.database import libpq_url
 from tests.conftest import free_port
 from tools.release.way_back import FILL, KEPT, kept, rows_of
@@ -104,6 +105,25 @@ def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(dat
     told = [migration.communicate()[0] for migration in migrations]
     assert [migration.returncode for migration in migrations] == [0, 0, 0], told
     alembic(database_url, "check")
+
+
+def test_a_session_that_a_pooler_keeps_does_not_keep_the_turn(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each later start would wait for a migration that has ended."""
+    kept_open = list[WatchedConnection]()
+
+    async def leave(connection: WatchedConnection) -> None:
+        kept_open.append(connection)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(WatchedConnection, "close", leave)
+        alembic(database_url, "upgrade", "head")
+    with psycopg.connect(libpq_url(database_url)) as other:
+        held = other.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    for connection in kept_open:
+        connection.pgconn.finish()
+    assert (len(kept_open), held) == (1, (0,))
 
 
 def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: str) -> None:
