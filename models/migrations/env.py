@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -14,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlmodel import SQLModel
 
 from models.db.database import libpq_url, psycopg_url
-from models.db.lost_connections import WatchedConnection
+from models.db.lost_connections import NOTICE_OUR_END, WatchedConnection
 from settings import environment
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
@@ -51,12 +52,8 @@ async def _migrate() -> None:
     try:
         for attempt in range(1, TRIES + 1):
             try:
-                async with engine.connect() as connection:
-                    await _take_turn(connection)
+                async with engine.connect() as connection, _turn(connection):
                     await connection.run_sync(_run)
-                    # A pooler in transaction mode keeps the session for its next client, and with it the lock.
-                    await connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATING})"))
-                    await connection.commit()
                 return
             except OperationalError as fault:
                 if not isinstance(fault.orig, psycopg.errors.LockNotAvailable):
@@ -74,12 +71,14 @@ async def _migrate() -> None:
         await engine.dispose()
 
 
-async def _take_turn(connection: AsyncConnection) -> None:
-    """Wait until no other process migrates this database. If we fail, the end of the connection ends our turn.
+@asynccontextmanager
+async def _turn(connection: AsyncConnection) -> AsyncGenerator[None]:
+    """Wait until no other process migrates this database; meanwhile no other one begins.
 
     It asks again and again: a statement that waits would have a snapshot, for which building an index waits.
     """
     told = False
+    await connection.execute(text(NOTICE_OUR_END))
     while not (await connection.execute(text(f"SELECT pg_try_advisory_lock({MIGRATING})"))).scalar_one():
         await connection.commit()
         if not told:
@@ -88,6 +87,15 @@ async def _take_turn(connection: AsyncConnection) -> None:
             told = True
         await asyncio.sleep(TURN_SECONDS)
     await connection.commit()
+    try:
+        yield
+    finally:
+        # A pooler in transaction mode keeps the session for its next client, and with it the lock. The end of a session
+        # that cannot be asked any more ends the turn too.
+        with suppress(DBAPIError):
+            await connection.rollback()
+            await connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATING})"))
+            await connection.commit()
 
 
 def _told(name: str, usual: float) -> float:

@@ -8,19 +8,13 @@ from typing import Any
 import psycopg
 
 from models import WatchedConnection, connect, libpq_url
+from models.db.lost_connections import NOTICE_OUR_END
 from models.db.session import Question, ask
 from services.runtime.database_faults import is_absent
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342
 """The advisory lock of the present writer; it ends with its connection, however the process ends."""
-
-
-NOTICE_OUR_END = (
-    "SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false), "
-    "set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '10000', false)"
-)
-"""Lets the database server notice within half a minute, instead of two hours, that this machine has vanished."""
 
 
 class LeaseLost(Exception):

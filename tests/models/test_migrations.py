@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import psycopg
@@ -107,8 +108,9 @@ def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(dat
     alembic(database_url, "check")
 
 
+@pytest.mark.parametrize("fails", [False, True])
 def test_a_session_that_a_pooler_keeps_does_not_keep_the_turn(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch, fails: bool
 ) -> None:
     """Each later start would wait for a migration that has ended."""
     kept_open = list[WatchedConnection]()
@@ -116,10 +118,13 @@ def test_a_session_that_a_pooler_keeps_does_not_keep_the_turn(
     async def leave(connection: WatchedConnection) -> None:
         kept_open.append(connection)
 
-    with monkeypatch.context() as patched:
+    with psycopg.connect(libpq_url(database_url)) as other, monkeypatch.context() as patched:
+        if fails:
+            alembic(database_url, "downgrade", "0009")
+            other.execute('LOCK TABLE "grant" IN ACCESS SHARE MODE')
         patched.setattr(WatchedConnection, "close", leave)
-        alembic(database_url, "upgrade", "head")
-    with psycopg.connect(libpq_url(database_url)) as other:
+        with pytest.raises(SystemExit, match="stayed locked") if fails else nullcontext():
+            alembic(database_url, "-x", "lock_seconds=0.05", "-x", "pause_seconds=0", "upgrade", "head")
         held = other.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
     for connection in kept_open:
         connection.pgconn.finish()
