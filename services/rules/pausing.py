@@ -104,7 +104,7 @@ async def call_off_removals(
 
 
 async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collection[int]) -> None:
-    """Restart the grace times of roles that these rules gave: while the rules were paused, holdings were not checked.
+    """Restart the grace times of roles that these rules gave: while the rules did not decide, nothing was checked.
 
     A member may have bought back in that time. Queue the members first.
     """

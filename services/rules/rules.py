@@ -168,18 +168,18 @@ async def activate_all(
     found = await permissions.require_admin(db, outside, actor, server_id)
     await limits.lock(db, server_id)
     rows = await db.exec(in_shadow(server_id, rule_ids).with_for_update())
-    roles = list[str]()
-    for rule in rows.all():
+    activated = rows.all()
+    for rule in activated:
         before = document(rule)
         apply(rule, {"state": "active"}, found)
         await stored_lists.use(db, server_id, lists_in(parse(rule.expression)))
         db.add(rule)
         await db.flush()
         await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
-        roles.append(rule.role_id)
-    if roles:
-        await pausing.decide_again(db, server_id, roles)
-    return len(roles)
+    if activated:
+        await pausing.decide_again(db, server_id, {rule.role_id for rule in activated})
+        await pausing.begin_grace_again(db, server_id, [rule.id or 0 for rule in activated])
+    return len(activated)
 
 
 def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
@@ -208,7 +208,7 @@ async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) 
         await pausing.call_off_removals(db, rule.server_id, roles, of_queued=True)
     else:
         await pausing.decide_again(db, rule.server_id, roles)
-    if (before["state"], rule.state) == ("paused", "active"):
+    if before["state"] != rule.state == "active":
         await pausing.begin_grace_again(db, rule.server_id, [rule.id or 0])
     await stored_lists.drop(db, rule.server_id, gone)
 
@@ -235,6 +235,9 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     await audit.record(db, _line("rule.deleted", rule, actor, data))
     await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
+    if rule.state != "active":
+        # Until now it let its roles stay without checking holdings.
+        await pausing.begin_grace_again(db, rule.server_id, [rule_id])
     await stored_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
     await pausing.sweep_deleted(db)
     return holders

@@ -178,6 +178,8 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     await _use_lists(db, rule)
     db.add(rule)
     await _look(db, rule)
+    # Without the rule, a no said nothing about what its members hold.
+    await pausing.begin_grace_again(db, rule.server_id, [rule_id])
     holders = event.data.get("holders") or 0
     words = [_("The rule “{rule}” comes back as it was.").format(rule=rule.name)]
     if isinstance(holders, int) and holders:

@@ -73,7 +73,8 @@ async def preview(
     found = await permissions.require_admin(db, outside, actor, server_id)
     nothing = await db.begin_nested()
     try:
-        return replace(await _write(db, found, actor, order), applied=False, batch=None)
+        done, _ = await _write(db, found, actor, order)
+        return replace(done, applied=False, batch=None)
     finally:
         await nothing.rollback()
 
@@ -81,11 +82,12 @@ async def preview(
 async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: RoleOrder) -> RoleReplacement:
     """Change all rules for the old role to give the new one, in one transaction. Raises as `preview` does."""
     found = await permissions.require_admin(db, outside, actor, server_id)
-    done = await _write(db, found, actor, order)
+    done, resumed = await _write(db, found, actor, order)
     if not done.rules:
         told = _("None of the rules for this role can be changed: {reason}")
         raise Conflict(told.format(reason=done.left[0].why if done.left else ""))
     await pausing.decide_again(db, server_id)
+    await pausing.begin_grace_again(db, server_id, resumed)
     return done
 
 
@@ -113,20 +115,24 @@ async def put_back(
     """
     server_id = found.server.id or 0
     await limits.lock(db, server_id)
-    back, left = list[str](), list[str]()
+    back, left, resumed = list[str](), list[str](), list[int]()
     for line in changed:
         before, after = line["before"], line["after"]
         rule = await db.get(Rule, line["rule"], populate_existing=True, with_for_update=True)
         if rule is None or rule.deleted_at is not None or rule.role_id != after["roleId"]:
             left.append(str(after["name"]))
             continue
+        state = rule.state
         change(rule, {"roleId": before["roleId"], "roleColor": before["roleColor"]}, found)
+        if state != rule.state:
+            resumed.append(rule.id or 0)
         db.add(rule)
         await db.flush()
         back.append(rule.name)
     if not back:
         raise Conflict(_("The rules were changed again since. Undo the newer changes first, or edit the rules."))
     await pausing.decide_again(db, server_id)
+    await pausing.begin_grace_again(db, server_id, resumed)
     return back, left
 
 
@@ -166,13 +172,17 @@ def _changed(rule: Rule, found: Rights, order: RoleOrder) -> str | None:
     return None
 
 
-async def _write(db: AsyncSession, found: Rights, actor: Actor, order: RoleOrder) -> RoleReplacement:
+async def _write(
+    db: AsyncSession, found: Rights, actor: Actor, order: RoleOrder
+) -> tuple[RoleReplacement, Sequence[int]]:
+    """Change the rules; return the result, and the ids of the rules that were paused until now."""
     server_id, batch = found.server.id or 0, uuid4()
     new_name = _check(found, order)
     await limits.lock(db, server_id)
     concerned = await _of_role(db, server_id, order.old, lock=True)
     old_name = concerned[-1].role_name or order.old
     done, left, lines = list[RuleOfRole](), list[LeftRule](), list[dict[str, Any]]()
+    resumed = list[int]()
     for rule in concerned:
         before = document(rule)
         if (reason := _changed(rule, found, order)) is not None:
@@ -181,6 +191,8 @@ async def _write(db: AsyncSession, found: Rights, actor: Actor, order: RoleOrder
         db.add(rule)
         await db.flush()
         done.append(RuleOfRole(rule.id or 0, rule.name, rule.state))
+        if before["state"] != rule.state:
+            resumed.append(rule.id or 0)
         lines.append(rules.line("rule.changed", rule, actor.discord_id, batch, before))
     held = select(func.count()).where(Grant.server_id == server_id, Grant.role_id == order.old, Grant.state == "held")
     members = int((await db.execute(held)).scalar_one())
@@ -191,4 +203,5 @@ async def _write(db: AsyncSession, found: Rights, actor: Actor, order: RoleOrder
             data={**said, "left": len(left)},
         )  # fmt: skip
         await audit.record_all(db, [begun, *lines])
-    return RoleReplacement(old_name, new_name, members, tuple(done), tuple(left), True, str(batch) if done else None)
+    at = str(batch) if done else None
+    return RoleReplacement(old_name, new_name, members, tuple(done), tuple(left), True, at), resumed

@@ -203,6 +203,77 @@ async def test_the_grace_time_begins_again_when_a_paused_rule_goes_on(
     assert now() - grant.no_since < timedelta(minutes=5)
 
 
+@pytest.mark.parametrize("by", ["a person", "all together", "undoing the change"])
+async def test_the_grace_time_begins_again_when_a_rule_leaves_the_shadow(
+    browser: Browser, made: dict[str, Any], by: str
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}})
+    await browser.client.patch(path, json={"state": "shadow"})
+    await waits_for_long(made)
+    match by:
+        case "a person":
+            assert (await browser.client.patch(path, json={"state": "active"})).status_code == 200
+        case "all together":
+            order = {"serverId": made["serverId"], "ruleIds": [made["id"]]}
+            assert (await browser.client.post("/api/verification-rules/activate", json=order)).status_code == 200
+        case _:
+            await undo(browser, made, (await log(browser, made, kind="rule.changed"))[0]["batch"])
+    await begins_now(made)
+
+
+@pytest.mark.parametrize("state", ["paused", "shadow"])
+async def test_the_grace_time_begins_again_when_a_rule_that_did_not_decide_is_deleted(
+    browser: Browser, made: dict[str, Any], state: str
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}})
+    await browser.client.patch(path, json={"state": state})
+    await waits_for_long(made)
+    assert (await browser.client.delete(path)).status_code == 200
+    await begins_now(made)
+
+
+async def test_the_grace_time_begins_again_when_a_deleted_rule_comes_back(
+    browser: Browser, made: dict[str, Any]
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}})
+    await waits_for_long(made, days=2)
+    await browser.client.delete(path)
+    await undo(browser, made, (await log(browser, made, kind="rule.deleted"))[0]["batch"])
+    await begins_now(made)
+
+
+async def test_the_grace_time_begins_again_when_another_role_lets_a_paused_rule_go_on(
+    browser: Browser, made: dict[str, Any], world: dict[str, Any]
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    await browser.client.patch(path, json={"removal": {"mode": "grace", "hours": 72}})
+    await waits_for_long(made)
+    async with transaction() as db:
+        await pausing.pause_role(db, made["serverId"], made["roleId"], "No.", "dangerous")
+    other = next(one["id"] for one in builders(world)["roles"] if one["name"] == "Collector")
+    order = {"oldRole": made["roleId"], "newRole": other, "apply": True}
+    replaced = await browser.client.post(f"/api/servers/{made['serverId']}/migrations/role", json=order)
+    assert replaced.status_code == 200, replaced.text
+    assert (await browser.client.get(path)).json()["state"] == "active"
+    await begins_now(made)
+
+
+async def waits_for_long(made: dict[str, Any], days: int = 20) -> None:
+    """Give a member the rule's role, and let the rule say no since so many days."""
+    carol = await somebody(made, "Carol", made["roleId"])
+    async with transaction() as db:
+        (await a_grant(db, carol, await db.get_one(Rule, made["id"]))).no_since = now() - timedelta(days=days)
+
+
+async def begins_now(made: dict[str, Any]) -> None:
+    (grant,) = await grants(made)
+    assert grant.no_since is not None
+    assert now() - grant.no_since < timedelta(minutes=5)
+
+
 async def test_a_rule_that_was_paused_by_itself_goes_on(browser: Browser, made: dict[str, Any]) -> None:
     batch = uuid4()
     line = audit.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch, data={"reason": "No."})
