@@ -147,8 +147,9 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
     """Permit the stopped removals of a server, or of one role, for a day; return the number of roles.
 
-    A dismissed removal can still be approved; its member is then reconciled again. Without `role_id` this concerns only
-    roles dismissed within a day, and only if no other role waits, because nobody is shown an older dismissal.
+    A dismissed removal can still be approved until the breaker trips again; its member is then reconciled again.
+    Without `role_id` this concerns only roles dismissed within a day, and only if no other role waits, because nobody
+    is shown an older dismissal.
     """
     stopped = (*_of(server_id, role_id), col(Breaker.approved_at).is_(None))
     lately = col(Breaker.dismissed_at) > now() - APPROVED_FOR
@@ -163,9 +164,7 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         breaker.approved_at, breaker.approved_by = now(), admin
         breaker.dismissed_at = breaker.dismissed_by = None
         db.add(breaker)
-        await db.execute(
-            update(Grant).where(_held_back(server_id, breaker.role_id)).values(gift_since=None, held_back_at=None)
-        )
+        await db.execute(update(Grant).where(_stopped_by(breaker)).values(gift_since=None, held_back_at=None))
         await audit.record(
             db, audit.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
         )
@@ -189,10 +188,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
         db.add(breaker)
         await _give_back(db, server_id, breaker.role_id)
         kept = await db.execute(
-            update(Grant)
-            .where(_held_back(server_id, breaker.role_id))
-            .values(gift_since=now(), no_since=None)
-            .returning(col(Grant.id))
+            update(Grant).where(_stopped_by(breaker)).values(gift_since=now(), no_since=None).returning(col(Grant.id))
         )
         data = {"members": len(kept.all())}
         await audit.record(
@@ -230,8 +226,11 @@ async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
     )
 
 
-def _held_back(server_id: int, role_id: str) -> ColumnElement[bool]:
-    return and_(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id, _HELD_BACK)
+def _stopped_by(breaker: Breaker) -> ColumnElement[bool]:
+    """Return the condition on grants whose removal this trip stopped; one dismissed after an earlier trip is a gift."""
+    of_role = and_(col(Grant.server_id) == breaker.server_id, col(Grant.role_id) == breaker.role_id)
+    since = or_(col(Grant.gift_since).is_(None), col(Grant.gift_since) >= breaker.tripped_at)
+    return and_(of_role, _HELD_BACK, since)
 
 
 _HELD_BACK = col(Grant.held_back_at).is_not(None)

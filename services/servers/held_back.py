@@ -177,7 +177,8 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
 _WAITING = """
     FROM "grant" g
     JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL
-    WHERE g.server_id = :server AND g.role_id = ANY(:roles) AND (g.held_back_at IS NOT NULL OR g.state = 'taking')
+    WHERE g.server_id = :server AND g.role_id = ANY(:roles)
+    AND (g.held_back_at IS NOT NULL AND g.gift_since IS NULL OR g.state = 'taking')
 """
 _NAMES = f"SELECT g.discord_id, m.name, g.evidence {_WAITING} ORDER BY lower(m.name), g.discord_id"
 _COUNTS = f"SELECT g.role_id, count(*) {_WAITING} GROUP BY g.role_id"

@@ -1,6 +1,7 @@
 """The breaker: it stops removals when many members would lose a role at once, but not when few would."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ from models import Breaker, Event, Grant, Server, now, transaction
 from services.core import audit
 from services.roles import breaker
 from services.roles.breaker import Removal
+from services.servers import held_back
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -171,6 +173,28 @@ async def test_approving_all_leaves_what_was_dismissed_before(another_waits: boo
     async with transaction() as db:
         assert await breaker.approve(db, server.id or 0, "ada", role) == 1, "by its name it can be"
     assert await gifts(role) == 0
+
+
+@pytest.mark.parametrize("decision", [breaker.approve, breaker.dismiss])
+async def test_what_was_dismissed_is_no_part_of_the_next_trip(decision: Callable[..., Awaitable[int]]) -> None:
+    server, role = await a_role_with(10)
+    await dismissed(server, role, timedelta(days=2))
+    assert await stopped(server, role, 6), "others lose it, two days later"
+    async with transaction() as db:
+        kept = (await db.exec(select(Grant).where(Grant.role_id == role, col(Grant.gift_since).is_not(None)))).one()
+        others = select(Grant).where(Grant.role_id == role, col(Grant.gift_since).is_(None))
+        for grant in (await db.exec(others.limit(6))).all():
+            grant.held_back_at = now()
+    async with transaction() as db:
+        assert (await held_back.trips(db, server.id or 0))[role].total == 6
+        assert await decision(db, server.id or 0, "ada", role) == 1
+    async with transaction() as db:
+        still = await db.get_one(Grant, kept.id)
+        assert (still.gift_since, still.held_back_at) == (kept.gift_since, kept.held_back_at)
+    assert await gifts(role) == (1 if decision is breaker.approve else 7)
+    async with transaction() as db:
+        await breaker.approve(db, server.id or 0, "ada", role)
+    assert await gifts(role) == 1, "nobody asked about the first one again"
 
 
 @pytest.mark.parametrize("first", ["approve", "dismiss"])
