@@ -108,9 +108,25 @@ async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collecti
 
     A member may have bought back in that time. Queue the members first.
     """
-    given = col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids))
+    await _begin_grace(db, server_id, col(Grant.rule_ids).op("&&")(list(rule_ids)))
+
+
+async def begin_grace_of_kept(
+    db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, of: str | None = None
+) -> None:
+    """Begin the grace times of these roles (None: all), of one member or of all, when nothing keeps them any more.
+
+    None ran until now, whenever the rules first said no. Queue the members first.
+    """
+    which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
+    await _begin_grace(db, server_id, *which, *([] if of is None else [col(Grant.discord_id) == of]))
+
+
+async def _begin_grace(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:
     waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
-    await db.execute(update(Grant).where(*given, *waiting).values(no_since=func.now()))
+    await db.execute(
+        update(Grant).where(col(Grant.server_id) == server_id, *which, *waiting).values(no_since=func.now())
+    )
 
 
 async def _call_off(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:

@@ -115,7 +115,7 @@ def _in_order(roles: Sequence[ProtectedRole]) -> tuple[ProtectedRole, ...]:
 async def of_member(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str, protected: bool
 ) -> None:
-    """Protect a member, or end the protection; for a member who left it can only be ended.
+    """Protect a member, or end the protection; for a member who left it can only be ended. Grace times begin then.
 
     Raises ServerNotFound, MemberNotFound, ProviderUnavailable.
     """
@@ -129,12 +129,14 @@ async def of_member(
         await queue.mark_members(db, server_id, [discord_id], queue.CHANGED)
         if protected:
             await pausing.call_off_removals(db, server_id, of=discord_id)
+        else:
+            await pausing.begin_grace_of_kept(db, server_id, of=discord_id)
 
 
 async def of_role(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, role_id: str, protected: bool
 ) -> None:
-    """Protect a role of the server's rules, or end the protection.
+    """Protect a role of the server's rules, or end the protection. Grace times begin then.
 
     Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
     """
@@ -149,6 +151,8 @@ async def of_role(
         await queue.mark_server(db, server_id, queue.CHANGED)
         if protected:
             await pausing.call_off_removals(db, server_id, [role_id])
+        else:
+            await pausing.begin_grace_of_kept(db, server_id, [role_id])
 
 
 async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any]) -> bool:

@@ -153,7 +153,7 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     is_told = await _tell(db, outside, found, move)
     # After the requests to Discord, because every reconcile of these members waits from here on.
     await queue.mark_server(db, server_id, queue.CHANGED)
-    await _begin_grace(db, server_id, move.roles)
+    await pausing.begin_grace_of_kept(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles)}
     await audit.record(db, audit.line("move.approved", server_id=server_id, actor=actor.discord_id, data=data))
     return is_told
@@ -270,13 +270,6 @@ async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> li
     )
     named = dict(rows.all())
     return [named.get(role_id, role_id) for role_id in roles]
-
-
-async def _begin_grace(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Begin the grace time of these roles now: none ran during the move, whenever the rules first said no."""
-    of_roles = col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles)
-    waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
-    await db.execute(update(Grant).where(*of_roles, *waiting).values(no_since=func.now()))
 
 
 async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:

@@ -1,14 +1,16 @@
 """Protected members and roles keep what they have; other members are warned during the grace time."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import select
 
 from gateways import gateways
 from jobs.role_writer import RoleWriter
-from models import Grant, transaction
+from models import Grant, now, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.core.errors import MemberNotFound, RuleNotFound, ServerNotFound
@@ -94,6 +96,27 @@ async def test_protection_reaches_a_removal_that_is_already_under_way(town: Town
     async with engine():
         await until(nobody_is_due)
     assert await grants(town) == [("held", False)]
+
+
+@pytest.mark.parametrize("what", ["member", "role"])
+async def test_the_grace_time_begins_again_when_a_protection_ends(town: Town, what: str) -> None:
+    rule_id = await town.rule("Holder", removal_mode="grace", removal_hours=48)
+    who, role_id = town.people["carol"]["id"], await town.role("Holder")
+    await town.see()
+    async with transaction() as db:
+        db.add(
+            Grant(
+                server_id=town.server_id, discord_id=who, role_id=role_id, state="held", rule_ids=[rule_id],
+                no_since=now() - timedelta(days=30),
+            )
+        )  # fmt: skip
+    one = who if what == "member" else role_id
+    await protect(town, what, one)
+    await protect(town, what, one, protected=False)
+    async with transaction() as db:
+        grant = (await db.exec(select(Grant))).one()
+    assert grant.no_since is not None
+    assert now() - grant.no_since < timedelta(minutes=5)
 
 
 async def test_who_asks_to_be_forgotten_is_not_protected_any_more(town: Town, engine: Engine) -> None:
