@@ -248,7 +248,7 @@ def _when_earned(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTer
         return Action.NONE if has_role else Action.GIVE
     match grant.state:
         case "giving":
-            return Action.NONE
+            return Action.NONE if grant.no_since is None else Action.KEEP
         case "taking":
             return Action.RETURN
         case "lost":
@@ -298,6 +298,9 @@ def _when_unearned(
         return Decision(role_id, Action.FORGET)
     if grant.gift:
         return Decision(role_id, Action.NONE)
+    if grant.state == "giving" and not has_role:
+        # It is not given any more. A grace time is for a role that the member has.
+        return Decision(role_id, Action.TAKE, no_since=now)
     reasons = [rule for rule in rules if rule.id in grant.rule_ids] or [rule for rule in rules if rule.decides]
     grace = timedelta(hours=max((rule.grace_hours for rule in reasons), default=0))
     since = grant.no_since or now

@@ -17,7 +17,7 @@ STILL_RUNS = (
         Grant.server_id == Notice.server_id,
         Grant.discord_id == Notice.discord_id,
         Grant.role_id == col(Notice.data)["roleId"].as_string(),
-        Grant.state == "held",
+        col(Grant.state).in_(("held", "giving")),
         col(Grant.no_since).is_not(None),
     )
     .exists()

@@ -319,7 +319,7 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
         {"no_since": None, "gift_since": None, "held_back_at": None, "first_no": None},
         ("rule_ids",),
         (),
-        ("held",),
+        ("held", "giving"),
     )
     await audit.record_all(
         db,
@@ -337,7 +337,8 @@ async def _keep(db: AsyncSession, pairs: Sequence[Pair]) -> None:
 async def _wait(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     db.add_all(grace_warnings.warnings(pairs))
     rows = [{**key_of(pair), "no_since": pair[1].no_since} for pair in pairs]
-    await update_lines(db, rows, {}, ("no_since",), (), ("held",))
+    # A role that is being given can be there already.
+    await update_lines(db, rows, {}, ("no_since",), (), ("held", "giving"))
 
 
 async def _note_first(db: AsyncSession, looked: Sequence[CaseOutcome]) -> None:

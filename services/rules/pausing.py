@@ -123,7 +123,7 @@ async def begin_grace_of_kept(
 
 
 async def _begin_grace(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:
-    waiting = col(Grant.state) == "held", col(Grant.no_since).is_not(None)
+    waiting = col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_not(None)
     await db.execute(
         update(Grant).where(col(Grant.server_id) == server_id, *which, *waiting).values(no_since=func.now())
     )

@@ -1,9 +1,11 @@
-"""A role that was not given yet and that no rule gives any more is not given because the breaker stopped removals."""
+"""A role that was not given yet and that no rule gives any more is not given, whatever delays removals."""
 
 import pytest
+from sqlalchemy import text
 
 from gateways import gateways
 from models import Breaker, transaction
+from services.privacy import erasure
 from services.servers import held_back
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -51,3 +53,37 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
         await town.prove("dave")
         await until(lambda: town.has("dave", "Holder"))
         assert not await town.has("carol", "Holder")
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, engine: Engine, forgotten: bool) -> None:
+    carol = {"guild": town.name, "user": town.people["carol"]["id"]}
+    await town.call("members", **carol, action="set_pending", pending=True)
+    await town.see()
+    token = await town.buys("carol")
+    await town.rule("Holder", removal_mode="grace", removal_hours=48)
+    async with engine():
+        await town.prove("carol")
+
+        async def intended() -> bool:
+            return [row.state for row in await grants(town)] == ["giving"]
+
+        await until(intended)
+        async with transaction() as db:
+            # So long ago that nothing can still give it.
+            await db.execute(text("UPDATE \"grant\" SET created_at = now() - interval '5 minutes'"))
+        if forgotten:
+            actor = await admin(town, "carol")
+            async with transaction() as db:
+                await erasure.forget(db, actor)
+        else:
+            await town.sells(token)
+            await town.look()
+
+        async def settled() -> bool:
+            return not await grants(town)
+
+        await until(settled)
+    assert not await town.has("carol", "Holder")
+    async with transaction() as db:
+        assert await erasure.finish(db) == int(forgotten)

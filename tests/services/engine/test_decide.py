@@ -36,6 +36,7 @@ def only(decisions: list[Decision]) -> Decision:
         (YES, HELD, True, Action.KEEP),
         (YES, HELD, False, Action.LOST),
         (YES, GrantFacts("role", "giving", (1,)), False, Action.NONE),
+        (YES, GrantFacts("role", "giving", (1,), no_since=NOW), True, Action.KEEP),
         (YES, GrantFacts("role", "taking", (1,)), True, Action.RETURN),
         (YES, GrantFacts("role", "lost", (1,)), False, Action.NONE),
         (YES, GrantFacts("role", "lost", (1,)), True, Action.FORGET),
@@ -130,9 +131,8 @@ def test_what_an_admin_lets_somebody_keep_is_not_taken(
 
 def test_a_deleted_rule_lets_go_of_what_it_gave() -> None:
     assert only(decide([rule(deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).action is Action.TAKE
-    assert (
-        only(decide([rule(state="paused", deleted=True)], {}, [HELD], frozenset({"role"}), NOW)).action is Action.TAKE
-    )
+    paused = rule(state="paused", deleted=True)
+    assert only(decide([paused], {}, [HELD], frozenset({"role"}), NOW)).action is Action.TAKE
 
 
 def test_a_grace_time_runs_from_the_first_no() -> None:
@@ -143,6 +143,12 @@ def test_a_grace_time_runs_from_the_first_no() -> None:
     assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=23))).action is Action.WAIT
     assert only(decide(patient, {1: NO}, [waiting], live, NOW + timedelta(hours=24))).action is Action.TAKE
     assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).action is Action.KEEP
+
+
+def test_a_role_that_is_being_given_has_a_grace_time_only_if_it_is_there() -> None:
+    patient, new = [rule(hours=24)], GrantFacts("role", "giving", (1,))
+    assert only(decide(patient, {1: NO}, [new], frozenset(), NOW)).action is Action.TAKE
+    assert only(decide(patient, {1: NO}, [new], frozenset({"role"}), NOW)).action is Action.WAIT
 
 
 def test_a_role_that_its_rule_no_longer_gives_goes_after_that_rules_grace_time() -> None:
