@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, delete, func, text, true, update
 from sqlmodel import col, select
 
 from locales import N_
-from models import Due, Grant, Rule
+from models import Breaker, Due, Grant, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 
@@ -249,12 +249,16 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
 
 
 async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen."""
+    """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen.
+
+    No removal of it waits for an admin any more.
+    """
     reason = N_("The role was deleted in Discord. Choose another role for this rule.")
     await pause_role(db, server_id, role_id, reason, GONE)
     held = await db.execute(
         delete(Grant).where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id).returning(col(Grant.id))
     )
+    await db.execute(delete(Breaker).where(col(Breaker.server_id) == server_id, col(Breaker.role_id) == role_id))
     if holders := len(held.all()):
         await audit.record(
             db, audit.line("role.deleted", server_id=server_id, role_id=role_id, data={"holders": holders})

@@ -189,9 +189,8 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     bot = standing(guild.id, guild.owner_id, guild.roles, guild.bot_id, held)
     server.bot_permissions, server.bot_too_low = bot.permissions, is_too_low(guild.roles, guild.id, bot)
     db.add(server)
-    used = await db.exec(
-        select(Rule.role_id).where(Rule.server_id == server.id, col(Rule.deleted_at).is_(None)).distinct()
-    )
+    # Those of deleted rules too, as long as members have them from us.
+    used = await db.exec(select(Rule.role_id).where(Rule.server_id == server.id).distinct())
     for role_id in used.all():
         role = find(guild.roles, role_id)
         if role is None:

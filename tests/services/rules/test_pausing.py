@@ -2,9 +2,13 @@
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import select
 
-from models import Rule, transaction
+from models import Breaker, Event, Grant, Rule, now, transaction
+from services.guilds.members import MemberFacts
 from services.rules import pausing
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts, RoleFacts
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -41,3 +45,37 @@ async def test_a_rule_beyond_the_limits_stays_paused_when_the_bot_leaves_and_com
     async with transaction() as db:
         found = await db.get_one(Rule, rule.id)
         assert (found.state, found.pause_cause) == ("paused", pausing.TOO_MANY)
+
+
+@pytest.mark.parametrize("decided", [False, True])
+async def test_removals_of_a_role_that_was_deleted_wait_for_nobody(decided: bool) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        await a_rule(db, server, "7")
+        at = now() if decided else None
+        for role_id in ("7", "8"):
+            db.add(
+                Breaker(server_id=server.id or 0, role_id=role_id, would_lose=6, holders=9, dismissed_at=at)
+            )  # fmt: skip
+    async with transaction() as db:
+        await pausing.role_gone(db, server.id or 0, "7")
+    async with transaction() as db:
+        assert [row.role_id for row in (await db.exec(select(Breaker))).all()] == ["8"]
+
+
+async def test_a_deleted_role_of_a_deleted_rule_leaves_nothing_behind() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, "7")
+        rule.deleted_at = now()
+        db.add(rule)
+        await a_grant(db, await a_member(db, server, roles=("7",)), rule)
+        db.add(Breaker(server_id=server.id or 0, role_id="7", would_lose=6, holders=9))
+    bot = MemberFacts("1", "the bot", frozenset(), bot=True)
+    everyone = RoleFacts(server.discord_id, "@everyone", 0, False, 0)
+    guild = GuildFacts(server.discord_id, "A server", None, server.owner_id or "", "1", (everyone,), (bot,))
+    async with transaction() as db:
+        await gateway_events.check_roles(db, guild)
+    async with transaction() as db:
+        assert [(await db.exec(select(table))).all() for table in (Grant, Breaker, Rule)] == [[], [], []]
+        assert (await db.exec(select(Event.kind).where(Event.server_id == server.id))).all() == ["role.deleted"]
