@@ -16,6 +16,7 @@ from services.privacy import payouts
 from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequences, forget
 from services.privacy.export import export
 from services.privacy.payouts import PayoutDownload
+from services.rules import pausing
 from services.servers.servers import icon_url
 
 __all__ = [
@@ -117,6 +118,8 @@ async def choose(
     if use != before.use_wallets:
         wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
         await queue.mark_people(db, [actor.discord_id], wallets.all(), servers=[server_id])
+        if use:
+            await pausing.call_off_removals(db, server_id, of=actor.discord_id)
     row = insert(MemberChoice).values(server_id=server_id, user_id=actor.user_id, **decided)
     await db.execute(row.on_conflict_do_update(index_elements=["server_id", "user_id"], set_=decided))
     if (use, share) != (before.use_wallets, before.share_wallets):

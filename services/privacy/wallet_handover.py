@@ -98,6 +98,7 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
     if has + len(wallets) > settings().wallets_per_person:
         raise FieldRefused("code", str(TooManyWallets(has, settings().wallets_per_person)))
     await queue.mark_people(db, sorted({actor.discord_id, giver.discord_id}), [one.address for one in wallets])
+    await queue.call_off_removals_from(db, actor.discord_id)
     for one in wallets:
         one.user_id = actor.user_id
         one.evidence = {**one.evidence, "movedFrom": giver.discord_id}

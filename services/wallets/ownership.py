@@ -145,6 +145,7 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
             "method": proof.method, "evidence": {**proof.evidence, "movedFrom": moved_from}, "created_at": now(),
         }  # fmt: skip
         made = await db.execute(insert(Wallet).values(**wallet).returning(col(Wallet.id)))
+        await queue.call_off_removals_from(db, actor.discord_id)
         data = {"walletId": made.scalar_one(), "method": proof.method, "marker": proof.evidence.get("marker")}
         line = audit.line("wallet.proved", actor=actor.discord_id, subject=actor.discord_id, data=data)
         await audit.record(db, line)

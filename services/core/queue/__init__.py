@@ -37,6 +37,7 @@ from services.core.queue.marks import (
     mark_server,
     mark_servers,
 )
+from services.core.queue.removals import call_off_removals_from
 
 __all__ = [
     "AGAIN",
@@ -49,6 +50,7 @@ __all__ = [
     "SWEPT",
     "WAITING",
     "Claim",
+    "call_off_removals_from",
     "check_unchanged",
     "claim",
     "complete",

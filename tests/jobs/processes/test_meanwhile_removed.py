@@ -12,14 +12,19 @@ from gateways import gateways
 from gateways.discord.types import GuildMember as LiveMember
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from models import Breaker, Due, transaction
+from models import Breaker, Challenge, Due, MemberChoice, transaction
+from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.engine import ledger, read_and_confirm
 from services.engine.reconcile_outcome import BatchOutcome
 from services.guilds import members
 from services.guilds.members import MemberFacts
+from services.privacy import preferences, wallet_handover
 from services.rules import pausing, rules
+from services.runtime import rate_limits
 from services.triggers import gateway_events
+from services.wallets import challenges, ownership
+from services.wallets.ownership import WalletProof
 from tests.jobs.conftest import Engine
 from tests.jobs.processes.test_meanwhile import about_to_lose_it, ends_while, known, the_intent, time_passes
 from tests.jobs.town import Town
@@ -145,3 +150,41 @@ async def test_a_second_removal_that_the_writer_did_not_live_to_see_is_waited_fo
     async with engine():
         await given(town)
     assert "role.lost" not in await kinds(town)
+
+
+@pytest.mark.parametrize("how", ["a proof", "a hand-over", "a choice"])
+async def test_a_wallet_that_begins_to_count_before_a_removal_is_sent_stops_it(
+    town: Town, engine: Engine, how: str
+) -> None:
+    """The writer is faster than the reconcile that would cancel the removal."""
+    intent, start = await about_to_lose_it(town, engine), await town.mark()
+    await town.buys("dave")
+    carol = await actor_of(town, "carol")
+    match how:
+        case "a proof":
+            async with transaction() as db:
+                asked = await challenges.current(db, carol, "evm", town.wallet("dave"))
+                row = await db.get_one(Challenge, asked.id)
+                await ownership.keep(db, carol, row, WalletProof("self_transaction", {}, True))
+        case "a hand-over":
+            await rate_limits.forget()
+            await town.prove("dave")
+            dave = await actor_of(town, "dave")
+            async with transaction() as db:
+                made = await wallet_handover.offer(db, dave)
+            async with transaction() as db:
+                await wallet_handover.take(db, carol, made.code)
+        case _:
+            async with transaction() as db:
+                db.add(MemberChoice(server_id=town.server_id, user_id=carol.user_id, use_wallets=False))
+            async with transaction() as db:
+                await preferences.choose(db, carol, town.server_id, use_wallets=True)
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.writes(start) == []
+    assert [row.state for row in await grants(town)] == ["held"]
+
+
+async def actor_of(town: Town, who: str) -> Actor:
+    person = town.people[who]
+    async with transaction() as db:
+        return Actor(await ensure(db, person["id"], person["username"]), person["id"], person["username"])
