@@ -141,15 +141,16 @@ async def write_decisions(
         if decision.action is not Action.NONE:
             by_action[decision.action].append((item, decision))
     written = await _give(db, by_action[Action.GIVE])
-    # If our own late removal took the role, it is given again: the removal was cancelled before Discord answered.
-    late = await in_doubt.removals(db, [line(pair) for pair in by_action[Action.LOST]])
+    # If our own late removal took the role, it is given again if a rule says yes: the removal was cancelled before
+    # Discord answered.
+    late = await in_doubt.removals(db, [line(pair) for pair in (*by_action[Action.LOST], *by_action[Action.FORGET])])
     written += await _return(db, [*by_action[Action.RETURN], *(p for p in by_action[Action.LOST] if line(p) in late)])
     written += await _take(db, by_action[Action.TAKE])
     await _adopt(db, by_action[Action.ADOPT])
     await _keep(db, by_action[Action.KEEP])
     await _wait(db, by_action[Action.WAIT])
     await _note_first(db, active)
-    await _forget(db, by_action[Action.FORGET])
+    await _forget(db, by_action[Action.FORGET], late)
     await _lost(db, [pair for pair in by_action[Action.LOST] if line(pair) not in late])
     mine = [item async for item in in_steps(done.outcomes) if item.case.claim.key in ours]
     await _finish(db, worker, mine, done, denied)
@@ -356,18 +357,20 @@ def _named(item: CaseOutcome, role_id: str) -> dict[str, Any]:
     return {"b_server_id": item.case.claim.server_id, "b_discord_id": item.case.claim.discord_id, "b_role_id": role_id}
 
 
-async def _forget(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+async def _forget(db: AsyncSession, pairs: Sequence[Pair], late: Collection[GrantKey]) -> None:
+    """Delete these grants. A role that a holder lost is written to the log; those in `late` we have taken ourselves."""
     if pairs:
-        # Somebody else took the role from a holder whom we knew; the log does not record that yet.
-        gone = [line_of(pair) for pair in pairs if state_of(pair) == "held"]
+        gone = [line(pair) for pair in pairs if state_of(pair) == "held"]
         await audit.record_all(
             db,
             [
-                audit.line("role.lost", server_id=row["server_id"], subject=row["discord_id"], role_id=row["role_id"])
-                for row in gone
+                audit.line(
+                    "role.taken" if one in late else "role.lost", server_id=one[0], subject=one[1], role_id=one[2]
+                )
+                for one in gone
             ],
         )
-        await rivals.record(db, [Reversal(*line(pair), taken=True) for pair in pairs if state_of(pair) == "held"])
+        await rivals.record(db, [Reversal(*one, taken=True) for one in gone if one not in late])
         connection = await db.connection()
         table: Table = SQLModel.metadata.tables["grant"]
         await connection.execute(delete(table).where(this_line()), [key_of(pair) for pair in sorted(pairs, key=line)])

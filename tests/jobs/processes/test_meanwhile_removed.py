@@ -7,12 +7,13 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import delete, text
+from sqlmodel import select
 
 from gateways import gateways
 from gateways.discord.types import GuildMember as LiveMember
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from models import Breaker, Challenge, Due, MemberChoice, transaction
+from models import Breaker, Challenge, Due, MemberChoice, RivalMove, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.engine import ledger, read_and_confirm
@@ -150,6 +151,24 @@ async def test_a_second_removal_that_the_writer_did_not_live_to_see_is_waited_fo
     async with engine():
         await given(town)
     assert "role.lost" not in await kinds(town)
+
+
+async def test_our_own_late_removal_is_nobody_elses_although_it_was_called_off_and_no_rule_says_yes(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent = await about_to_lose_it(town, engine)
+    await ends_while(intent, monkeypatch, "remove_role")
+    async with transaction() as db:
+        await pausing.decide_again(db, town.server_id, [intent.role_id])
+    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
+    await town.call("members", action="remove_role", **carol)
+    await town.see()
+    await looked_at(town)
+    assert await grants(town) == []
+    assert (await kinds(town))[-1] == "role.taken"
+    assert "role.lost" not in await kinds(town)
+    async with transaction() as db:
+        assert (await db.exec(select(RivalMove))).all() == []
 
 
 @pytest.mark.parametrize("how", ["a proof", "a hand-over", "a choice"])
