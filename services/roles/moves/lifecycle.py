@@ -18,7 +18,7 @@ from services.core.errors import Conflict, FieldRefused, MoveNotFound
 from services.core.json_view import json_view
 from services.guilds import channels, permissions, rivals
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, refusal
+from services.guilds.role_safety import find, judge, refusal
 from services.roles import breaker
 from services.roles.moves import announcement
 from services.roles.outbox import INTENT_CHANNEL
@@ -64,6 +64,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     move = await _open(db, server_id)
     is_new = move is None
     roles = await _checked_roles(db, server_id, order.roles)
+    _check_rank(found, set(roles) - set(move.roles if move is not None else ()))
     begins_at, until = await _checked_dates(db, order, move)
     if move is None:
         move = ServerMove(server_id=server_id, begins_at=begins_at, until=until)
@@ -118,6 +119,16 @@ async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str])
         told = _("No rule of this server gives the role {role}. Make a rule first.")
         raise FieldRefused("roles", told.format(role=min(unknown)[:20]))
     return wanted
+
+
+def _check_rank(found: Rights, added: Collection[str]) -> None:
+    """Raise FieldRefused if a role that is added to a move is not below the person's own highest role."""
+    guild, person, bot = found.guild_with_bot()
+    for role_id in sorted(added):
+        role = find(guild.roles, role_id)
+        refused = judge(role, guild.id, bot, person) if role is not None else None
+        if refused is not None and refused.cause == "above_person":
+            raise FieldRefused("roles", refused.text)
 
 
 async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | None) -> tuple[datetime, datetime]:

@@ -320,6 +320,16 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
         answer = await browser.client.request(method, asked, json=body)
         assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
     assert (await browser.client.get(path)).json()["minTokens"] == 1
+    # A move also takes the role from those to whom others gave it, as a rule that takes it over does.
+    move = f"/api/servers/{town.server_id}/move"
+    order = {"until": (now() + timedelta(days=9)).isoformat(), "roles": [whale]}
+    answer = await browser.client.put(move, json=order)
+    assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
+    assert (await owner.client.put(move, json=order)).status_code == 200
+    assert (await browser.client.put(move, json=order)).status_code == 200, (
+        "its dates are anybody's who runs the server"
+    )
+    assert (await owner.client.delete(move)).status_code == 200
     # Pausing a rule gives nobody a role, but resuming it does.
     assert (await browser.client.patch(path, json={"state": "paused"})).status_code == 200
     answer = await browser.client.patch(path, json={"state": "active"})
