@@ -81,6 +81,8 @@ class SomeGuild:
     preferred_locale: None = None
     roles: tuple[Any, ...] = ()
     cache: dict[int, SomeMember] = field(default_factory=dict[int, SomeMember])
+    failed: int = 0
+    """How often the list failed."""
 
     def __post_init__(self) -> None:
         first = self.id * 1_000_000
@@ -95,10 +97,9 @@ class SomeGuild:
         return self.id * 1_000_000
 
     async def fetch_members(self, limit: None) -> AsyncIterator[SomeMember]:
-        if isinstance(self.fails, Exception):
-            raise self.fails
         if self.fails:
-            raise OSError("no answer")
+            self.failed += 1
+            raise self.fails if isinstance(self.fails, Exception) else OSError("no answer")
         for member in list(self.cache.values()):
             yield member
 
@@ -252,7 +253,9 @@ async def test_a_refused_list_is_asked_for_again_and_counts_as_a_refusal(
     try:
         await cog._begin(refused)  # pyright: ignore[reportArgumentType]
         assert await members_of(refused) == 0
-        assert gateways().discord.refusals.untold == (1 if refusal is nextcord.Forbidden else 0)
+        # It may have been asked again meanwhile.
+        assert gateways().discord.refusals.untold == (refused.failed if refusal is nextcord.Forbidden else 0)
+        assert refused.failed
         refused.fails = False
         await until(lambda: _all_there(refused))
     finally:
