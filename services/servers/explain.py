@@ -177,7 +177,7 @@ def _next(
             return _("Given once they have finished the server's membership screening.")
         case Action.GIVE | Action.RETURN:
             return _("Given at the next check, within moments.")
-        case Action.KEEP:
+        case Action.KEEP if grant is None or grant.state != "giving":
             return _("Stays while a rule says yes.")
         case Action.ADOPT if decision.no_since is None:
             return _("Follows the rules from the next check on: a rule that takes it over says yes.")
@@ -195,7 +195,7 @@ def _next(
             return _("Taken at the next check, if a second reading agrees.")
         case Action.FORGET:
             return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
-        case Action.NONE:
+        case Action.NONE | Action.KEEP:
             return _next_without_move(decision, grant, rules, member)
 
 
