@@ -45,6 +45,11 @@ LOADED = """
   && ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())
 """
 
+# React has taken over the whole page: it compares each text with its own before it marks the element around all.
+TAKEN_OVER = """
+() => Object.keys(document.querySelector('main').parentElement).some(name => name.startsWith('__reactFiber'))
+"""
+
 # Each text that is cut, or that lies outside of the window or its button. Scrollable content, texts only for
 # screen readers, and names that end in an ellipsis on purpose do not count.
 CUT = """
@@ -242,6 +247,7 @@ async def _look(who: Visitor, screens: list[Screen], language: str, known: list[
         await who.page.set_viewport_size(NARROW)
         await _narrow(who.page, key, found)
         if language == ENGLISH:
+            await who.page.wait_for_function(TAKEN_OVER)
             await who.page.evaluate(STRETCH, known)
             await _narrow(who.page, ("longer", screen.name), found)
 
