@@ -14,6 +14,7 @@ import httpx
 from gateways.transport import question_time
 from gateways.transport.exchanges import to_its_end
 from gateways.transport.fair_turns import FairGate
+from gateways.transport.plain_text import one_line
 from settings import settings
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -64,8 +65,7 @@ def agent() -> str:
     Of the product's name it has what a header may have: no letters outside ASCII, and no space in front.
     """
     chosen = settings()
-    plain = chosen.product_name.encode("ascii", "ignore").decode()
-    name = " ".join("".join(one if one.isprintable() else " " for one in plain).split())
+    name = one_line(chosen.product_name.encode("ascii", "ignore").decode())
     return f"{name or USUAL_NAME} (+{chosen.public_url})"
 
 

@@ -4,10 +4,10 @@ from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 from sqlalchemy import ColumnElement, delete, func, text, true, update
-from sqlmodel import col, select
+from sqlmodel import col
 
 from locales import N_
-from models import Breaker, Due, Grant, Rule
+from models import Breaker, Grant, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 
@@ -67,7 +67,8 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
     )  # fmt: skip
     if paused:
         by_these = col(Grant.rule_ids).op("&&")([rule_id for rule_id, _ in paused])
-        await _call_off(db, server_id, col(Grant.role_id).in_({role_id for _, role_id in paused}), by_these)
+        of_roles = col(Grant.role_id).in_({role_id for _, role_id in paused})
+        await queue.call_off_where(db, col(Grant.server_id) == server_id, of_roles, by_these)
         await queue.invalidate_running(db, server_id)
     return len(paused)
 
@@ -94,13 +95,8 @@ async def call_off_removals(
     Use `of_queued` if only the members concerned by a change were queued: the removals of all others continue, because
     nothing would begin them again.
     """
-    which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
-    if of is not None:
-        which.append(col(Grant.discord_id) == of)
-    if of_queued:
-        key = func.concat(col(Grant.server_id), ":", col(Grant.discord_id))
-        which.append(select(Due.key).where(col(Due.kind) == "member", col(Due.key) == key).exists())
-    await _call_off(db, server_id, *which)
+    queued = [queue.IS_QUEUED] if of_queued else []
+    await queue.call_off_where(db, *_grants_of(server_id, roles, of), *queued)
 
 
 async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collection[int]) -> None:
@@ -108,7 +104,7 @@ async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collecti
 
     A member may have bought back in that time. Queue the members first.
     """
-    await _begin_grace(db, server_id, col(Grant.rule_ids).op("&&")(list(rule_ids)))
+    await _begin_grace(db, col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids)))
 
 
 async def begin_grace_of_kept(
@@ -118,23 +114,21 @@ async def begin_grace_of_kept(
 
     None ran until now, whenever the rules first said no. Queue the members first.
     """
-    which: list[ColumnElement[bool]] = [true() if roles is None else col(Grant.role_id).in_(roles)]
-    await _begin_grace(db, server_id, *which, *([] if of is None else [col(Grant.discord_id) == of]))
+    await _begin_grace(db, *_grants_of(server_id, roles, of))
 
 
-async def _begin_grace(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:
+async def _begin_grace(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     waiting = col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_not(None)
-    await db.execute(
-        update(Grant).where(col(Grant.server_id) == server_id, *which, *waiting).values(no_since=func.now())
-    )
+    await db.execute(update(Grant).where(*which, *waiting).values(no_since=func.now()))
 
 
-async def _call_off(db: AsyncSession, server_id: int, *which: ColumnElement[bool]) -> None:
-    await db.execute(
-        update(Grant)
-        .where(col(Grant.server_id) == server_id, col(Grant.state) == "taking", *which)
-        .values(state="held", next_at=None, attempts=0)
-    )
+def _grants_of(server_id: int, roles: Collection[str] | None, member: str | None) -> list[ColumnElement[bool]]:
+    """Return the conditions on a server's grants of these roles (None: any), of one member or of all."""
+    return [
+        col(Grant.server_id) == server_id,
+        true() if roles is None else col(Grant.role_id).in_(roles),
+        true() if member is None else col(Grant.discord_id) == member,
+    ]
 
 
 async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -> None:

@@ -45,6 +45,11 @@ def is_absent(fault: BaseException) -> bool:
     return state == _FULL or state.startswith((_CONNECTION, _ENDING))
 
 
+def is_unanswered(fault: BaseException) -> bool:
+    """Return whether the database does not answer, or has no connection free."""
+    return is_absent(fault) or isinstance(fault, NoneFree)
+
+
 def is_the_databases(fault: BaseException) -> bool:
     """Return whether the database cannot work right now, whatever the statement, so that waiting may help.
 
@@ -62,7 +67,7 @@ def first_line(fault: BaseException) -> str:
 
 def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
     """Log an error and its consequence `then`: one line if the database is absent, otherwise in full once an hour."""
-    if is_absent(fault) or isinstance(fault, NoneFree):
+    if is_unanswered(fault):
         log.warning("database did not answer, %s reason=%s", then, first_line(fault))
         return
     moment, kind = time.monotonic(), _kind(fault)

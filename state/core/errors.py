@@ -12,7 +12,7 @@ from reflex_base.event.context import EventContext
 from locales import _, speak
 from locales.browser_language import asked_for
 from services.core.errors import HoldfastError, NotSignedIn, explained
-from services.runtime.database_faults import UNANSWERED, NoneFree, first_line, is_absent
+from services.runtime.database_faults import UNANSWERED, first_line, is_unanswered
 from state.core.session import DATABASE_AWAY, SessionState
 from state.core.toasts import ToastState
 
@@ -47,7 +47,7 @@ def sentence_of(exception: Exception) -> str:
     exception = explained(exception)
     if isinstance(exception, HoldfastError):
         return exception.message
-    if is_absent(exception) or isinstance(exception, NoneFree):
+    if is_unanswered(exception):
         _log.warning("database did not answer a handler reason=%s", first_line(exception))
         return _(DATABASE_AWAY)
     _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))

@@ -23,7 +23,7 @@ from locales import _, listed, sentences
 from models import DatabaseUrlMissing
 from services.core import request_ids
 from services.core.errors import HoldfastError, NotSignedIn, QuestionTimedOut, Retryable, explained, unavailable
-from services.runtime.database_faults import NoneFree, first_line, is_absent
+from services.runtime.database_faults import NoneFree, first_line, is_unanswered
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ async def _database_away(request: Request, error: Exception) -> Response:
     if isinstance(late := explained(error), QuestionTimedOut):
         _log.error("statement ended path=%s", request.url.path, exc_info=error)
         return response_of(late)
-    if is_absent(error) or isinstance(error, DatabaseUrlMissing | NoneFree):
+    if is_unanswered(error) or isinstance(error, DatabaseUrlMissing):
         _log.warning("database did not answer path=%s reason=%s", request.url.path, first_line(error))
     else:
         _log.error("database could not answer path=%s", request.url.path, exc_info=error)

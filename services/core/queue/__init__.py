@@ -37,13 +37,14 @@ from services.core.queue.marks import (
     mark_server,
     mark_servers,
 )
-from services.core.queue.removals import call_off_removals_from
+from services.core.queue.removals import IS_QUEUED, call_off_removals_from, call_off_where
 
 __all__ = [
     "AGAIN",
     "CHANGED",
     "CHANNEL",
     "CLAIM",
+    "IS_QUEUED",
     "JOINED",
     "LEASE",
     "SEEN",
@@ -51,6 +52,7 @@ __all__ = [
     "WAITING",
     "Claim",
     "call_off_removals_from",
+    "call_off_where",
     "check_unchanged",
     "claim",
     "complete",
