@@ -220,6 +220,12 @@ async def ends_while(intent: Intent, monkeypatch: pytest.MonkeyPatch, call: str)
         await stop(writing)
 
 
+async def carried_out(town: Town, action: str) -> None:
+    """Let Discord give carol the role, or take it, as it does with a request that it answered too late."""
+    carol = town.people["carol"]["id"]
+    await town.call("members", guild=town.name, user=carol, action=action, role=await town.role("Holder"))
+
+
 async def time_passes(town: Town) -> None:
     """Let two minutes pass for the requests that Discord has not answered."""
     async with transaction() as db:
@@ -242,8 +248,7 @@ async def test_a_removal_that_the_writer_did_not_live_to_see_is_waited_for_befor
     assert [row.state for row in await grants(town)] == ["giving"], "it is right again"
     async with transaction() as db:
         assert await open_intents(db, 10, ()) == [], "but Discord may take it yet"
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="remove_role", **carol)
+    await carried_out(town, "remove_role")
     await time_passes(town)
     async with engine():
         await given(town)
@@ -263,8 +268,7 @@ async def test_a_gift_that_the_writer_did_not_live_to_see_is_waited_for_before_i
     intent = await the_intent()
     await recorded(intent, await outbox.carry_out(gateways(), intent, sure=False))
     assert [row.state for row in await grants(town)] == ["taking"], "Discord may give it yet"
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="add_role", **carol)
+    await carried_out(town, "add_role")
     await time_passes(town)
     async with engine():
         await taken(town)
@@ -277,8 +281,7 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
     await ends_while(intent, monkeypatch, "remove_role")
     async with transaction() as db:
         await gateway_events.pausing.pause_role(db, town.server_id, intent.role_id, "For a while.", "above_bot")
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="remove_role", **carol)
+    await carried_out(town, "remove_role")
     await town.buys("carol")
     await town.see()
     await time_passes(town)
@@ -287,7 +290,7 @@ async def test_a_removal_that_came_late_during_a_pause_is_ours_and_the_role_is_g
         await given(town)
         assert "role.lost" not in await kinds(town)
         # Once only: later removals by an admin are not reverted.
-        await town.call("members", action="remove_role", **carol)
+        await carried_out(town, "remove_role")
         await town.see()
         await until(lambda: _told(town, "role.lost"))
 

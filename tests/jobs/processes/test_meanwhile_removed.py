@@ -27,7 +27,14 @@ from services.triggers import gateway_events
 from services.wallets import challenges, ownership
 from services.wallets.ownership import WalletProof
 from tests.jobs.conftest import Engine
-from tests.jobs.processes.test_meanwhile import about_to_lose_it, ends_while, known, the_intent, time_passes
+from tests.jobs.processes.test_meanwhile import (
+    about_to_lose_it,
+    carried_out,
+    ends_while,
+    known,
+    the_intent,
+    time_passes,
+)
 from tests.jobs.town import Town
 from tests.jobs.watching import given, grants, kinds, looked_at, taken
 from tests.support.builders import open_intents
@@ -145,8 +152,7 @@ async def test_a_second_removal_that_the_writer_did_not_live_to_see_is_waited_fo
     async with transaction() as db:
         await db.execute(text("UPDATE unanswered SET at = at - interval '50 seconds'"))
         assert await open_intents(db, 10, ()) == [], "Discord may take it yet"
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="remove_role", **carol)
+    await carried_out(town, "remove_role")
     await time_passes(town)
     async with engine():
         await given(town)
@@ -160,8 +166,7 @@ async def test_our_own_late_removal_is_nobody_elses_although_it_was_called_off_a
     await ends_while(intent, monkeypatch, "remove_role")
     async with transaction() as db:
         await pausing.decide_again(db, town.server_id, [intent.role_id])
-    carol = {"guild": town.name, "user": town.people["carol"]["id"], "role": await town.role("Holder")}
-    await town.call("members", action="remove_role", **carol)
+    await carried_out(town, "remove_role")
     await town.see()
     await looked_at(town)
     assert await grants(town) == []

@@ -1,5 +1,7 @@
 """A role that was not given yet and that no rule gives any more is not given, whatever delays removals."""
 
+from typing import Any
+
 import pytest
 from sqlalchemy import text
 
@@ -13,23 +15,38 @@ from tests.jobs.watching import grants
 from tests.jobs.writing.test_protection import admin
 
 
+async def waits_for_screening(town: Town, **rule: Any) -> str:
+    """Let carol, who has not passed the server's screening, buy a token for a rule; return the token."""
+    await screening(town, pending=True)
+    await town.see()
+    token = await town.buys("carol")
+    await town.rule("Holder", **rule)
+    return token
+
+
+async def screening(town: Town, *, pending: bool) -> None:
+    carol = town.people["carol"]["id"]
+    await town.call("members", guild=town.name, user=carol, action="set_pending", pending=pending)
+
+
+async def intended(town: Town) -> None:
+    """Let carol prove her wallet, and wait until her role is to be given."""
+    await town.prove("carol")
+
+    async def giving() -> bool:
+        return [row.state for row in await grants(town)] == ["giving"]
+
+    await until(giving)
+
+
 @pytest.mark.parametrize("dismissed", [False, True])
 async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
     town: Town, engine: Engine, dismissed: bool
 ) -> None:
-    carol = {"guild": town.name, "user": town.people["carol"]["id"]}
-    await town.call("members", **carol, action="set_pending", pending=True)
-    await town.see()
-    token = await town.buys("carol")
-    await town.rule("Holder")
+    token = await waits_for_screening(town)
     ada = await admin(town)
     async with engine():
-        await town.prove("carol")
-
-        async def intended() -> bool:
-            return [row.state for row in await grants(town)] == ["giving"]
-
-        await until(intended)
+        await intended(town)
         async with transaction() as db:
             db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
         await town.sells(token)
@@ -45,7 +62,7 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
             outside = gateways()
             async with transaction() as db:
                 await held_back.dismiss(db, outside, ada, town.server_id)
-        await town.call("members", **carol, action="set_pending", pending=False)
+        await screening(town, pending=False)
         await town.see()
         await town.look()
         # What comes after it in the outbox is done.
@@ -57,18 +74,9 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
 
 @pytest.mark.parametrize("forgotten", [False, True])
 async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, engine: Engine, forgotten: bool) -> None:
-    carol = {"guild": town.name, "user": town.people["carol"]["id"]}
-    await town.call("members", **carol, action="set_pending", pending=True)
-    await town.see()
-    token = await town.buys("carol")
-    await town.rule("Holder", removal_mode="grace", removal_hours=48)
+    token = await waits_for_screening(town, removal_mode="grace", removal_hours=48)
     async with engine():
-        await town.prove("carol")
-
-        async def intended() -> bool:
-            return [row.state for row in await grants(town)] == ["giving"]
-
-        await until(intended)
+        await intended(town)
         async with transaction() as db:
             # So long ago that nothing can still give it.
             await db.execute(text("UPDATE \"grant\" SET created_at = now() - interval '5 minutes'"))

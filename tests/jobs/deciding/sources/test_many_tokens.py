@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -21,24 +21,35 @@ from tests.jobs.town import Town
 from tests.jobs.watching import given
 
 
+async def reconciled(town: Town, times: int) -> AsyncIterator[list[str]]:
+    """Reconcile everybody so often, and yield the states of the grants each time."""
+    reconciler = Reconciler(asyncio.Event())
+    for _ in range(times):
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET due_at = now()"))
+        await town.look()
+        await reconciler.once()
+        yield await states(town)
+
+
+async def earned_by_four(town: Town, engine: Engine) -> None:
+    """Let carol earn the role by four tokens."""
+    for _ in range(4):
+        await town.buys("carol")
+    await earned(town, engine)
+
+
 @pytest.mark.parametrize("most", [600, 5, 3])
 async def test_a_member_with_many_tokens_loses_the_role_in_the_end(
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    for _ in range(4):
-        await gold.buys("carol")
-    await earned(gold, engine)
+    await earned_by_four(gold, engine)
     opensea.said = metadata.said = REFRESHING
     async with transaction() as db:
         await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
     monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", most)
-    reconciler = Reconciler(asyncio.Event())
-    for _ in range(15):
-        async with transaction() as db:
-            await db.execute(text("UPDATE due SET due_at = now()"))
-        await gold.look()
-        await reconciler.once()
-        if await states(gold) != ["held"]:
+    async for now in reconciled(gold, 15):
+        if now != ["held"]:
             break
     assert await states(gold) == ["taking"]
 
@@ -59,12 +70,8 @@ async def test_two_of_them_do_not_keep_each_other_from_it(
     async with transaction() as db:
         await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
     monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 6)
-    reconciler = Reconciler(asyncio.Event())
-    for _ in range(15):
-        async with transaction() as db:
-            await db.execute(text("UPDATE due SET due_at = now()"))
-        await gold.look()
-        await reconciler.once()
+    async for _ in reconciled(gold, 15):
+        pass
     assert await states(gold) == ["taking", "taking"]
 
 
@@ -72,9 +79,7 @@ async def test_a_document_that_two_indexes_linked_to_is_read_again_before_they_l
     gold: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it said before is one source, which must not confirm itself by the copy that is stored."""
-    for _ in range(4):
-        await gold.buys("carol")
-    await earned(gold, engine)
+    await earned_by_four(gold, engine)
     placeholder = {"whole": True, "traits": [["Status", "Refreshing"]]}
     first, second = ({**placeholder, "source": f"{FROM_LINK}{OF_INDEX}{index}"} for index in "AB")
     async with transaction() as db:
@@ -85,12 +90,8 @@ async def test_a_document_that_two_indexes_linked_to_is_read_again_before_they_l
     monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
     monkeypatch.setattr(confirmation, "APART", timedelta(0))
     monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
-    reconciler = Reconciler(asyncio.Event())
-    for _ in range(3):
-        async with transaction() as db:
-            await db.execute(text("UPDATE due SET due_at = now()"))
-        await gold.look()
-        await reconciler.once()
+    async for _ in reconciled(gold, 3):
+        pass
     assert await states(gold) == ["held"]
 
 
@@ -99,9 +100,7 @@ async def test_tokens_that_only_one_index_was_asked_about_are_asked_about_at_ano
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, linked: bool
 ) -> None:
     """As on Solana, where the indexes are the sources, and a read of every source asks one of them."""
-    for _ in range(4):
-        await gold.buys("carol")
-    await earned(gold, engine)
+    await earned_by_four(gold, engine)
 
     async def indexed(_: str, contract: str, token_ids: Sequence[str], *, apart_from: str = "") -> dict[str, TraitList]:
         index = "B" if apart_from == "A" else "A"
@@ -114,12 +113,7 @@ async def test_tokens_that_only_one_index_was_asked_about_are_asked_about_at_ano
     monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
     monkeypatch.setattr(confirmation, "APART", timedelta(0))
     monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
-    reconciler = Reconciler(asyncio.Event())
-    for _ in range(15):
-        async with transaction() as db:
-            await db.execute(text("UPDATE due SET due_at = now()"))
-        await gold.look()
-        await reconciler.once()
-        if await states(gold) != ["held"]:
+    async for now in reconciled(gold, 15):
+        if now != ["held"]:
             break
     assert await states(gold) == ["taking"]
