@@ -151,7 +151,7 @@ def guest(database_url: str) -> Iterator[str]:
     with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
         admin.execute("CREATE ROLE doctors_guest LOGIN")
         try:
-            yield database_url.replace("//holdfast@", "//doctors_guest@")
+            yield by("doctors_guest", database_url)
         finally:
             admin.execute("DROP OWNED BY doctors_guest")
             admin.execute("DROP ROLE doctors_guest")

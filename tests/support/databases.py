@@ -50,8 +50,11 @@ LARGE = "SELECT relname FROM pg_class WHERE relname = ANY (%s) AND pg_relation_s
 LARGE_BYTES = 128 * 2**10
 SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public'"
 COUNTED = "SELECT sequencename FROM pg_sequences WHERE schemaname = 'public' AND last_value IS NOT NULL"
-# Ends the connections that are still open, as DROP DATABASE … WITH (FORCE) does.
-CUT_OFF = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s"
+# Ends the other connections that are still open, as DROP DATABASE … WITH (FORCE) does.
+CUT_OFF = """
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 STATEMENTS = 5_000
@@ -80,34 +83,47 @@ def compile_once() -> None:
 class Databases:
     """One migrated database at a time on the server of `admin`, cloned from a template with all migrations applied.
 
-    `url` is the address of any database of that server.
+    `url` is the address of any database of that server. Each test gets an account of its own: its name changes
+    after the test, so that a late client of an earlier test finds no account. One connection stays open in the database
+    to clean it, because a new one reads the system tables again, which takes longer than all the cleaning.
     """
 
     def __init__(self, admin: Session, url: str) -> None:
         self._admin, self._url = admin, url
         self._name: str | None = None
+        self._account = _fresh_name()
+        self._inside: Session | None = None
+        self._admin.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN").format(*_quoted(self._account)))
+        # Tables have one owner, as in the product: PostgreSQL links no sequence to another account's table.
+        self._admin.execute(sql.SQL("ALTER ROLE {} SET role = {}").format(*_quoted(self._account, admin.info.user)))
         with self._open(TEMPLATE) as template:
             self._filled = [name for name in _names(template, WRITTEN, [[]]) if _rows(template, [name]) != [[]]]
             self._pristine = self._state(template)
             self._first = {name: _first_number(template, name) for name in _names(template, SEQUENCES)}
 
     def ready(self) -> str:
-        """Return the address of a clean migrated database, under a name that no earlier test was given."""
+        """Return the address of a clean migrated database, with an account that no earlier test was given."""
         if self._name is None:
             self._name = _fresh_name()
             self._admin.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(*_quoted(self._name, TEMPLATE)))
-        return named(self._url, self._name)
+        return by(self._account, named(self._url, self._name))
 
     def clear(self) -> None:
         """End all connections and clean the database for the next test; drop it if that does not restore it."""
+        account = _fresh_name()
+        self._admin.execute(sql.SQL("ALTER ROLE {} RENAME TO {}").format(*_quoted(self._account, account)))
+        self._account = account
         try:
             if not self._cleared():
                 self.drop()
-        except (errors.ObjectInUse, errors.LockNotAvailable):  # a client reconnected at once
+        except (errors.ObjectInUse, errors.LockNotAvailable):  # a client that had connected just before
             self.drop()
 
     def drop(self) -> None:
         """Drop the database, if there is one."""
+        if self._inside is not None:
+            self._inside.close()
+            self._inside = None
         if self._name is not None:
             self._admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(*_quoted(self._name)))
             self._name = None
@@ -115,21 +131,19 @@ class Databases:
     def _cleared(self) -> bool:
         """Empty the tables that were written to, and return whether the database is as it was in the beginning."""
         assert self._name is not None, "ready() comes first"
-        while self._admin.execute(CUT_OFF, [self._name]).fetchone() != (0,):
+        if self._inside is None:
+            self._inside = self._open(self._name)
+            self._inside.execute("SET session_replication_role = 'replica'")  # no triggers, no foreign keys
+        database = self._inside
+        while database.execute(CUT_OFF).fetchone() != (0,):
             time.sleep(0.002)
-        # Renamed, so that a late client of an earlier test finds no database under the old name.
-        name = _fresh_name()
-        self._admin.execute(sql.SQL("ALTER DATABASE {} RENAME TO {}").format(*_quoted(self._name, name)))
-        self._name = name
-        with self._open(self._name) as database:
-            if written := _names(database, WRITTEN, [self._filled]):
-                if large := _names(database, LARGE, [written, LARGE_BYTES]):
-                    database.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.SQL(", ").join(_quoted(*large))))
-                database.execute("SET session_replication_role = 'replica'")  # no triggers, no foreign keys
-                database.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(*_quoted(one)) for one in written))
-            for name in _names(database, COUNTED):
-                database.execute("SELECT setval(quote_ident(%s)::regclass, %s, false)", [name, self._first[name]])
-            return self._state(database) == self._pristine
+        if written := _names(database, WRITTEN, [self._filled]):
+            if large := _names(database, LARGE, [written, LARGE_BYTES]):
+                database.execute(sql.SQL("TRUNCATE {} CASCADE").format(sql.SQL(", ").join(_quoted(*large))))
+            database.execute(sql.SQL("; ").join(sql.SQL("DELETE FROM {}").format(*_quoted(one)) for one in written))
+        for name in _names(database, COUNTED):
+            database.execute("SELECT setval(quote_ident(%s)::regclass, %s, false)", [name, self._first[name]])
+        return self._state(database) == self._pristine
 
     def _open(self, name: str) -> Session:
         return psycopg.connect(plain(self._url), dbname=name, autocommit=True, options="-c lock_timeout=10s")
@@ -147,6 +161,11 @@ def plain(url: str) -> str:
 def named(url: str, database: str) -> str:
     """Return the address of another database of the same server."""
     return re.sub(r"/holdfast\?", f"/{database}?", url, count=1)
+
+
+def by(account: str, url: str) -> str:
+    """Return the address with another account."""
+    return re.sub(r"//[^/@]*@", f"//{account}@", url, count=1)
 
 
 def _fresh_name() -> str:
