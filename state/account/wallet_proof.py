@@ -23,8 +23,6 @@ from state.core.timing import NAME_REST_SECONDS
 from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
 
-LOOK_EVERY = 5.0
-"""Seconds between two checks for a transaction while the screen is open."""
 RETURN_GAP = timedelta(seconds=5)
 """The least time since the last check of the bio for another one when the person returns to the tab."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION

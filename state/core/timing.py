@@ -1,8 +1,9 @@
 """The time constants of the screens, all in one place.
 
-Their values are those of docs/specification.md#section-9-constants. Services define their own: how long Discord's
-answer about a person counts (`services.accounts.users.ASKED_EVERY`), how addresses are shortened
-(`services.core.addresses`), defaults of rules (`services.rules.draft`), permissions of invites
+The specification fixes many of them (docs/specification.md#section-9-constants). A loop that watches a tab has the
+waits of `state.core.watchers`. Services define their own: how long Discord's answer about a person counts
+(`services.accounts.users.ASKED_EVERY`), when a bio is checked again (`services.wallets.bio_schedule`), how addresses
+are shortened (`services.core.addresses`), defaults of rules (`services.rules.draft`), permissions of invites
 (`services.servers.servers`).
 """
 
@@ -21,16 +22,37 @@ RETRY_SECONDS = 1.0
 """Pause before the second attempt."""
 
 HEALTH_POLL_MILLISECONDS = 5000
+"""Time between two requests for `/health` by the page that shows whether the backend runs."""
+TRANSACTION_POLL_SECONDS = 5.0
+"""Time between two checks for a proof transaction."""
+RECHECK_POLL_SECONDS = 1.0
+"""Time between two reads of how many members still wait for the recheck that an admin began."""
+HELD_BACK_POLL_SECONDS = 5.0
+"""Time between two reads of the held-back removals, for the banner above a server's tabs."""
+MOVE_POLL_SECONDS = 10.0
+"""Time between two reads of who has arrived, on the Move tab."""
+FIRST_STEPS_POLL_SECONDS = 10.0
+"""Time between two reads of a new server's first steps."""
+SERVER_HEALTH_POLL_SECONDS = 5.0
+"""Time between two reads of the Health tab."""
+STATUS_POLL_SECONDS = 30.0
+"""Time between two reads of the public status page."""
+
 COPIED_SECONDS = 2.0
 """How long a button reads "Copied!"."""
 LOADING_MILLISECONDS = 1000
 """Longest time that the Loading screen shows."""
 PATIENCE_MILLISECONDS = 2000
 """Time after which a loading screen offers to try again."""
+
 URL_DEBOUNCE_MILLISECONDS = 500
 """Pause in typing after which a collection URL is looked up."""
 NAME_REST_SECONDS = 0.5
 """Pause in typing after which a name is looked up."""
+SEARCH_DEBOUNCE_MILLISECONDS = 300
+"""Pause in typing after which the members or the activity are searched."""
+PANEL_DEBOUNCE_MILLISECONDS = 250
+"""Pause in typing after which the panel's preview changes."""
 
 TOAST_MILLISECONDS = 5000
 """How long a toast shows."""

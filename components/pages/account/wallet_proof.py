@@ -11,13 +11,13 @@ from components.ui.field import field, select_input, text_input
 from components.ui.placeholders import progress
 from locales import _
 from state.account.wallet_proof import (
-    LOOK_EVERY,
     MARKER_PREFIX,
     OFFERED_METHODS,
     TRANSACTION,
     SendView,
     WalletProofState,
 )
+from state.core.timing import TRANSACTION_POLL_SECONDS
 from state.core.toasts import ToastState
 
 METHOD_NAMES = {"opensea_bio": _("OpenSea Profile Bio"), "transaction": _("Transaction Proof")}
@@ -220,7 +220,7 @@ def _by_transaction() -> rx.Component:
                 name="transactionHash",
                 hint=_("We find it automatically. If that takes too long, paste it and click Verify Wallet."),
             ),
-            every(LOOK_EVERY, WalletProofState.look),
+            every(TRANSACTION_POLL_SECONDS, WalletProofState.look),
             class_name="flex flex-col gap-5",
         ),
     )

@@ -10,9 +10,8 @@ from components.ui.effects.texts import filled
 from components.ui.placeholders import skeleton, waiting
 from locales import _
 from settings import settings
+from state.core.timing import STATUS_POLL_SECONDS
 from state.public.status import PublicStatusState, StatusLineView
-
-EVERY_SECONDS = 30.0
 
 _WORDS = {"good": _("Works"), "warning": _("Works in part"), "bad": _("Does not work"), "unknown": _("Not known yet")}
 
@@ -23,7 +22,7 @@ def status() -> rx.Component:
         _("Status"),
         _("What {product} and the services behind it do right now.").format(product=settings().product_name),
         rx.el.div(
-            every(EVERY_SECONDS, PublicStatusState.load, seen_only=True),
+            every(STATUS_POLL_SECONDS, PublicStatusState.load, seen_only=True),
             rx.cond(
                 PublicStatusState.loaded,
                 _shown(),

@@ -10,10 +10,10 @@ from components.ui.effects.texts import filled
 from components.ui.field import field, select_input
 from components.ui.placeholders import empty
 from locales import _
+from state.core.timing import SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ACTORS, KINDS, MARKS, PERIODS, ActivityState, EventRowView, OptionView
 
-DEBOUNCE_MS = 300
 _COLORS = {
     "good": "text-success", "bad": "text-error", "warning": "text-warning", "info": "text-info", "quiet": "muted",
 }  # fmt: skip
@@ -55,7 +55,7 @@ def _filters() -> rx.Component:
                         auto_complete="off",
                         spell_check=False,
                         class_name="input",
-                        on_change=ActivityState.enter_member.debounce(DEBOUNCE_MS),
+                        on_change=ActivityState.enter_member.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
                     ),
                     name="activity-member",
                 ),

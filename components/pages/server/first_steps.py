@@ -6,10 +6,9 @@ from components.ui.button import button, link_button
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from locales import _
+from state.core.timing import FIRST_STEPS_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.first_steps import BOT, CHANNEL, MEMBER, ORDER, RULE, FirstStepsState, StepView
-
-EVERY_SECONDS = 10.0
 
 
 def first_steps() -> rx.Component:
@@ -18,7 +17,7 @@ def first_steps() -> rx.Component:
     return rx.cond(
         count > 0,
         rx.el.section(
-            every(EVERY_SECONDS, FirstStepsState.load, seen_only=True),
+            every(FIRST_STEPS_POLL_SECONDS, FirstStepsState.load, seen_only=True),
             rx.el.div(
                 rx.el.h2(_("First steps"), id="first-steps", class_name="text-lg font-semibold"),
                 rx.el.p(

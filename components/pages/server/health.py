@@ -9,9 +9,8 @@ from components.ui.card import card, card_title
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from locales import _
+from state.core.timing import SERVER_HEALTH_POLL_SECONDS
 from state.server.health import HealthLineView, ServerHealthState
-
-EVERY_SECONDS = 5.0
 
 _WORDS = {"good": _("Works"), "warning": _("Warning"), "bad": _("Problem"), "off": _("Not in use")}
 
@@ -19,7 +18,7 @@ _WORDS = {"good": _("Works"), "warning": _("Warning"), "bad": _("Problem"), "off
 def server_health_tab() -> rx.Component:
     """Return one line per subject, refreshed while the tab is open."""
     return rx.el.div(
-        every(EVERY_SECONDS, ServerHealthState.load, seen_only=True),
+        every(SERVER_HEALTH_POLL_SECONDS, ServerHealthState.load, seen_only=True),
         once_loaded(ServerHealthState, ServerHealthState.load, _shown(), list_outline(3, "h-40", "gap-5")),
     )
 

@@ -7,15 +7,14 @@ from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from locales import _
+from state.core.timing import HELD_BACK_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.held_back import HeldBackRoleView, HeldBackState, Loser
-
-LOOK_SECONDS = 5.0
 
 
 def held_back_banner() -> rx.Component:
     """Return one notice per role, or nothing, and the dialog before a decision; updated live."""
-    return rx.fragment(every(LOOK_SECONDS, HeldBackState.look, seen_only=True), _notices())
+    return rx.fragment(every(HELD_BACK_POLL_SECONDS, HeldBackState.look, seen_only=True), _notices())
 
 
 def _notices() -> rx.Component:

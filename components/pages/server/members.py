@@ -15,6 +15,7 @@ from components.ui.picture import avatar
 from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
+from state.core.timing import RECHECK_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.members import (
     EVERYBODY,
@@ -24,9 +25,6 @@ from state.server.members import (
     RoleWhyView,
     RuleWhyView,
 )
-
-DEBOUNCE_MS = 300
-FOLLOW_SECONDS = 1.0
 
 
 def members_tab() -> rx.Component:
@@ -50,7 +48,7 @@ def members_tab() -> rx.Component:
                     auto_complete="off",
                     spell_check=False,
                     class_name="input ps-10",
-                    on_change=MembersState.search.debounce(DEBOUNCE_MS),
+                    on_change=MembersState.search.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
                 ),
                 class_name="relative min-w-0 flex-1 basis-full lg:basis-64",
             ),
@@ -91,7 +89,7 @@ def _progress() -> rx.Component:
     return rx.cond(
         MembersState.checking != "",
         rx.el.div(
-            every(FOLLOW_SECONDS, MembersState.follow),
+            every(RECHECK_POLL_SECONDS, MembersState.follow),
             rx.cond(
                 MembersState.checking == EVERYBODY,
                 rx.el.div(

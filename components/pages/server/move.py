@@ -16,6 +16,7 @@ from components.ui.field import field, select_input
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
+from state.core.timing import MOVE_POLL_SECONDS
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState
 from state.server.move import (
@@ -28,7 +29,6 @@ from state.server.move import (
     StandingBarView,
 )
 
-LOOK_SECONDS = 10.0
 _STANDINGS = (
     # Translators: members who verified a wallet, and whom a rule gives the role that they have.
     ("right", _("Verified, and right"), "bg-success", "fill-success"),
@@ -42,7 +42,7 @@ _STANDINGS = (
 def move_tab() -> rx.Component:
     """Return the move of the server, or the form that begins one."""
     return rx.el.div(
-        every(LOOK_SECONDS, MoveState.look, seen_only=True),
+        every(MOVE_POLL_SECONDS, MoveState.look, seen_only=True),
         once_loaded(MoveState, MoveState.load, _shown(), list_outline(2, "h-48", "gap-5")),
         _question(),
     )

@@ -10,10 +10,10 @@ from components.ui.effects.texts import filled
 from components.ui.field import field, select_input, text_area, text_input
 from locales import LANGUAGES, _, listed, own_name
 from settings import settings
+from state.core.timing import PANEL_DEBOUNCE_MILLISECONDS
 from state.server.panel import BUTTON, COLOR, LANGUAGE, TEXT, TITLE, BlockView, PanelState, RunView
 
 PLACEHOLDERS = listed(("{server}", "{bot}", "{button}"))
-_DEBOUNCE_MS = 250
 _KINDS = {
     "h1": "discord-h1", "h2": "discord-h2", "h3": "discord-h3", "small": "discord-small", "quote": "discord-quote",
     "code": "discord-fence",
@@ -54,7 +54,7 @@ def panel_card() -> rx.Component:
                         default_value=PanelState.text,
                         rows="10",
                         lang=PanelState.language,
-                        on_change=PanelState.enter_text.debounce(_DEBOUNCE_MS),
+                        on_change=PanelState.enter_text.debounce(PANEL_DEBOUNCE_MILLISECONDS),
                     ),
                     name=TEXT,
                     hint=filled(
@@ -80,7 +80,7 @@ def panel_card() -> rx.Component:
                             type="color",
                             key=f"{COLOR}{PanelState.key}",
                             default_value=PanelState.color.lower(),
-                            on_change=PanelState.choose_color.debounce(_DEBOUNCE_MS),
+                            on_change=PanelState.choose_color.debounce(PANEL_DEBOUNCE_MILLISECONDS),
                             class_name="input cursor-pointer p-1",
                         ),
                         name=COLOR,
@@ -119,7 +119,7 @@ def _line(name: str, value: str, enter: Any) -> rx.Component:
         key=f"{name}{PanelState.key}",
         default_value=value,
         lang=PanelState.language,
-        on_change=enter.debounce(_DEBOUNCE_MS),
+        on_change=enter.debounce(PANEL_DEBOUNCE_MILLISECONDS),
     )
 
 
