@@ -27,6 +27,10 @@ TRANSACTION_POLL_SECONDS = 5.0
 """Time between two checks for a proof transaction."""
 RECHECK_POLL_SECONDS = 1.0
 """Time between two reads of how many members still wait for the recheck that an admin began."""
+INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS = 3.0, 180.0
+"""Time between two checks for a new server after an invite was opened, and how long they go on."""
+REACH_POLL_SECONDS, REACH_WATCHED_SECONDS = 2.0, 3_600.0
+"""Time between two reads of the progress of a rule's count, and how long they go on."""
 HELD_BACK_POLL_SECONDS = 5.0
 """Time between two reads of the held-back removals, for the banner above a server's tabs."""
 MOVE_POLL_SECONDS = 10.0
@@ -49,6 +53,8 @@ URL_DEBOUNCE_MILLISECONDS = 500
 """Pause in typing after which a collection URL is looked up."""
 NAME_REST_SECONDS = 0.5
 """Pause in typing after which a name is looked up."""
+PREVIEW_REST_SECONDS = 0.6
+"""Pause in typing after which the preview of a rule is read."""
 SEARCH_DEBOUNCE_MILLISECONDS = 300
 """Pause in typing after which the members or the activity are searched."""
 PANEL_DEBOUNCE_MILLISECONDS = 250

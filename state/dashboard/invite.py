@@ -15,9 +15,9 @@ from services.servers import servers
 from settings import settings
 from state.core.gate import background, signed_in
 from state.core.retry import ask
+from state.core.timing import INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS
 from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
-from state.dashboard.servers import WATCH_EVERY, WATCH_SECONDS
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class InviteState(rx.State):
     async def watch(self, actor: Actor) -> None:
         """Check for some minutes, while the list is open, whether the bot has joined."""
         before = {guild.id for guild in self.guilds if guild.has_bot}
-        watcher = Watcher(self, actor, "invite", every=WATCH_EVERY, lasts=WATCH_SECONDS)
+        watcher = Watcher(self, actor, "invite", every=INVITE_POLL_SECONDS, lasts=INVITE_WATCHED_SECONDS)
         async for _turn in watcher.looks(pages=("/invite",)):
             try:
                 async with transaction() as db:

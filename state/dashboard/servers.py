@@ -18,12 +18,15 @@ from services.servers import servers
 from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.session import MEMBER, SessionState
-from state.core.timing import SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
+from state.core.timing import (
+    INVITE_POLL_SECONDS,
+    INVITE_WATCHED_SECONDS,
+    SERVERS_STALE_SECONDS,
+    VISIBLE_AGAIN_SECONDS,
+)
 from state.core.watchers import Watcher
 from state.dashboard.analytics import AnalyticsState
 
-WATCH_SECONDS, WATCH_EVERY = 180.0, 3.0
-"""How long and how often the dashboard checks for a new server after an invite was opened."""
 DASHBOARD_PATHS = ("/", "/dashboard")
 
 
@@ -115,7 +118,7 @@ class DashboardState(rx.State):
     @signed_in
     async def watch(self, actor: Actor):
         """Check for some minutes, while the dashboard is open, for servers that appear after an invite."""
-        watcher = Watcher(self, actor, "servers", every=WATCH_EVERY, lasts=WATCH_SECONDS)
+        watcher = Watcher(self, actor, "servers", every=INVITE_POLL_SECONDS, lasts=INVITE_WATCHED_SECONDS)
         async for _ in watcher.looks(pages=DASHBOARD_PATHS):
             try:
                 async with transaction() as db:

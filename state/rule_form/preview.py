@@ -12,10 +12,9 @@ from services.engine.preview import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
 from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
+from state.core.timing import PREVIEW_REST_SECONDS
 from state.core.watchers import Watcher
 
-SETTLE_SECONDS = 0.6
-"""Pause in typing after which the preview is read."""
 SHOWN_PEOPLE = 60
 """Names shown; the numbers count everybody."""
 
@@ -78,7 +77,7 @@ class RulePreviewState(rx.State):
             turn, proposal = self._turn, self._proposal
         if proposal is None:
             return
-        watcher = Watcher(self, actor, "impact", every=SETTLE_SECONDS if proposal.draft is not None else 0.0)
+        watcher = Watcher(self, actor, "impact", every=PREVIEW_REST_SECONDS if proposal.draft is not None else 0.0)
         try:
             async for _turn in watcher.looks():
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)

@@ -20,13 +20,12 @@ from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.retry import ask
+from state.core.timing import REACH_POLL_SECONDS, REACH_WATCHED_SECONDS
 from state.core.watchers import Watcher
 from state.dashboard.charts import HEIGHT, WIDTH, BarView
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
-EVERY_SECONDS, LONGEST_SECONDS = 2.0, 3_600.0
-"""How often the form asks for a count's progress, and for how long."""
 _FEWEST_DAYS = 14
 """The least number of days that the chart has room for."""
 
@@ -80,7 +79,7 @@ class ReachState(rx.State):
         if proposal is None:
             return
         reach_id, found = 0, None
-        loop = Watcher(self, actor, "reach", every=EVERY_SECONDS, lasts=LONGEST_SECONDS, first=0.0)
+        loop = Watcher(self, actor, "reach", every=REACH_POLL_SECONDS, lasts=REACH_WATCHED_SECONDS, first=0.0)
         async for _turn in loop.looks():
             fault = ""
             try:

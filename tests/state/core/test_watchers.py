@@ -84,10 +84,10 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
         monkeypatch.setattr(module, "actor_of", actor_of)
     for module in (invite, wallet_proof, __import__("state.dashboard.servers", fromlist=["servers"])):
         monkeypatch.setattr(module, "transaction", transaction)
-    monkeypatch.setattr(invite, "WATCH_EVERY", 0.02)
+    monkeypatch.setattr(invite, "INVITE_POLL_SECONDS", 0.02)
     monkeypatch.setattr(bio_schedule, "FIRST", 0.02)
     monkeypatch.setattr(bio_schedule, "LONGEST", 0.02)
-    monkeypatch.setattr("state.dashboard.servers.WATCH_EVERY", 0.02)
+    monkeypatch.setattr("state.dashboard.servers.INVITE_POLL_SECONDS", 0.02)
     return found
 
 

@@ -67,7 +67,7 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
     form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The form looks only once, so a count in progress stays in progress.
-    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    monkeypatch.setattr(screen, "REACH_WATCHED_SECONDS", screen.REACH_POLL_SECONDS)
     state = await counted(form)
     assert (state.busy, state.percent, state.sentence, state.fault) == (True, 0, "", "")
     await worked()
@@ -83,7 +83,7 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
 async def test_the_numbers_of_one_server_do_not_show_in_the_form_of_another(
     form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    monkeypatch.setattr(screen, "REACH_WATCHED_SECONDS", screen.REACH_POLL_SECONDS)
     rule = await form.state(RuleFormState)
 
     async def filled(server_id: int) -> str:
@@ -110,7 +110,7 @@ async def test_what_cannot_be_counted_says_why(form: Tab, town: Town) -> None:
 
 
 async def test_a_stored_rule_shows_its_days(form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    monkeypatch.setattr(screen, "REACH_WATCHED_SECONDS", screen.REACH_POLL_SECONDS)
     rule_id = await town.rule("Holder")
     await counted(form)
     await worked()
@@ -127,7 +127,7 @@ async def test_a_stored_rule_shows_its_days(form: Tab, town: Town, monkeypatch: 
 async def test_the_rules_tab_shows_the_numbers_of_a_rule_that_was_counted(
     form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(screen, "LONGEST_SECONDS", screen.EVERY_SECONDS)
+    monkeypatch.setattr(screen, "REACH_WATCHED_SECONDS", screen.REACH_POLL_SECONDS)
     await town.rule("Holder")
     rules = await opened(form, RulesState, town.server_id, "rules")
     assert [row.reach for row in rules.rows] == [""]
