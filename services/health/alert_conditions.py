@@ -17,7 +17,6 @@ from models.db.session import AsyncSession
 from services.core.addresses import shorten
 from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, translated
-from services.health.backlog import mend_of
 from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
 from services.roles import rival_reports
@@ -102,7 +101,7 @@ def _paused_rule(server_id: int, row: Rule) -> Trouble:
         f"rule:{row.id}:{row.pause_cause}",
         title.format(problem=_(_TITLES.get(row.pause_cause or "", _STOPPED)), rule=row.name),
         f"{translated(row.pause_reason or '', row.role_name)} {until}",
-        _(mend_of(row.pause_cause)),
+        _(pausing.mend_of(row.pause_cause)),
     )
 
 
@@ -126,7 +125,7 @@ def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
         "Too many rules: {count} of them is paused", "Too many rules: {count} of them are paused", count
     ).format(count=count)
     stay = _("Paused rules neither give nor take; roles they gave stay.")
-    mend = _(mend_of(pausing.TOO_MANY))
+    mend = _(pausing.mend_of(pausing.TOO_MANY))
     return Trouble(server_id, f"rules:{pausing.TOO_MANY}", title, f"{said(reason)} {stay}", mend)
 
 

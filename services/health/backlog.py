@@ -36,23 +36,8 @@ LATE_AFTER = timedelta(minutes=10)
 """How late the sweep, or the first member in the queue, may be before that is a problem."""
 _LASTING_TRIES = 12
 """Failed tries after which a problem counts as lasting: their pauses add up to five minutes or more."""
-_MENDS = {
-    pausing.AWAY: N_("Invite the bot again; the rule resumes automatically."),
-    pausing.GONE: N_("Choose another role for the rule; it resumes automatically."),
-    pausing.REFUSED: N_(
-        "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without that it is tried "
-        "again after 1 minute, 5 minutes, 30 minutes, then every 2 hours."
-    ),
-    pausing.TOO_MANY: N_("Delete rules that you no longer need, then press Resume on the Rules tab."),
-    "managed": N_("Choose another role for the rule; it resumes automatically."),
-    "linked": N_("Choose another role for the rule; it resumes automatically."),
-    "dangerous": N_("Take that permission from the role, or choose another role; the rule resumes automatically."),
-    "manage_roles": N_("Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically."),
-    "above_bot": N_("Move the bot's role above it in Server Settings › Roles; the rule resumes automatically."),
-}
 _PAUSED = N_("Paused by an admin")
 _JOBS_AWAY = N_("The background jobs do not run: tell the person who runs the bot.")
-_BY_HAND = N_("Press Resume on the Rules tab when it should give and take again.")
 
 
 async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
@@ -102,11 +87,6 @@ def _under_way(left: int, total: int, more: float | None) -> str:
     ).format(left=left, count=total, length=length(more))
 
 
-def mend_of(cause: str | None) -> str:
-    """Return how a rule paused for this cause can resume."""
-    return _MENDS.get(cause, _MENDS[pausing.REFUSED]) if cause else _BY_HAND
-
-
 async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ...]:
     """Return the paused rules, oldest first."""
     rows = await db.exec(
@@ -119,7 +99,7 @@ async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ..
             WARNING if row.pause_cause else OFF, row.id or 0, row.name, row.role_id, row.role_name,
             row.paused_at or row.updated_at, row.pause_cause or "admin",
             translated(row.pause_reason or _PAUSED, row.role_name),
-            _(mend_of(row.pause_cause)), row.pause_cause is not None,
+            _(pausing.mend_of(row.pause_cause)), row.pause_cause is not None,
         )
         for row in rows.all()
     )  # fmt: skip

@@ -244,7 +244,7 @@ def _judged(roles: Sequence[Role], guild_id: str, bot: RoleStanding, rule: Rule)
 
 def _gone(rule: Rule) -> RoleProblem:
     text = _("{role} was deleted in Discord.").format(role=rule.role_name)
-    mend = _(backlog.mend_of(pausing.GONE))
+    mend = _(pausing.mend_of(pausing.GONE))
     return RoleProblem(rule.role_id, rule.role_name, pausing.GONE, text, mend)
 
 
@@ -254,4 +254,4 @@ def _remembered(rule: Rule) -> RoleProblem | None:
     if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None
     text = translated(rule.pause_reason or rule.role_name, rule.role_name)
-    return RoleProblem(rule.role_id, rule.role_name, cause, text, _(backlog.mend_of(cause)))
+    return RoleProblem(rule.role_id, rule.role_name, cause, text, _(pausing.mend_of(cause)))

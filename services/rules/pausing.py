@@ -1,4 +1,4 @@
-"""Automatic changes to rules: pause, resume, and delete those that are settled."""
+"""Automatic changes to rules: pause, resume, and delete those that are settled; how a paused rule can resume."""
 
 from collections.abc import Collection, Sequence
 from uuid import uuid4
@@ -19,6 +19,27 @@ TOO_MANY = "too_many"
 """Causes of a pause besides those of `role_safety.judge`."""
 RETRY_PAUSES = (60, 300, 1_800, 7_200)
 """Seconds until a refused role is tried again; the last one repeats."""
+_MENDS = {
+    AWAY: N_("Invite the bot again; the rule resumes automatically."),
+    GONE: N_("Choose another role for the rule; it resumes automatically."),
+    REFUSED: N_(
+        "Check the bot's role in Server Settings › Roles, then press Resume on the Rules tab; without that it is tried "
+        "again after 1 minute, 5 minutes, 30 minutes, then every 2 hours."
+    ),
+    TOO_MANY: N_("Delete rules that you no longer need, then press Resume on the Rules tab."),
+    "managed": N_("Choose another role for the rule; it resumes automatically."),
+    "linked": N_("Choose another role for the rule; it resumes automatically."),
+    "dangerous": N_("Take that permission from the role, or choose another role; the rule resumes automatically."),
+    "manage_roles": N_("Give the bot's role Manage Roles, or invite the bot again; the rule resumes automatically."),
+    "above_bot": N_("Move the bot's role above it in Server Settings › Roles; the rule resumes automatically."),
+}
+"""What an admin can do about each cause, those of `role_safety.judge` too."""
+_BY_HAND = N_("Press Resume on the Rules tab when it should give and take again.")
+
+
+def mend_of(cause: str | None) -> str:
+    """Return how a rule paused for this cause can resume."""
+    return _MENDS.get(cause, _MENDS[REFUSED]) if cause else _BY_HAND
 
 
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
