@@ -34,6 +34,7 @@ class Chain:
     are the chain's names at those providers; None where they do not have the chain. `l1_block_number` is true where the
     EVM's NUMBER is not the chain's own block number (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
     `pauses` is true where the chain makes no blocks while nothing happens, so that its newest block may be old.
+    A pasted link to `explorer` or to one of `other_explorers` names the chain.
     `form_place` is the chain's place in the rule form; 0, for a chain of CHAINS_FILE, puts it after all others.
     """
 
@@ -45,6 +46,7 @@ class Chain:
     block_seconds: float
     confirmations: int
     settled_after: int
+    other_explorers: tuple[str, ...] = ()
     multicall3: str | None = None
     delegates: str | None = None
     opensea: str | None = None
@@ -54,17 +56,22 @@ class Chain:
     family: Literal["evm", "solana"] = "evm"
     form_place: int = 0
 
+    @property
+    def explorer_hosts(self) -> frozenset[str]:
+        """The hosts of all its explorers."""
+        return _hosts(self.explorer, *self.other_explorers)
+
 
 REQUIRED = ("title", "chain_id", "coin", "explorer", "block_seconds", "confirmations", "settled_after")
-OPTIONAL = ("multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses")
-UNIQUE = ("title", "chain_id", "explorer", "opensea", "alchemy")
+OPTIONAL = ("other_explorers", "multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses")
+UNIQUE = ("title", "chain_id", "explorer", "other_explorers", "opensea", "alchemy")
 """The fields that identify a chain to people, nodes or providers; no two chains may share a value."""
 
 
 def own_chains(path: Path) -> dict[str, Chain]:
     """Return the product's own chains. The file is part of the product, and a test checks its content."""
     read = cast("Mapping[str, Mapping[str, Any]]", tomllib.loads(path.read_text()))
-    return {key: Chain(key, **entry) for key, entry in read.items()}
+    return {key: _chain(key, entry) for key, entry in read.items()}
 
 
 def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
@@ -83,7 +90,7 @@ def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
     for key, entry in read.items():
         wrong = list(_faults(key, entry, known))
         if not wrong:
-            chain = Chain(key, **{name: _plain(value) for name, value in entry.items()})
+            chain = _chain(key, entry)
             wrong = [f"[{key}] {field}: {said}" for field, said in _taken(chain, {**known, **found})]
             found[key] = chain
         faults += wrong
@@ -92,8 +99,14 @@ def added_chains(path: Path, known: Mapping[str, Chain]) -> dict[str, Chain]:
     return found
 
 
+def _chain(key: str, entry: Mapping[str, Any]) -> Chain:
+    return Chain(key, **{name: _plain(value) for name, value in entry.items()})
+
+
 def _plain(value: Any) -> Any:
     """Return a value in its normal form: contracts' addresses in lower case, URLs without a slash at the end."""
+    if isinstance(value, list):
+        return tuple(_plain(one) for one in cast("list[Any]", value))
     if not isinstance(value, str):
         return value
     return value.lower() if _ADDRESS.fullmatch(value) else value.rstrip("/")
@@ -127,18 +140,24 @@ def _faults(key: str, entry: object, known: Mapping[str, Chain]) -> Iterator[str
 def _taken(chain: Chain, known: Mapping[str, Chain]) -> Iterator[tuple[str, str]]:
     """Yield each field whose value another chain has, with a sentence that names that chain."""
     for field in UNIQUE:
-        value = _identity(chain, field)
+        values = _identities(chain, field)
         for other in known.values():
-            if value and _identity(other, field) == value:
-                yield field, f"{value} is {other.key}'s."
+            theirs = other.explorer_hosts if field in ("explorer", "other_explorers") else _identities(other, field)
+            yield from ((field, f"{value} is {other.key}'s.") for value in sorted(values & theirs))
 
 
-def _identity(chain: Chain, field: str) -> str:
-    """Return the text by which a field is compared; for an explorer its host, by which pasted links name the chain."""
-    value: object = getattr(chain, field)
+def _identities(chain: Chain, field: str) -> frozenset[str]:
+    """Return the texts by which a field is compared: of explorers the hosts, by which pasted links name the chain."""
     if field == "explorer":
-        return urlsplit(str(value)).hostname or ""
-    return "" if value is None else str(value).lower()
+        return _hosts(chain.explorer)
+    if field == "other_explorers":
+        return _hosts(*chain.other_explorers)
+    value: object = getattr(chain, field)
+    return frozenset() if value is None else frozenset({str(value).lower()})
+
+
+def _hosts(*urls: str) -> frozenset[str]:
+    return frozenset(host for url in urls if (host := urlsplit(url).hostname))
 
 
 def _title(value: object) -> str | None:
@@ -150,6 +169,11 @@ def _explorer(value: object) -> str | None:
     parts = urlsplit(value) if isinstance(value, str) else None
     good = parts is not None and parts.scheme == "https" and parts.hostname and not (parts.query or parts.fragment)
     return None if good else "it is the https:// address of a block explorer."
+
+
+def _explorers(value: object) -> str | None:
+    good = isinstance(value, list) and not any(map(_explorer, cast("list[object]", value)))
+    return None if good else "it is a list of https:// addresses of block explorers."
 
 
 def _seconds(value: object) -> str | None:
@@ -186,6 +210,7 @@ CHECKS: Mapping[str, Callable[[object], str | None]] = {
     "block_seconds": _seconds,
     "confirmations": _BLOCKS,
     "settled_after": _BLOCKS,
+    "other_explorers": _explorers,
     "multicall3": _CONTRACT,
     "delegates": _CONTRACT,
     "opensea": _ELSEWHERE,

@@ -22,15 +22,6 @@ CLOCKS_DIFFER = timedelta(seconds=60)
 """By how much a block's time may be earlier than the time at which its transactions were sent."""
 WEI_DIGITS = 18
 _AMOUNTS = _AMOUNT_UNIT = 10**6
-# Explorers besides those in the chain table that show one chain's transactions (blockscout's addresses).
-_OTHER_SITES = {
-    "eth.blockscout.com": "ethereum",
-    "polygon.blockscout.com": "polygon",
-    "arbitrum.blockscout.com": "arbitrum",
-    "optimism.blockscout.com": "optimism",
-    "explorer.optimism.io": "optimism",
-    "base.blockscout.com": "base",
-}
 _HASH = re.compile(r"(?<![0-9a-zA-Z])0x[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 
 
@@ -125,8 +116,7 @@ def read_reference(text: str) -> TransactionReference | None:
 
 
 def _chain_of_site(host: str) -> str | None:
-    sites = {urlsplit(chain.explorer).hostname: key for key, chain in CHAINS.items()} | _OTHER_SITES
-    return sites.get(host)
+    return next((key for key, chain in CHAINS.items() if host in chain.explorer_hosts), None)
 
 
 def marker(transaction: Transaction, wanted: WantedTransaction) -> str:

@@ -20,6 +20,7 @@ NINTH = {
     "settled_after": "5",
 }
 EVERYTHING = NINTH | {
+    "other_explorers": '["https://ninth.blockscout.example/", "https://scan.ninth.example"]',
     "multicall3": '"0xcA11bde05977b3631167028862bE2a173976CA11"',
     "delegates": '"0x00000000000000447e69651d841bD8D104Bed493"',
     "opensea": '"ninth_chain"',
@@ -48,11 +49,17 @@ def refusal(file: Path) -> str:
 def test_the_products_own_chains_would_pass_as_an_operators() -> None:
     for chain in OWN.values():
         if chain.family == "evm":
-            given = {name: getattr(chain, name) for name in CHECKS}
+            given = {name: getattr(chain, name) for name in CHECKS} | {"other_explorers": [*chain.other_explorers]}
             assert {
                 name: said for name, value in given.items() if value is not None and (said := CHECKS[name](value))
             } == {}
     assert CHECKS.keys() == {*REQUIRED, *OPTIONAL}
+
+
+def test_an_explorer_belongs_to_one_of_the_products_own_chains() -> None:
+    hosts = [host for chain in OWN.values() for host in chain.explorer_hosts]
+    assert len(hosts) == sum(1 + len(chain.other_explorers) for chain in OWN.values())
+    assert [host for host in hosts if hosts.count(host) > 1] == []
 
 
 def test_the_form_offers_the_eight_in_their_order_and_added_ones_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +75,7 @@ def test_a_chain_needs_no_more_than_what_identifies_and_times_it(tmp_path: Path)
     (ninth,) = added_chains(written(tmp_path, NINTH), OWN).values()
     assert (ninth.key, ninth.title, ninth.chain_id, ninth.coin) == ("ninth", "Ninth Chain", 424242, "NIN")
     assert (ninth.block_seconds, ninth.confirmations, ninth.settled_after) == (0.5, 2, 5)
-    assert ninth.explorer == "https://explorer.ninth.example"
+    assert (ninth.explorer, ninth.other_explorers) == ("https://explorer.ninth.example", ())
     assert (ninth.multicall3, ninth.delegates, ninth.opensea, ninth.alchemy) == (None, None, None, None)
     assert (ninth.l1_block_number, ninth.pauses, ninth.family) == (False, False, "evm")
 
@@ -83,6 +90,8 @@ def test_a_chain_may_have_everything_that_the_products_own_have(tmp_path: Path) 
         True,
         True,
     )
+    assert ninth.other_explorers == ("https://ninth.blockscout.example", "https://scan.ninth.example")
+    assert ninth.explorer_hosts == {"explorer.ninth.example", "ninth.blockscout.example", "scan.ninth.example"}
 
 
 @pytest.mark.parametrize(
@@ -93,6 +102,9 @@ def test_a_chain_may_have_everything_that_the_products_own_have(tmp_path: Path) 
         ("chain_id", "1.0"), ("chain_id", "8453"), ("coin", '""'), ("coin", '"a coin"'), ("coin", "1"),
         ("explorer", '"http://explorer.example"'), ("explorer", '"explorer.example"'), ("explorer", "1"),
         ("explorer", '"https://"'), ("explorer", '"https://e.example/?a=b"'), ("explorer", '"https://BaseScan.org/x"'),
+        ("explorer", '"https://base.blockscout.com"'), ("other_explorers", '"https://e.example"'),
+        ("other_explorers", "[1]"), ("other_explorers", '["https://e.example", "http://f.example"]'),
+        ("other_explorers", '["https://BaseScan.org"]'), ("other_explorers", '["https://base.blockscout.com/x"]'),
         ("block_seconds", "0"), ("block_seconds", "-2"), ("block_seconds", "nan"), ("block_seconds", "inf"),
         ("block_seconds", "3601"), ("block_seconds", '"2"'), ("block_seconds", "true"), ("confirmations", "0"),
         ("confirmations", "2.5"), ("confirmations", "128"), ("settled_after", "128"), ("settled_after", "1"),
@@ -127,6 +139,14 @@ def test_two_chains_of_a_file_are_two_chains(tmp_path: Path) -> None:
     said = refusal(file)
     assert [f"[tenth] {field}: " in said for field in ("title", "chain_id", "explorer")] == [True, True, True]
     assert "[ninth]" not in said
+
+
+def test_an_explorer_of_a_file_belongs_to_one_of_its_chains(tmp_path: Path) -> None:
+    file = written(tmp_path, NINTH)
+    tenth = NINTH | {"title": '"Tenth"', "chain_id": "10101", "explorer": '"https://tenth.example"'}
+    others = {"other_explorers": '["https://ninth.example", "https://Explorer.Ninth.example"]'}
+    file.write_text(file.read_text() + written(tmp_path, tenth | others, "tenth").read_text())
+    assert refusal(file).endswith(": [tenth] other_explorers: explorer.ninth.example is ninth's.")
 
 
 def test_every_fault_of_a_file_is_said_at_once(tmp_path: Path) -> None:
