@@ -25,7 +25,7 @@ from models.db.database import (
 from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
 from models.delegation import Delegation, DelegationRead
-from models.event import Event, Notice
+from models.event import Event
 from models.gateway import BotProcessRow, GatewayLimit, GuildPicture, Identify, InteractionClaim, ShardRow
 from models.grant import Breaker, Grant, GrantKey, RivalMove, RoleRefusal, Truce, Unanswered
 from models.holding import (
@@ -59,7 +59,7 @@ from models.server import (
     Webhook,
     WebhookDelivery,
 )
-from models.user import Farewell, Session, SignIn, User
+from models.user import Farewell, Notice, Session, SignIn, User
 from models.wallet import Challenge, Handover, SpentTransaction, Trail, Wallet
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The append-only audit log, and the notices that members have not seen yet."""
+"""The append-only audit log."""
 
 from datetime import datetime
 from typing import Any
@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Index, literal_column, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlmodel import Field, SQLModel
 
-from models.db.types import document, maybe_moment, moment
+from models.db.types import document, moment
 
 
 class Event(SQLModel, table=True):
@@ -47,15 +47,3 @@ class Event(SQLModel, table=True):
     data: dict[str, Any] = document()
     request_id: str | None = None
     """The request that caused it, as in the processes' logs; None for Holdfast itself."""
-
-
-class Notice(SQLModel, table=True):
-    """A notice to show a member at their next interaction."""
-
-    id: int | None = Field(default=None, primary_key=True)
-    discord_id: str = Field(index=True)
-    server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
-    kind: str
-    data: dict[str, Any] = document()
-    created_at: datetime = moment()
-    told_at: datetime | None = maybe_moment()

@@ -1,4 +1,4 @@
-"""The ledger of roles: what we gave and why, what is in progress, what was stopped."""
+"""The ledger of roles: what we gave and why, what is in progress, what was stopped, and what rivals changed."""
 
 from datetime import datetime
 from typing import Any

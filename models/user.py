@@ -1,10 +1,11 @@
-"""People: their accounts, tokens, sessions and sign-ins."""
+"""People: their accounts, tokens, sessions and sign-ins, and messages that wait for them."""
 
 from datetime import datetime
+from typing import Any
 
 from sqlmodel import Field, SQLModel
 
-from models.db.types import maybe_moment, moment
+from models.db.types import document, maybe_moment, moment
 
 
 class User(SQLModel, table=True):
@@ -64,3 +65,15 @@ class Farewell(SQLModel, table=True):
     asked_at: datetime = moment()
     renamed_at: datetime | None = maybe_moment()
     """When the log's earlier lines were rewritten; lines about the last roles come later."""
+
+
+class Notice(SQLModel, table=True):
+    """A message that a person sees with the bot's next answer."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    discord_id: str = Field(index=True)
+    server_id: int | None = Field(default=None, foreign_key="server.id", ondelete="CASCADE")
+    kind: str
+    data: dict[str, Any] = document()
+    created_at: datetime = moment()
+    told_at: datetime | None = maybe_moment()
