@@ -1,4 +1,4 @@
-"""ERC-20 coins: those that every chain has at the start, the facts about each, and moving their amounts."""
+"""ERC-20 coins: the facts about each, and moving their amounts; every chain begins with those of `seeds.COINS`."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from sandbox.base.chain_table import KEEPER, Facts
 from sandbox.base.people import person
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi
-from sandbox.chains.seeds import created
+from sandbox.chains.seeds import COINS, created
 
 STANDARD = "ERC20"
 CONTRACT = "Coin"
@@ -21,13 +21,6 @@ LIE = 255
 UINT256 = 2**256
 _NOTHING = ("", "none", "nothing", "null")
 _LIES = ("lie", "lies", "lying")
-
-# name, symbol, slug, decimals, whether it rebases, and whole coins by owner
-SEEDS: tuple[tuple[str, str, str, int, bool, dict[str, int]], ...] = (
-    ("Harbour Dollar", "HUSD", "harbour-dollar", 6, False, {"carol": 1_000, "dave": 250, "erin": 20}),
-    ("Orchard Coin", "ORCH", "orchard-coin", 18, False, {"carol": 40, "bob": 5, "erin": 1_200}),
-    ("Tidal Ether", "TIDE", "tidal-ether", 18, True, {"dave": 32, "erin": 8}),
-)
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ def deployer(facts: Facts) -> str:
 def seeded_coins(facts: Facts) -> dict[str, Coin]:
     """Return contract → coin, as on a fresh chain."""
     listed: dict[str, Coin] = {}
-    for nonce, (name, symbol, slug, decimals, rebases, _) in enumerate(SEEDS):
+    for nonce, (name, symbol, slug, decimals, rebases, _) in enumerate(COINS):
         address = created(deployer(facts), nonce)
         listed[address] = Coin(address, name, symbol, slug, decimals, rebases, seeded=True)
     return listed
@@ -73,7 +66,7 @@ def seeded_coins(facts: Facts) -> dict[str, Coin]:
 
 def seeded_amounts(coin: Coin) -> dict[str, int]:
     """Return lower-case address → base units at the start; empty for a coin that was deployed later."""
-    for _, _, slug, decimals, _, holders in SEEDS:
+    for _, _, slug, decimals, _, holders in COINS:
         if coin.seeded and slug == coin.slug:
             return {person(name).wallets.evm.lower(): amount * 10**decimals for name, amount in holders.items()}
     return {}

@@ -10,7 +10,7 @@ from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, ledger, names
 from sandbox.chains.anvil import NodeError
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
-from sandbox.chains.seeds import STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
+from sandbox.chains.seeds import COINS, STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
 from sandbox.contracts import accounts, staking
 
 # Blocks before the last known head that are restored with their own numbers, so that a client that follows logs misses
@@ -221,7 +221,7 @@ def _deployers(chain: Chain) -> dict[str, int]:
     """Return deployer → number of its contracts on a fresh chain: collections, coins, staking contracts, accounts."""
     return {
         chain.facts.deployer: len(STANDARDS),
-        coins.deployer(chain.facts): len(coins.SEEDS),
+        coins.deployer(chain.facts): len(COINS),
         staking.deployer(chain.facts.name): len(staking.KINDS),
         ACCOUNT_DEPLOYER: len(accounts.STANDARDS),
     }

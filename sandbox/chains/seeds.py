@@ -1,4 +1,4 @@
-"""The tokens of each chain's collections at the start, with their owners and traits."""
+"""What each chain has at the start: the tokens of its collections with their owners and traits, and its coins."""
 
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -33,6 +33,12 @@ TRAITS = {
     "Mood": ("Calm", "Curious", "Stubborn"),
     "Hat": ("None", "Beanie", "Crown", "Straw"),
 }
+# name, symbol, slug, decimals, whether it rebases, whole coins by owner
+COINS: tuple[tuple[str, str, str, int, bool, dict[str, int]], ...] = (
+    ("Harbour Dollar", "HUSD", "harbour-dollar", 6, False, {"carol": 1_000, "dave": 250, "erin": 20}),
+    ("Orchard Coin", "ORCH", "orchard-coin", 18, False, {"carol": 40, "bob": 5, "erin": 1_200}),
+    ("Tidal Ether", "TIDE", "tidal-ether", 18, True, {"dave": 32, "erin": 8}),
+)
 
 
 @dataclass
