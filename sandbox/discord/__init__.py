@@ -91,10 +91,10 @@ class LocalDiscord:
 
     def limits_view(self) -> dict[str, Any]:
         """Return Discord's part of GET /control/limits, with the redirects that it compares exactly."""
-        slow = {"messages_of_a_channel": messages.POSTS, "renames_of_a_channel": channels.RENAMES}
+        slow = {"messages_of_a_channel": limits.POSTS, "renames_of_a_channel": limits.RENAMES}
         each = {
-            "role_writes_of_a_guild": members.MEMBER_ROLE_WRITES,
-            "own_guilds_of_a_user": rest_users.OWN_LIST,
+            "role_writes_of_a_guild": limits.MEMBER_ROLE_WRITES,
+            "own_guilds_of_a_user": limits.OWN_GUILDS,
             **(slow if self.sandbox.strict else {}),
         }
         return {

@@ -1,4 +1,7 @@
-"""Rate limits as Discord counts them: fixed windows per bucket and top-level resource, and 50 a second per token."""
+"""Rate limits as Discord counts them: fixed windows per bucket and top-level resource, and 50 a second per token.
+
+The limits of single routes are here too.
+"""
 
 import hashlib
 import math
@@ -22,6 +25,19 @@ class Limit:
     def hash(self) -> str:
         """The value of X-RateLimit-Bucket, the same for every guild and channel."""
         return hashlib.sha256(self.bucket.encode()).hexdigest()[:32]
+
+
+MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
+"""For each guild over all its members, in a fixed window (facts: discord-api-docs#7680)."""
+NEW_ROLES = Limit("create role", 250, DAY)
+OWN_GUILDS = Limit("a user's own guilds", 1, 1.0)
+"""Tight for each user's token (docs/facts.md#discord-users); Discord does not say how long the window is."""
+POSTS = Limit("messages of a channel", 5, 5.0)
+"""Of a strict sandbox: not documented by Discord, but clients meet it."""
+RENAMES = Limit("channel name and topic", 2, 600.0)
+"""Of a strict sandbox, for each channel: not documented by Discord, but clients meet it."""
+WEBHOOKS = Limit("interaction webhook", 5, 1.0)
+"""For each interaction's webhook. A route without a limit of its own has the defaults of `Limit`."""
 
 
 @dataclass

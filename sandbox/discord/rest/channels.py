@@ -3,7 +3,7 @@
 from typing import Any
 
 from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import RENAMES
 from sandbox.discord.answers.response import answered
 from sandbox.discord.deeds import channels
 from sandbox.discord.forms import channels as forms
@@ -14,8 +14,6 @@ from sandbox.discord.world.entities import Channel, Guild, Overwrite
 
 MOST_CHANNELS = 500
 OF_ROLE = 0
-# A channel's name and topic can change twice in ten minutes (not documented by Discord, but clients meet it).
-RENAMES = Limit("channel name and topic", 2, 600.0)
 _CALLS = (2, 13)
 _OWN_NAMES = {
     "name": "name", "type": "type", "nsfw": "nsfw", "rate_limit_per_user": "slowmode", "position": "position",

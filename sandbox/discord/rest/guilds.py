@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from sandbox.discord.answers.errors import DiscordError, missing_permissions, unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import NEW_ROLES
 from sandbox.discord.deeds import roles
 from sandbox.discord.deeds.roles import RoleEdit
 from sandbox.discord.forms import guilds as forms
@@ -121,7 +121,7 @@ def _edit(call: Call, guild: Guild, form: Form) -> RoleEdit:
 ENDPOINTS = (
     Endpoint("GET", "/guilds/{guild_id}", get_guild),
     Endpoint("GET", "/guilds/{guild_id}/roles", get_roles),
-    Endpoint("POST", "/guilds/{guild_id}/roles", post_role, limit=Limit("create role", 250, 86400)),
+    Endpoint("POST", "/guilds/{guild_id}/roles", post_role, limit=NEW_ROLES),
     Endpoint("PATCH", "/guilds/{guild_id}/roles", patch_positions),
     Endpoint("GET", "/guilds/{guild_id}/roles/member-counts", get_member_counts),
     Endpoint("GET", "/guilds/{guild_id}/roles/{role_id}", get_role),

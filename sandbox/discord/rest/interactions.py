@@ -3,7 +3,7 @@
 from typing import Any
 
 from sandbox.discord.answers.errors import unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import WEBHOOKS
 from sandbox.discord.interactions.interactions import Interaction
 from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import shapes
@@ -64,15 +64,14 @@ def _shape(call: Call, message: Message) -> dict[str, Any]:
     return shapes.message(message, call.discord.world.users[message.author_id])
 
 
-_LIMIT = Limit("interaction webhook", 5, 1.0)
 _ONE = "/webhooks/{webhook_id}/{webhook_token}/messages/{message_id}"
 ENDPOINTS = (
     Endpoint(
         "POST", "/interactions/{interaction_id}/{interaction_token}/callback", post_callback, "anyone", unlimited=True
     ),
-    Endpoint("GET", "/webhooks/{webhook_id}/{webhook_token}", get_webhook, "anyone", _LIMIT, exempt=True),
-    Endpoint("POST", "/webhooks/{webhook_id}/{webhook_token}", post_follow_up, "anyone", _LIMIT, exempt=True),
-    Endpoint("GET", _ONE, get_message, "anyone", _LIMIT, exempt=True),
-    Endpoint("PATCH", _ONE, patch_message, "anyone", _LIMIT, exempt=True),
-    Endpoint("DELETE", _ONE, delete_message, "anyone", _LIMIT, exempt=True),
+    Endpoint("GET", "/webhooks/{webhook_id}/{webhook_token}", get_webhook, "anyone", WEBHOOKS, exempt=True),
+    Endpoint("POST", "/webhooks/{webhook_id}/{webhook_token}", post_follow_up, "anyone", WEBHOOKS, exempt=True),
+    Endpoint("GET", _ONE, get_message, "anyone", WEBHOOKS, exempt=True),
+    Endpoint("PATCH", _ONE, patch_message, "anyone", WEBHOOKS, exempt=True),
+    Endpoint("DELETE", _ONE, delete_message, "anyone", WEBHOOKS, exempt=True),
 )

@@ -3,15 +3,12 @@
 from typing import Any
 
 from sandbox.discord.answers.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import MEMBER_ROLE_WRITES
 from sandbox.discord.deeds import members
 from sandbox.discord.forms import guilds as forms
 from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import audit, intents, permissions, shapes
 from sandbox.discord.world.entities import Guild, Member, Role
-
-# A fixed window of 10 writes in 10 s for each guild, over all its members (facts: discord-api-docs#7680).
-MEMBER_ROLE_WRITES = Limit("member role writes", 10, 10.0)
 
 
 async def list_members(call: Call) -> list[Any]:

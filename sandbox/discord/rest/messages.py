@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import POSTS
 from sandbox.discord.deeds import channels, content
 from sandbox.discord.rest.frame import Call, Endpoint
 from sandbox.discord.world import permissions
@@ -19,8 +19,6 @@ _NO_PLACE = {
     16: (40058, "Cannot send a message in a forum channel"),
 }  # fmt: skip
 """Channel type → the refusal of messages in a category, and outside of a thread in a forum or a media channel."""
-# A channel takes five messages in five seconds (not documented by Discord, but clients meet it).
-POSTS = Limit("messages of a channel", 5, 5.0)
 
 
 async def list_messages(call: Call) -> list[Any]:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sandbox.discord.answers.errors import missing_access, missing_scope, unknown
-from sandbox.discord.answers.limits import Limit
+from sandbox.discord.answers.limits import OWN_GUILDS
 from sandbox.discord.deeds import bots
 from sandbox.discord.rest.frame import Bearer, Call, Endpoint
 from sandbox.discord.world import permissions, shapes
@@ -16,8 +16,6 @@ _SOUNDS = (
     ("quack", "🦆"), ("airhorn", "🔊"), ("cricket", "🦗"), ("golf clap", "👏"),
     ("sad horn", "🎺"), ("ba dum tss", "🥁"),
 )  # fmt: skip
-# Tight for each user's token (docs/facts.md#discord-users); Discord does not say how long the window is.
-OWN_LIST = Limit("a user's own guilds", 1, 1.0)
 
 
 async def get_me(call: Call) -> dict[str, Any]:
@@ -152,7 +150,7 @@ def _guild_of(call: Call, user_id: str) -> Guild:
 
 ENDPOINTS = (
     Endpoint("GET", "/users/@me", get_me, "both"),
-    Endpoint("GET", "/users/@me/guilds", get_my_guilds, "both", bearer_limit=OWN_LIST),
+    Endpoint("GET", "/users/@me/guilds", get_my_guilds, "both", bearer_limit=OWN_GUILDS),
     Endpoint("GET", "/users/@me/guilds/{guild_id}/member", get_my_member, "bearer"),
     Endpoint("DELETE", "/users/@me/guilds/{guild_id}", leave_guild),
     Endpoint("GET", "/users/{user_id}", get_user),
