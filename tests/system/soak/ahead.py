@@ -10,6 +10,9 @@ import sys
 import time
 from typing import Any
 
+CLOCK_AHEAD_SECONDS = 65
+"""How far the clock of one machine is ahead: more than the minute after which a removal is decided again."""
+
 _Real = datetime.datetime
 _time = time.time
 

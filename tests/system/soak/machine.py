@@ -11,7 +11,8 @@ from random import Random
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import MARK
 from tests.conftest import ROOT
-from tests.system.soak.weather import CLOCK_AHEAD_SECONDS, DatabaseWay
+from tests.system.soak.ahead import CLOCK_AHEAD_SECONDS
+from tests.system.soak.weather import DatabaseWay
 
 PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.supervisor.web"}
 """The processes by name, and the module that each runs."""

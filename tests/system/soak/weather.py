@@ -13,9 +13,6 @@ from sqlalchemy import make_url
 from tests.conftest import ROOT, free_port, wait_until_open
 from tests.support.far import far
 
-CLOCK_AHEAD_SECONDS = 65
-"""How far the clock of one machine is ahead: more than the minute after which a removal is decided again."""
-
 
 @contextmanager
 def nodes(sandbox: str) -> Iterator[dict[str, str]]:
