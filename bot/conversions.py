@@ -2,7 +2,7 @@
 
 import nextcord
 
-from services.guilds.members import MemberFacts
+from services.guilds.members import MemberFacts, shown_name
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 
@@ -14,7 +14,7 @@ def member_facts(member: nextcord.Member) -> MemberFacts:
     """
     return MemberFacts(
         discord_id=str(member.id),
-        name=member.nick or member.global_name or member.name,
+        name=shown_name(member.name, member.global_name, member.nick),
         roles=frozenset(str(role.id) for role in member.roles if role.id != member.guild.id),
         pending=bool(member.pending),
         avatar=member.avatar.key if member.avatar else None,

@@ -113,6 +113,11 @@ class Guild:
     roles: tuple[Role, ...]
 
 
+def shown_name(username: str, global_name: str | None, nick: str | None = None) -> str:
+    """Return a user's nickname in a guild, else the global name, else the username (docs/facts.md#discord-users)."""
+    return nick or global_name or username
+
+
 @dataclass(frozen=True, slots=True)
 class GuildMember:
     """A user in a guild.
@@ -141,8 +146,8 @@ class GuildMember:
 
     @property
     def display_name(self) -> str:
-        """The nickname, else the global name, else the username (docs/facts.md#discord-users)."""
-        return self.nick or self.global_name or self.username
+        """The name that the guild shows."""
+        return shown_name(self.username, self.global_name, self.nick)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +162,8 @@ class BotUser:
 
     @property
     def display_name(self) -> str:
-        """The global name, else the username."""
-        return self.global_name or self.username
+        """The name that Discord shows outside of guilds."""
+        return shown_name(self.username, self.global_name)
 
 
 @dataclass(frozen=True, slots=True)

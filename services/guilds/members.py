@@ -12,6 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import read_member
+from gateways.discord.types import shown_name as shown_name
 from gateways.transport.errors import ProviderError
 from models import Grant, Member, Rule, now
 from models.db.session import AsyncSession
