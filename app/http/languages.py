@@ -17,7 +17,7 @@ from locales import LANGUAGES, browser_language, screens, speaking
 from models import transaction
 from services.accounts import sessions, users
 from services.runtime.database_faults import NO_ANSWER
-from settings import settings
+from settings import is_readable, settings
 
 _PATIENCE = 1.0
 """Seconds that a choice waits for the database; without an answer it is stored in the browser alone."""
@@ -89,7 +89,10 @@ def _page_of_the_choice(headers: Headers) -> str:
     if not referrer.startswith(f"{public}/"):
         return "/"
     # A relative target keeps the host; two slashes at its start would name another one.
-    page = urlsplit(referrer.removeprefix(public).lstrip("/"))
+    rest = referrer.removeprefix(public).lstrip("/")
+    if not is_readable(rest):
+        return "/"
+    page = urlsplit(rest)
     query = [pair for pair in parse_qsl(page.query, keep_blank_values=True) if pair[0] != "session"]
     return f"/{page.path.lstrip('/')}" + (f"?{urlencode(query)}" if query else "")
 

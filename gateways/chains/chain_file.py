@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from settings import SettingsError
+from settings import SettingsError, is_readable
 
 DEEPEST_STATE = 128
 """Blocks whose state a node without an archive keeps; confirmed and settled blocks must be less deep than this."""
@@ -166,7 +166,7 @@ def _title(value: object) -> str | None:
 
 
 def _explorer(value: object) -> str | None:
-    parts = urlsplit(value) if isinstance(value, str) else None
+    parts = urlsplit(value) if isinstance(value, str) and is_readable(value) else None
     good = parts is not None and parts.scheme == "https" and parts.hostname and not (parts.query or parts.fragment)
     return None if good else "it is the https:// address of a block explorer."
 

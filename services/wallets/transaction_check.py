@@ -17,6 +17,7 @@ from locales import N_
 from locales.stored_texts import said, storable, storable_count
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
+from settings import is_readable
 
 CLOCKS_DIFFER = timedelta(seconds=60)
 """By how much a block's time may be earlier than the time at which its transactions were sent."""
@@ -111,8 +112,9 @@ def read_reference(text: str) -> TransactionReference | None:
     if len(found) != 1:
         return None
     given = text.strip()
-    host = urlsplit(given if "//" in given else f"https://{given}").hostname or ""
-    return TransactionReference(found[0].lower(), _chain_of_site(host.removeprefix("www.")))
+    link = given if "//" in given else f"https://{given}"
+    host = urlsplit(link).hostname if is_readable(link) else None
+    return TransactionReference(found[0].lower(), _chain_of_site((host or "").removeprefix("www.")))
 
 
 def _chain_of_site(host: str) -> str | None:

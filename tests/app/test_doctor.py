@@ -18,6 +18,7 @@ from gateways.discord.application import SessionStarts
 from models import transaction, use
 from models.db.database import libpq_url
 from services.guilds.gateway import identifies
+from tests.support.databases import by
 
 ROOT = Path(__file__).resolve().parents[2]
 BOT = "123456789012345678"

@@ -161,7 +161,7 @@ async def test_a_choice_is_kept_in_the_browser_and_leads_back_to_the_page() -> N
         assert (chosen.status_code, chosen.headers["location"]) == (303, "/evil.example/a?b=1")
         assert "httponly" in chosen.headers["set-cookie"].lower()
         assert (await visitor.get("/api/x", headers={"accept-language": "es"})).text == "ja"
-        for elsewhere in ("https://evil.example/", ""):
+        for elsewhere in ("https://evil.example/", "", f"{PUBLIC_URL}/a://["):
             back = await visitor.get("/language/es", headers={"referer": elsewhere})
             assert back.headers["location"] == "/"
 

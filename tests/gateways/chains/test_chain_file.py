@@ -102,7 +102,7 @@ def test_a_chain_may_have_everything_that_the_products_own_have(tmp_path: Path) 
         ("chain_id", "1.0"), ("chain_id", "8453"), ("coin", '""'), ("coin", '"a coin"'), ("coin", "1"),
         ("explorer", '"http://explorer.example"'), ("explorer", '"explorer.example"'), ("explorer", "1"),
         ("explorer", '"https://"'), ("explorer", '"https://e.example/?a=b"'), ("explorer", '"https://BaseScan.org/x"'),
-        ("explorer", '"https://base.blockscout.com"'), ("other_explorers", '"https://e.example"'),
+        ("explorer", '"https://[x"'), ("explorer", '"https://base.blockscout.com"'), ("other_explorers", '"https://e.example"'),
         ("other_explorers", "[1]"), ("other_explorers", '["https://e.example", "http://f.example"]'),
         ("other_explorers", '["https://BaseScan.org"]'), ("other_explorers", '["https://base.blockscout.com/x"]'),
         ("block_seconds", "0"), ("block_seconds", "-2"), ("block_seconds", "nan"), ("block_seconds", "inf"),

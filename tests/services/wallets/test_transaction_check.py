@@ -119,6 +119,7 @@ def test_a_memo_of_a_trail_that_began_late_is_judged_by_its_time() -> None:
         (f"https://base.blockscout.com/tx/{HASH}", "base"),
         (f"https://explorer.example/tx/{HASH}", None),
         (f"my transaction is {HASH}", None),
+        (f"https://[{HASH}", None),
     ],
 )
 def test_a_hash_or_a_link_names_a_transaction_and_perhaps_its_chain(pasted: str, chain: str | None) -> None:
