@@ -299,7 +299,9 @@ def databases(postgres_url: str, template_url: str) -> Iterator[Databases]:
     """The source of each test's database, with every migration applied."""
     compile_once()
     with psycopg.connect(plain(postgres_url), autocommit=True) as admin:
-        yield Databases(admin, postgres_url)
+        made = Databases(admin, postgres_url)
+        yield made
+        made.drop()
 
 
 @pytest.fixture
