@@ -139,6 +139,8 @@ class HolderRead:
                 self.unsure |= dict.fromkeys(self.owners, OWNERLESS)
             elif asset.owner in wanted:
                 self._take(asset)
+                if self._is_ungrouped(asset):
+                    self.unsure[asset.owner] = UNGROUPED
 
     def nothing(self) -> list[str]:
         """Return the owners for whom nothing was seen and nothing is unsure."""
@@ -147,7 +149,7 @@ class HolderRead:
     async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
         """Check mints that an owner had before and now lacks: the index must know where each one is.
 
-        Owners of lost or contradicting mints become unsure.
+        Owners of lost or contradicting mints become unsure, and so do owners of mints that are in no collection now.
         """
         missing = {
             owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
@@ -162,6 +164,8 @@ class HolderRead:
                     self.unsure[owner] = LOST
                 elif not known.owner and self._counts(known):
                     self.unsure[owner] = OWNERLESS
+                elif known.owner == owner and self._is_ungrouped(known):
+                    self.unsure[owner] = UNGROUPED
                 elif known.owner != owner or not self._counts(known):
                     self._gone.setdefault(owner, set()).add(mint)
                 else:
@@ -224,6 +228,13 @@ class HolderRead:
 
     def _counts(self, asset: Asset) -> bool:
         return asset.counts and self.collection in {ANY, asset.collection}
+
+    def _is_ungrouped(self, asset: Asset) -> bool:
+        """Return whether an asset would count if it were in the collection, and the index names no collection for it.
+
+        An index may have lost what it knew of the asset's collection.
+        """
+        return asset.counts and self.collection != ANY and not asset.named
 
     def _take(self, asset: Asset) -> None:
         """Note an asset for its owner, if it counts for this read."""

@@ -1,10 +1,11 @@
-"""An index that lists assets of a collection, and does not say of them that they are in it, contradicts itself."""
+"""An index that does not say of an asset that it is in its collection: a contradiction, or something it has lost."""
 
 from typing import Any
 
 import pytest
 
 from gateways.chains.read_point import ReadPoint
+from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import SolanaChains
 from gateways.transport.errors import ProviderConfused
 from tests.gateways.solana.asset_index import COLLECTION, OTHER, OWNER, SOLANA, TOKENS, Index, asset, key
@@ -44,3 +45,42 @@ async def test_a_member_that_the_collection_has_not_confirmed_counts_for_nobody(
     Index(node, asset(TOKENS[0], grouping=[group]), asset(TOKENS[1], OTHER))
     sheet = await chains.tokens(SOLANA, COLLECTION, MANY)
     assert (sheet.held, sheet.unsure) == ({OTHER: {TOKENS[1]: 1}}, {})
+
+
+def lost(index: Index, **changed: Any) -> None:
+    """Let the index lose the collection of the first token, and change more about it."""
+    index.assets[0] |= {"grouping": [], **changed}
+    index.known = {one["id"]: one for one in index.assets}
+
+
+@pytest.mark.parametrize("endpoint", [None, 0])
+async def test_a_token_that_was_in_the_collection_and_is_in_none_now_is_not_gone(
+    node: StandIn, chains: SolanaChains, endpoint: int | None
+) -> None:
+    lost(Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER)))
+    trails = {OWNER: TokenHints(frozenset({TOKENS[0]}))}
+    for owners in ([OWNER, OTHER], MANY):
+        sheet = await chains.tokens(SOLANA, COLLECTION, owners, trails=trails, at=ReadPoint(endpoint))
+        assert sheet.unsure == {OWNER: "the index does not say whether one of its tokens is in the collection"}
+        assert sheet.held == {OTHER: {TOKENS[1]: 1}}
+        assert sheet.trails[OWNER] == trails[OWNER], "it is asked about again"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"ownership": asset("", OTHER)["ownership"]}, {"burnt": True}, {"grouping": FOREIGN}],
+    ids=["sold", "burnt", "in another collection"],
+)
+async def test_a_token_that_the_index_says_has_gone_is_gone(node: StandIn, chains: SolanaChains, changed: Any) -> None:
+    lost(Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER)), **changed)
+    trails = {OWNER: TokenHints(frozenset({TOKENS[0]}))}
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], trails=trails)
+    assert (sheet.held, sheet.unsure) == ({}, {})
+    assert sheet.trails[OWNER].gone.keys() == {TOKENS[0]}
+
+
+async def test_a_named_token_without_a_collection_leaves_its_owner_unsure(node: StandIn, chains: SolanaChains) -> None:
+    lost(Index(node, asset(TOKENS[0]), asset(TOKENS[1], OTHER)))
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER], token_ids=TOKENS[:2])
+    assert sheet.unsure.keys() == {OWNER}
+    assert sheet.held == {OTHER: {TOKENS[1]: 1}}
