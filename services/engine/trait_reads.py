@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from gateways import Gateways
 from models import now
@@ -10,8 +11,7 @@ from services.collections.trait_match import OF_INDEX, TokenTraits, is_link
 from services.core.queue import AGAIN
 from services.engine.cases import Case
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain
-from services.holdings import evaluate, trait_choice
-from services.holdings.confirmation import APART
+from services.holdings import confirmation, evaluate, trait_choice
 from services.holdings.evaluate import Answers
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, with_sense
@@ -21,8 +21,8 @@ MOST_TOKENS_READ = 600
 soon."""
 MOST_ASKED_AGAIN = 6
 """How many reconciles wait for a failing source of traits, about five minutes in all."""
-LATELY = APART
-"""The age up to which a stored reading of a linked document is another one than the first, which is older."""
+LATELY = timedelta(minutes=10)
+"""The age up to which a stored reading of a linked document may be the second one."""
 
 
 async def read(
@@ -67,7 +67,7 @@ async def read_again(
     """
     wanted = _unread(cases, confirmed)
     if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_TOKENS_READ:
-        _learn(done, confirmed, _of_two_sources(wanted, answers))
+        _learn(done, confirmed, _of_two_sources(wanted, answers, _apart_from_first(done, cases)))
         wanted = _unread(cases, confirmed)
     again, both, known = (
         list[stored_traits.TokenKey](),
@@ -113,12 +113,34 @@ async def _of_every_source(
     return found
 
 
+def _apart_from_first(done: BatchOutcome, cases: Sequence[Case]) -> dict[stored_traits.TokenKey, datetime]:
+    """Return when a reading of a token's linked document is first far enough from the answer that it would confirm.
+
+    Tokens on which no earlier reconcile's answer depends are left out: nothing can be confirmed by them yet.
+    """
+    found, losing = dict[stored_traits.TokenKey, datetime](), set(map(id, cases))
+    for item in done.outcomes:
+        if id(item.case) not in losing:
+            continue
+        before = [confirmation.parsed(grant.first_no) for grant in item.case.grants if grant.first_no]
+        made = [one for readings in item.readings.values() for one in readings] if before else []
+        for reading in (one for one in made if one.requirement.kind.names_trait):
+            leaf, question = reading.requirement, confirmation.question_of(reading)
+            for at in (earlier[question].at for earlier in before if question in earlier):
+                for token in ((leaf.chain, leaf.contract, token_id) for token_id in reading.judged):
+                    found[token] = max(at + confirmation.APART, found.get(token, at))
+    return found
+
+
 def _of_two_sources(
-    wanted: Mapping[Hashable, set[stored_traits.TokenKey]], answers: Mapping[ServerChain, Answers]
+    wanted: Mapping[Hashable, set[stored_traits.TokenKey]],
+    answers: Mapping[ServerChain, Answers],
+    apart: Mapping[stored_traits.TokenKey, datetime],
 ) -> dict[stored_traits.TokenKey, TokenTraits | str]:
     """Return the traits in the answers that two sources gave, of the wanted tokens.
 
-    A document to which two indexes only link counts if it was read LATELY: it must not confirm itself by a stored copy.
+    A document to which two indexes only link counts if it was read LATELY and not before its time in `apart`: it must
+    not confirm itself by a stored copy.
     """
     tokens, since = set[stored_traits.TokenKey]().union(*wanted.values()), now() - LATELY
     return {
@@ -126,7 +148,10 @@ def _of_two_sources(
         for told in answers.values()
         for token, said in told.traits.items()
         if token in tokens and isinstance(said, TokenTraits) and len(said.sources) > 1
-        and (said.read_at > since or not all(map(is_link, said.sources)))
+        and (
+            not all(map(is_link, said.sources))
+            or (token in apart and said.read_at > since and said.read_at >= apart[token])
+        )
     }  # fmt: skip
 
 

@@ -4,14 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import select
 
 from gateways.chains.attributes import TraitList
 from jobs.reconciler import Reconciler
-from models import transaction
+from models import Grant, transaction
+from models.db.session import AsyncSession
 from services.collections.trait_match import FROM_LINK, OF_INDEX
 from services.engine import trait_reads
 from services.holdings import confirmation
@@ -30,6 +32,17 @@ async def reconciled(town: Town, times: int) -> AsyncIterator[list[str]]:
         await town.look()
         await reconciler.once()
         yield await states(town)
+
+
+def by_indexes(opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, *, linked: bool) -> None:
+    """Let two indexes be the only sources, as on Solana."""
+
+    async def indexed(_: str, contract: str, token_ids: Sequence[str], *, apart_from: str = "") -> dict[str, TraitList]:
+        index = "B" if apart_from == "A" else "A"
+        return dict.fromkeys(token_ids, replace(REFRESHING, index=index, linked=linked))
+
+    opensea.said = None
+    monkeypatch.setattr(metadata, "traits", indexed)
 
 
 async def earned_by_four(town: Town, engine: Engine) -> None:
@@ -80,13 +93,8 @@ async def test_a_document_that_two_indexes_linked_to_is_read_again_before_they_l
 ) -> None:
     """What it said before is one source, which must not confirm itself by the copy that is stored."""
     await earned_by_four(gold, engine)
-    placeholder = {"whole": True, "traits": [["Status", "Refreshing"]]}
-    first, second = ({**placeholder, "source": f"{FROM_LINK}{OF_INDEX}{index}"} for index in "AB")
     async with transaction() as db:
-        await db.execute(
-            text("UPDATE token SET updated_at = now() - interval '1 hour', traits = CAST(:traits AS jsonb)"),
-            {"traits": json.dumps({**first, "also": second})},
-        )
+        await read_by_two_indexes(db, minutes_ago=60)
     monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
     monkeypatch.setattr(confirmation, "APART", timedelta(0))
     monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
@@ -102,12 +110,7 @@ async def test_tokens_that_only_one_index_was_asked_about_are_asked_about_at_ano
     """As on Solana, where the indexes are the sources, and a read of every source asks one of them."""
     await earned_by_four(gold, engine)
 
-    async def indexed(_: str, contract: str, token_ids: Sequence[str], *, apart_from: str = "") -> dict[str, TraitList]:
-        index = "B" if apart_from == "A" else "A"
-        return dict.fromkeys(token_ids, replace(REFRESHING, index=index, linked=linked))
-
-    opensea.said = None
-    monkeypatch.setattr(metadata, "traits", indexed)
+    by_indexes(opensea, metadata, monkeypatch, linked=linked)
     async with transaction() as db:
         await db.execute(text("UPDATE token SET updated_at = updated_at - interval '7 hours'"))
     monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
@@ -117,3 +120,43 @@ async def test_tokens_that_only_one_index_was_asked_about_are_asked_about_at_ano
         if now != ["held"]:
             break
     assert await states(gold) == ["taking"]
+
+
+@pytest.mark.parametrize(("minutes_apart", "expected"), [(2, "held"), (12, "taking")])
+async def test_a_document_that_was_read_again_too_soon_confirms_nothing_later(
+    gold: Town,
+    engine: Engine,
+    opensea: Teller,
+    metadata: Teller,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes_apart: int,
+    expected: str,
+) -> None:
+    """The stored reading is the second one only if it was made long enough after the first answer."""
+    await earned_by_four(gold, engine)
+    by_indexes(opensea, metadata, monkeypatch, linked=True)
+    async with transaction() as db:
+        await read_by_two_indexes(db, minutes_ago=0)
+    monkeypatch.setattr("services.collections.stored_traits.fresh_for", lambda: timedelta(hours=6))
+    monkeypatch.setattr(trait_reads, "MOST_TOKENS_READ", 3)
+    async for _ in reconciled(gold, 1):
+        pass
+    async with transaction() as db:
+        await read_by_two_indexes(db, minutes_ago=9)
+        (grant,) = (await db.exec(select(Grant))).all()
+        assert grant.first_no
+        earlier = timedelta(minutes=9 + minutes_apart)
+        grant.first_no = {
+            question: [answer, source, block, (datetime.fromisoformat(at) - earlier).isoformat()]
+            for question, (answer, source, block, at) in grant.first_no.items()
+        }
+    async for now in reconciled(gold, 1):
+        assert now == [expected]
+
+
+async def read_by_two_indexes(db: AsyncSession, *, minutes_ago: int) -> None:
+    """Store for every token what a document says to which two indexes link."""
+    placeholder = {"whole": True, "traits": [["Status", "Refreshing"]]}
+    first, second = ({**placeholder, "source": f"{FROM_LINK}{OF_INDEX}{index}"} for index in "AB")
+    statement = "UPDATE token SET updated_at = now() - make_interval(mins => :ago), traits = CAST(:traits AS jsonb)"
+    await db.execute(text(statement), {"ago": minutes_ago, "traits": json.dumps({**first, "also": second})})
