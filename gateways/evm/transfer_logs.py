@@ -90,10 +90,7 @@ class LogRead:
     last: int
     """The last block that was read; it is before the one that was asked for if the time ran out."""
     excessive: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Addresses with more logs in one block than the node gives, or than we accept, each with the reason.
-
-    Their transfers are left out.
-    """
+    """Addresses with more logs in a block than the node gives or we accept, each with why; they are left out."""
     skipped: Mapping[str, int] = field(default_factory=dict[str, int])
     """Contract → how many of its logs are neither a token's nor the registry's."""
 
@@ -110,6 +107,8 @@ class _RangeRead:
     found: list[Transfer] = field(default_factory=list[Transfer])
     excessive: dict[str, str] = field(default_factory=dict[str, str])
     skipped: Counter[str] = field(default_factory=Counter[str])
+    cut_off: int = 0
+    """Blocks of the first piece if it was cancelled: by the end of the question's time, or because nobody waits."""
 
 
 class TransferLogs:
@@ -211,6 +210,9 @@ class TransferLogs:
         try:
             await self._nodes.first(chain, ask, endpoint=endpoint)
         except ProviderError as fault:
+            if done and (blocks := done[-1].cut_off):
+                # The question's time was over. Its requests may all have been quick, but too many for so many blocks.
+                self._span(done[-1]).refused(blocks, for_range=False, slow=True)
             # What was read is kept: otherwise a range too long for the time of one question would never be read.
             if not done or done[-1].last < first:
                 if isinstance(fault, NeedsAddress) and done:
@@ -223,21 +225,21 @@ class TransferLogs:
             node_limits.note(reading.node.url, logs_need_address=False)
         return LogRead(reading.found, reading.last, reading.excessive, reading.skipped)
 
+    def _span(self, reading: _RangeRead) -> LogSpan:
+        place = reading.node.url, reading.kind
+        return self._spans.setdefault(place, LogSpan(node_limits.known(reading.node.url).log_blocks))
+
     async def _pieces(self, reading: _RangeRead, first: int, last: int) -> None:
         """Read the range in pieces that the node takes, until the time runs out."""
         node, kind, before = reading.node, reading.kind, reading.last
         until = question_time.now() + SPENT_SHARE * self._nodes.deadline
-        span = self._spans.get((node.url, kind))
-        if span is None:
-            span = self._spans[node.url, kind] = LogSpan(node_limits.known(node.url).log_blocks)
+        span = self._span(reading)
         while first <= last and (reading.last == before or question_time.now() < until):
             end = min(last, first + span.blocks - 1)
             try:
                 found = await self._piece(reading, first, end)
             except asyncio.CancelledError:
-                # The question's time is over. Its requests may all have been quick, but too many for so many blocks.
-                if reading.last == before:
-                    span.refused(end - first + 1, for_range=False, slow=True)
+                reading.cut_off = end - first + 1 if reading.last == before else 0
                 raise
             except ProviderError as fault:
                 self._note_failure(reading, first, fault)

@@ -181,6 +181,30 @@ async def test_what_was_read_before_the_time_is_over_is_kept(server: Wire) -> No
     assert len(blocks) >= 200
 
 
+async def test_a_read_that_is_cancelled_says_nothing_about_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+
+    async def silent(node: Node, method: str, params: Any, decode: object) -> object:
+        asked.append(int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16) + 1)
+        await asyncio.sleep(60)
+        return []
+
+    monkeypatch.setattr(transfer_logs, "patiently", silent)
+    pool = NodePool({"base": ["http://silent.test"]}, deadline=0.2)
+    transfers = TransferLogs(pool)
+    reads = [asyncio.create_task(transfers.of_contracts("base", [CONTRACT], 1, 400, 0)) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    for read in reads:
+        read.cancel()
+    await asyncio.gather(*reads, return_exceptions=True)
+    assert [read.cancelled() for read in reads] == [True, True]
+    for _ in range(2):
+        with pytest.raises(ProviderError):
+            await transfers.of_contracts("base", [CONTRACT], 1, 400, 0)
+    await pool.close()
+    assert asked == [400, 400, 400, 50], "but the end of the time for a question does"
+
+
 def test_more_contracts_than_one_question_has_time_for_are_read_in_fewer_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
