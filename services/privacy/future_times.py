@@ -8,7 +8,7 @@ from models.db.session import AsyncSession
 
 LONGEST_LEASE = timedelta(minutes=2)
 LONGEST_REST = timedelta(hours=2)
-"""The longest pause after Discord has refused a role or a guild, or a webhook a delivery."""
+"""The longest pause after Discord has refused a role or a guild, or a webhook a delivery, or a reading was unknown."""
 LONGEST_WAIT = timedelta(hours=6)
 """The longest that Discord may delay one role change."""
 A_DAY = timedelta(days=1)
@@ -19,8 +19,14 @@ SOON = timedelta(minutes=1)
 _CORRECTIONS = (
     "UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE key = ANY(ARRAY("
     "SELECT key FROM due WHERE claimed_until > now() + :lease ORDER BY key FOR UPDATE))",
+    # Other members than those who are tried again may wait for the end of a grace time; the sweep reaches them.
+    "UPDATE due SET due_at = now() WHERE key = ANY(ARRAY(SELECT key FROM due "
+    "WHERE (attempts > 0 OR priority > 0) AND due_at > now() + :rest + :soon ORDER BY key FOR UPDATE))",
     "UPDATE cursor SET owner = NULL, owned_until = NULL WHERE chain = ANY(ARRAY("
     "SELECT chain FROM cursor WHERE owned_until > now() + :lease ORDER BY chain FOR UPDATE))",
+    # Until then, Health would not see that nobody follows the chain.
+    "UPDATE cursor SET updated_at = now() WHERE chain = ANY(ARRAY("
+    "SELECT chain FROM cursor WHERE updated_at > now() + :soon ORDER BY chain FOR UPDATE))",
     "UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now() + :wait",
     'UPDATE "grant" SET no_since = now() WHERE no_since > now() + :soon',
     "UPDATE unanswered SET at = now() WHERE at > now() + :soon",

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 import models
 from models import Member, ProviderState, Schedule, transaction
+from services.core import queue
 from services.privacy import future_times
 from services.runtime import schedules
 from tests.support.builders import a_member, a_server
@@ -17,7 +18,7 @@ ROWS = (
     "INSERT INTO due (kind, key, priority, due_at, version, attempts, claimed_by, claimed_until) "
     "VALUES ('member', '1:5', 0, now(), 1, 0, 'w', now() + :ahead)",
     "INSERT INTO cursor (chain, block, block_hash, updated_at, owner, owned_until) "
-    "VALUES ('base', 1, '', now(), 'w', now() + :ahead)",
+    "VALUES ('base', 1, '', now() + :ahead, 'w', now() + :ahead)",
     'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at, '
     "no_since, attempts, created_at, updated_at) "
     "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now(), now() + :ahead, now() + :ahead, 0, now(), now())",
@@ -63,7 +64,7 @@ ROWS = (
 )
 LEFT = """
     SELECT 'due', count(*) FROM due WHERE claimed_until > now()
-    UNION ALL SELECT 'cursor', count(*) FROM cursor WHERE owned_until > now()
+    UNION ALL SELECT 'cursor', count(*) FROM cursor WHERE owned_until > now() OR updated_at > now()
     UNION ALL SELECT 'grant', count(*) FROM "grant" WHERE next_at > now() OR no_since > now()
     UNION ALL SELECT 'unanswered', count(*) FROM unanswered WHERE at > now()
     UNION ALL SELECT 'role_refusal', count(*) FROM role_refusal WHERE next_at > now()
@@ -163,3 +164,30 @@ async def test_two_clocks_that_claim_at_the_same_moment_do_it_once() -> None:
         async with transaction() as db:
             assert await schedules.claim(db, "round", HOUR)
         assert not await schedules.claim(early, "round", HOUR)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "priority", "ahead", "waits"),
+    [
+        (3, 0, DAYS, False),
+        (0, queue.SEEN, DAYS, False),
+        (3, queue.AGAIN, HOUR, True),
+        (0, queue.SWEPT, DAYS, True),
+    ],
+    ids=["tried again", "seen", "tried again within the hour", "for the end of a grace time"],
+)
+async def test_a_member_who_would_be_tried_again_only_in_days_is_due_now(
+    attempts: int, priority: int, ahead: timedelta, waits: bool
+) -> None:
+    async with transaction() as db:
+        await db.execute(
+            text(
+                "INSERT INTO due (kind, key, priority, due_at, version, attempts) "
+                "VALUES ('member', '1:5', :priority, now() + :ahead, 1, :attempts)"
+            ),
+            {"priority": priority, "ahead": ahead, "attempts": attempts},
+        )
+    async with transaction() as db:
+        await future_times.correct(db)
+        claimed = await queue.claim(db, "w", 1)
+    assert len(claimed) == (not waits)
