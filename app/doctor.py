@@ -17,6 +17,7 @@ import psycopg
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused
+from gateways.chains.node_providers import domain_of
 from gateways.evm.rpc.pool import NodePool
 from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
@@ -255,29 +256,22 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(ADVICE, name, text, how)
         elif shared := _shared_provider(urls):
             text = f"{variable} has several nodes of {shared}: they may fail, or err, together."
-            yield Finding(ADVICE, name, text, "Take the second node from another provider, so that it can confirm.")
+            yield Finding(
+                ADVICE, name, text, "Take the second node from another provider: those of one provider count as one."
+            )
         else:
             yield Finding(RIGHT, name, f"{variable} has {len(urls)} nodes.")
 
 
 def _shared_provider(urls: Sequence[str]) -> str | None:
     """Return the domain or address of a provider that runs more than one of the nodes; None if there is none."""
-    owners = Counter(_provider(_host(url)) for url in urls)
+    owners = Counter(domain_of(_host(url)) for url in urls)
     return next((owner for owner, count in owners.items() if count > 1), None)
 
 
 def _host(url: str) -> str:
     """Return the host of an address; an empty text if it has none or cannot be read."""
     return (urlsplit(url).hostname or "") if is_readable(url) else ""
-
-
-def _provider(host: str) -> str:
-    """Return the registered part of a host name: its last two labels, or three as in example.co.uk."""
-    labels = host.split(".")
-    if host.replace(".", "").isdigit() or ":" in host:
-        return host
-    short = len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3
-    return ".".join(labels[-3:] if short else labels[-2:])
 
 
 def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
@@ -301,7 +295,7 @@ def _pace(values: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(ADVICE, f"Pace at {plan.provider}", text, how)
     requests = values.get("SOLANA_FOLLOW_REQUESTS", "1")
     hosts = (_host(url) for url in values.get("RPC_SOLANA", "").split())
-    found = sorted({plan.provider for host in hosts if (plan := FREE_BY_DOMAIN.get(_provider(host)))})
+    found = sorted({plan.provider for host in hosts if (plan := FREE_BY_DOMAIN.get(domain_of(host)))})
     if found and requests not in {"0", "1"}:
         text = (
             f"A free plan of {' or '.join(found)} is too small for {requests} requests a minute for following Solana."
@@ -316,7 +310,7 @@ def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
     for chain in evm_chains():
         urls = distinct(values.get(f"RPC_{chain.upper()}", "").split())
         socket = bool(values.get(f"RPC_WS_{chain.upper()}"))
-        for owner, nodes in Counter(_provider(_host(url)) for url in urls).items():
+        for owner, nodes in Counter(domain_of(_host(url)) for url in urls).items():
             if plan := FREE_BY_DOMAIN.get(owner):
                 calls = calls_a_day(CHAINS[chain], _seconds(values, chain), plan.log_blocks, socket=socket)
                 found.setdefault(owner, {})[chain] = plan.cost(calls) * nodes / len(urls)

@@ -11,6 +11,7 @@ from itertools import groupby
 from gateways import Gateways
 from gateways.chains.attributes import TraitList
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import origin
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
@@ -32,10 +33,13 @@ TokenKey = tuple[str, str, str]
 
 
 def sources_on(outside: Gateways, chain: str) -> int:
-    """Return the number of independent sources of traits on a chain: OpenSea and metadata, or Solana's indexes."""
+    """Return the number of independent sources of traits on a chain: OpenSea and metadata, or Solana's indexes.
+
+    Indexes of one provider count as one.
+    """
     if CHAINS[chain].family == "evm":
         return 2 if settings().opensea_api_key and CHAINS[chain].opensea else 1
-    return outside.chains.endpoints(chain)
+    return len({origin(chain, place) for place in range(outside.chains.endpoints(chain))})
 
 
 async def fetch(

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gateways import Gateways
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import origin, source_name
 from gateways.chains.token_sheet import TokenHints
 from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
@@ -335,10 +337,12 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
         for role_id in roles:
             earlier.update(before.get(role_id, {}))
         second, both = list[Reading](), list[Confirmation]()
-        for one, *said in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
+        for one, *told in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
             kept, means = earlier.get(confirmation.question_of(one)), means_of(outside, one.requirement.chain)
+            said = [means.by_provider(answer) for answer in told]
             second.append(confirmation.second_of(one, said, kept, means, now))
             both.append(confirmation.confirm(one, second[-1], kept, means, now))
+        first = [means_of(outside, one.requirement.chain).by_provider(one) for one in first]
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
             waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)
@@ -348,10 +352,12 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
 
 
 def means_of(outside: Gateways, chain: str) -> Means:
-    """Return how many sources the configuration gives a chain; one if `chain` is empty, for our own tables."""
+    """Return which sources the configuration gives a chain; one if `chain` is empty, for our own tables."""
     if not chain:
         return Means(1, 1)
-    return Means(outside.chains.endpoints(chain), stored_traits.sources_on(outside, chain))
+    title, first = CHAINS[chain].title, [origin(chain, place) for place in range(outside.chains.endpoints(chain))]
+    same = {source_name(title, at): source_name(title, place) for at, place in enumerate(first) if at != place}
+    return Means(len(set(first)), stored_traits.sources_on(outside, chain), same)
 
 
 async def _delegations_again(

@@ -239,7 +239,7 @@ def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
     found = confirmation.confirm(first, second, None, means, now())
     if found.wait is None or first.answer is not second.answer:
         return found.reading
-    if first.source == second.source and means.nodes > 1:
+    if means.by_provider(first).source == means.by_provider(second).source and means.nodes > 1:
         return replace(found.reading, reason=OTHERS_SILENT)
     return first
 

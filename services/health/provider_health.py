@@ -123,7 +123,7 @@ def _node(
         state, text = GOOD, _("{name} answers.").format(name=name)
         if row.block:
             text = _("{name} answers; its newest block is {block}.").format(name=name, block=row.block)
-        if count == 1 and used and (alone := single_source.one_node(chain)) is not None:
+        if used and (alone := single_source.one_node(chain)) is not None:
             state, text, mend = WARNING, f"{text} {alone[0]}", alone[1]
     elif answers == UNKNOWN:
         state = WARNING if used else OFF

@@ -1,13 +1,14 @@
 """Confirm an answer that would take a role, by an independent second answer. Pure functions.
 
-Two nodes are two sources, and so is one node twice if the chain's confirmation blocks lie between both answers. Two
-answers of the same index or marketplace are one source, unless there is no other and some time lies between them.
+Two nodes of different providers are two sources, and so is one node twice if the chain's confirmation blocks lie
+between both answers. Two answers of the same index or marketplace are one source, unless there is no other and some
+time lies between them.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
 from locales import N_
 from locales.stored_texts import storable
-from services.collections.trait_match import FROM_LINK, is_link
+from services.collections.trait_match import FROM_LINK, OF_INDEX, is_link
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
 
@@ -33,10 +34,29 @@ KEPT = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The number of a chain's sources: how many nodes are configured, and how many sources have its tokens' traits."""
+    """The number of a chain's sources: of independent nodes in the settings, and of sources of its tokens' traits.
+
+    `same` maps the name of a node to that of the first node of the same provider, where these differ.
+    """
 
     nodes: int
     trait_sources: int
+    same: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def by_provider(self, reading: Reading) -> Reading:
+        """Return a reading in which nodes of one provider have one name, so that they count as one source."""
+        if not self.same:
+            return reading
+        parts = tuple(
+            replace(part, alone=frozenset((token, self._of_index(source)) for token, source in part.alone))
+            for part in reading.parts
+        )
+        return replace(reading, source=self.same.get(reading.source or "", reading.source), parts=parts)
+
+    def _of_index(self, source: str) -> str:
+        """Return the name of a source of traits with the name of the first index of its provider."""
+        name, by, index = source.partition(OF_INDEX)
+        return f"{name}{by}{self.same.get(index, index)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +82,7 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
 
     `second` is of a settled block. `earlier` is an earlier reconcile's answer to the same requirement.
     """
+    first, second = means.by_provider(first), means.by_provider(second)
     if first.answer is not second.answer:
         unsettled = (first.block or 0) - _settled(second)
         moved = Answer.UNKNOWN not in {first.answer, second.answer} and unsettled > 0

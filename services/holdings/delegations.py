@@ -12,6 +12,7 @@ from sqlmodel import col, select
 import models
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import origin
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from gateways.transport.chunks import chunks
@@ -119,7 +120,8 @@ async def read(outside: Gateways, wanted: Mapping[str, WantedDelegations]) -> li
 async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]) -> list[Fetched]:
     """Read a second time, at a settled block: from another node if one answers, otherwise from the same one.
 
-    The same node confirms only an answer that it gave at that block or before, and minutes before if there are others.
+    The same node, or another one of its provider, confirms only an answer that was given at that block or before, and
+    minutes before if there are others.
     """
     groups: dict[tuple[str, int], list[str]] = {}
     for (chain, delegate), before in sorted(known.items()):
@@ -128,6 +130,7 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
     async def ask(chain: str, endpoint: int, delegates: list[str]) -> Fetched:
         newest = max(known[chain, delegate].block for delegate in delegates)
         others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
+        others.sort(key=lambda node: origin(chain, node) == origin(chain, endpoint))
         said: DelegationSheet | str = N_("no node is set")
         for node in others:
             told = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))
@@ -137,8 +140,9 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
                 break
         if isinstance(said, str):
             said = await _attempt(outside, chain, delegates, ReadPoint(endpoint, newest, settled=True))
-        if not isinstance(said, str) and said.endpoint == endpoint:
-            silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if others else 0
+        if not isinstance(said, str) and origin(chain, said.endpoint) == origin(chain, endpoint):
+            several = any(origin(chain, node) != origin(chain, endpoint) for node in others)
+            silent = confirmation.OTHERS_SILENT.total_seconds() / CHAINS[chain].block_seconds if several else 0
             if (missing := newest + silent - said.block) > 0:
                 # Retry while the stored answer is still FRESH: a new answer would start the wait again.
                 wait = min(missing * CHAINS[chain].block_seconds + 1.0, FRESH.total_seconds() / 2 + 5.0)

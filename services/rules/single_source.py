@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import independent
 from locales import N_, _, listed, sentences
 from services.core.json_view import json_view
 from services.rules.expression import Expression, Requirement, requirements
@@ -38,11 +39,16 @@ def of_condition(leaf: Requirement) -> tuple[SingleSource, ...]:
 
 
 def one_node(chain: str) -> tuple[str, str] | None:
-    """Return the meaning and the remedy of a chain with one node; None if it has more, or none."""
-    if len(set(settings().rpc.get(chain, ()))) != 1:
+    """Return the meaning and the remedy of a chain with nodes of one provider; None if it has more, or none."""
+    if independent(chain) != 1:
         return None
     title, variable = CHAINS[chain].title, f"RPC_{chain.upper()}"
-    if CHAINS[chain].family == "solana":
+    if len(settings().rpc[chain]) > 1:
+        text = _(
+            "All nodes of {chain} here belong to one provider, so they count as one, which confirms a loss by being "
+            "asked again."
+        )
+    elif CHAINS[chain].family == "solana":
         text = _("{chain} has one node and index here, which confirms a loss by being asked again.")
     else:
         text = _("{chain} has one node here, which confirms a loss itself some blocks later.")

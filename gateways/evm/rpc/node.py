@@ -15,6 +15,7 @@ import httpx
 import orjson
 
 from gateways.chains.chain_file import Chain
+from gateways.chains.node_providers import source_name
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, rpc_error
 from gateways.evm.rpc.head_track import HeadTrack
@@ -93,7 +94,7 @@ class Node:
     def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
         self.chain, self.index, self.url = chain, index, url
         self.name = f"{chain.title} (node {index + 1})"
-        self.source = f"{chain.title} node {index + 1}"
+        self.source = source_name(chain.title, index)
         self.resting_until = 0.0
         self.request_seconds = request_seconds
         self._stale_after = stale_seconds(chain, stale_after)

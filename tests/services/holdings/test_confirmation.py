@@ -8,7 +8,8 @@ import pytest
 
 from gateways.chains.catalogue import CHAINS
 from locales.stored_texts import said
-from services.collections.trait_match import FROM_LINK
+from services.collections.trait_match import FROM_LINK, OF_INDEX
+from services.collections.trait_sources import FROM_METADATA
 from services.core.answer import Answer
 from services.holdings.confirmation import (
     APART,
@@ -53,6 +54,28 @@ def test_another_node_confirms_at_once_and_the_evidence_names_both() -> None:
     said = found.reading.document()
     assert (said["source"], said["block"]) == ("Base node 2", 98)
     assert said["first"] == {"source": "Base node 1", "block": 100}
+
+
+TWINS = Means(1, 1, {"Base node 2": "Base node 1"})
+
+
+def test_a_node_of_the_same_provider_confirms_only_as_the_same_node_would() -> None:
+    first, second = reading(), reading(block=98, node=2)
+    waiting = confirm(first, second, None, TWINS, NOW)
+    assert (waiting.reading.answer, waiting.wait) == (UNKNOWN, 2 * CHAINS["base"].block_seconds + 1)
+    later = confirm(reading(block=100, node=2), second, earlier(block=98), TWINS, NOW)
+    assert (later.reading.answer, later.reading.one_source) == (NO, True)
+    third = confirm(first, reading(block=98, node=3), None, replace(TWINS, nodes=2), NOW)
+    assert (third.reading.answer, third.reading.one_source) == (NO, False)
+
+
+def test_an_index_of_the_same_provider_is_the_same_source_of_traits() -> None:
+    by = [f"{FROM_METADATA}{OF_INDEX}Base node {node}" for node in (1, 2)]
+    first, second = reading(NO, 100, 1, TRAIT, by[0]), reading(NO, 98, 2, TRAIT, by[1])
+    for minutes, answer in ((5, UNKNOWN), (10, NO)):
+        found = confirm(first, second, earlier(block=90, ago=timedelta(minutes=minutes)), TWINS, NOW)
+        assert found.reading.answer is answer
+    assert found.reading.one_source
 
 
 def test_what_a_settled_block_does_not_show_yet_is_unknown_until_it_is_settled() -> None:

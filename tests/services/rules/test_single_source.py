@@ -54,6 +54,18 @@ def test_one_node_is_said_of_every_type_with_the_bound_and_the_setting(setting: 
             assert alone.remedy.endswith(f"to RPC_{chain.upper()}.")
 
 
+def test_nodes_of_one_provider_are_one_source(setting: Setting) -> None:
+    urls = "https://mainnet.one.example/?key=a https://rpc.one.example/?key=b"
+    setting(RPC_BASE=urls, RPC_SOLANA=urls)
+    for chain in ("base", "solana"):
+        (alone,) = of_condition(leaf("basic", chain))
+        assert "belong to one provider" in alone.text
+        assert "At most 5 members a day" in alone.text
+        assert alone.remedy.endswith(f"to RPC_{chain.upper()}.")
+    setting(RPC_BASE=f"{urls} https://two.example", RPC_SOLANA=f"{urls} http://10.0.0.1:8899")
+    assert (one_node("base"), one_node("solana")) == (None, None)
+
+
 def test_a_chain_that_is_off_has_no_node_to_be_alone(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(settings().__dict__, "rpc_base", "")
     assert one_node("base") is None

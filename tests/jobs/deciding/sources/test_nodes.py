@@ -9,6 +9,7 @@ import pytest
 from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
+from gateways.chains import node_providers
 from gateways.chains.balance_sheet import BalanceSheet, Segment
 from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import EvmChains
@@ -71,6 +72,44 @@ async def test_a_single_node_confirms_a_sale_at_the_next_look_after_a_few_blocks
     assert await states(town) == ["taking"], "one look was enough"
     async with engine():
         await taken(town)
+
+
+async def test_two_nodes_of_one_provider_take_a_role_as_a_single_node_would(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_providers, "_origins", lambda urls: (0,) * len(urls))
+    settles_after(monkeypatch, 3)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.sells(token)
+    await looked_at(town)
+    assert await states(town) == ["held"]
+    assert any("later block" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=3)
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    assert [one["oneSource"] for one in row.evidence["readings"]] == [True]
+
+
+async def test_a_node_of_another_provider_is_asked_before_one_of_the_same(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = settings().rpc["base"]
+    monkeypatch.setenv("RPC_BASE", f"{base[0]} {base[0]}?key=another {base[1]}")
+    settings.cache_clear()
+    await close_gateways()
+    monkeypatch.setattr(node_providers, "_origins", lambda urls: (0, 0, 2)[: len(urls)])
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.sells(token)
+    await town.call("chains/base/mine", blocks=30)
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.state == "taking"
+    assert row.evidence["readings"][0]["source"] == "Base node 3"
 
 
 async def test_a_yes_forgets_what_a_single_node_said_before(
