@@ -37,6 +37,7 @@ LOOKED_UP = frozenset({"_", "N_", "NP_", "forms", "counted", "ngettext", "pgette
 LOGGED = frozenset({"critical", "debug", "error", "exception", "info", "warning"})
 WHOLE = re.compile(r"[“\"]?[A-Z{][^\n]*\s\S[^\n]*[.?!]")
 """A whole sentence, wherever it occurs."""
+WORD = re.compile(r"[A-Za-z]?[a-z]{2,}")
 WORDS = re.compile(r"[A-Za-z]\S*\s|\s\S*[A-Za-z]")
 
 
@@ -54,6 +55,18 @@ def outside_of_the_catalogue(module: Module) -> Iterator[str]:
         for expression in shown:
             for text in _sentences(expression):
                 yield f"{module.path}:{expression.lineno}: {text!r} is not in the catalogue: _({text!r})"
+
+
+def single_words(module: Module) -> Iterator[str]:
+    """Yield each word alone that an element of a screen or a badge shows without a lookup in the catalogue."""
+    for node in module.nodes if module.room == "components" else ():
+        match node:
+            case ast.Call(func=func, args=[ast.Constant(value=str(word)), *_]) if WORD.fullmatch(word):
+                maker = ast.unparse(func)
+                if maker == "badge" or (maker.startswith("rx.el.") and maker != "rx.el.code"):
+                    yield f"{module.path}:{node.lineno}: {word!r} is not in the catalogue: _({word!r})"
+            case _:
+                pass
 
 
 def whole_sentences(module: Module) -> Iterator[str]:
@@ -122,8 +135,8 @@ def shown_by_the_product() -> Iterator[Module]:
 
 
 def test_what_people_read_is_in_the_catalogue() -> None:
-    found = [breach for one in shown_by_the_product() for breach in outside_of_the_catalogue(one)]
-    assert found == []
+    shown = [*shown_by_the_product()]
+    assert [breach for one in shown for breach in (*outside_of_the_catalogue(one), *single_words(one))] == []
 
 
 def test_no_sentence_is_outside_of_the_catalogue_wherever_it_stands() -> None:
@@ -184,3 +197,18 @@ def test_a_whole_sentence_is_seen(source: str, seen: bool) -> None:
 )  # fmt: skip
 def test_a_sentence_outside_of_the_catalogue_is_seen(path: str, source: str, seen: bool) -> None:
     assert bool(list(outside_of_the_catalogue(Module(path, source)))) is seen
+
+
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ('badge("gains", "good")', True),
+        ('badge(_("gains"), "good")', False),
+        ('rx.el.span("Unknown")', True),
+        ('rx.el.code("healthy")', False),
+        ('rx.el.a("/api/docs")', False),
+        ('rx.icon("lock")', False),
+    ],
+)
+def test_a_word_outside_of_the_catalogue_is_seen(source: str, seen: bool) -> None:
+    assert bool(list(single_words(Module("components/x.py", source)))) is seen
