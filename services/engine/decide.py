@@ -76,6 +76,9 @@ class Action(Enum):
     ADOPT = "adopt"
     """Somebody else gave the role, and an admin handed it over: it becomes a grant of ours, earned or not."""
     TAKE = "take"
+    CALL_OFF = "call_off"
+    """Cancel a removal that is not sent yet, because an answer has become unknown since it was decided. The grant keeps
+    what is known, so the role is taken as soon as every rule surely says no."""
     WAIT = "wait"
     """Every rule says no, and the grace time is running."""
     FORGET = "forget"
@@ -208,6 +211,8 @@ def _decide_role(
     if grant is None and has_role and not doubtful and _hands_over(rules, moving):
         # No rule says yes, so the grant begins with `no_since`. The next reconcile treats it like any other grant.
         return _adopted(role_id, rules, now, moving)
+    if doubtful and has_role and grant is not None and grant.state == "taking":
+        return Decision(role_id, Action.CALL_OFF, doubtful=True)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Action.NONE, doubtful=doubtful)
     decision = _when_unearned(role_id, (*rules, *former), grant, has_role, now, moving)

@@ -102,7 +102,7 @@ async def remember(db: AsyncSession, done: BatchOutcome) -> None:
 
 
 ROWS_A_STATEMENT = 1_000
-OVERTAKEN = frozenset({Action.GIVE, Action.KEEP, Action.RETURN, Action.WAIT})
+OVERTAKEN = frozenset({Action.GIVE, Action.KEEP, Action.RETURN, Action.CALL_OFF, Action.WAIT})
 """Actions that are right at the block of their evidence, whatever happened later; the next reconcile sees the rest."""
 MOST_OVERTAKEN = 5
 """How many reconciles in a row that would take a role may be overtaken by sightings. The next one takes the role, if it
@@ -146,6 +146,7 @@ async def write_decisions(
     late = await in_doubt.removals(db, [line(pair) for pair in (*by_action[Action.LOST], *by_action[Action.FORGET])])
     written += await _return(db, [*by_action[Action.RETURN], *(p for p in by_action[Action.LOST] if line(p) in late)])
     written += await _take(db, by_action[Action.TAKE])
+    await _call_off(db, by_action[Action.CALL_OFF])
     await _adopt(db, by_action[Action.ADOPT])
     await _keep(db, by_action[Action.KEEP])
     await _wait(db, by_action[Action.WAIT])
@@ -278,6 +279,12 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
             states,
         )  # fmt: skip
     return len(allowed)
+
+
+async def _call_off(db: AsyncSession, pairs: Sequence[Pair]) -> None:
+    """Cancel removals that are not sent yet. `no_since` and `first_no` stay, so they cost the removal no time."""
+    held = {"state": "held", "next_at": None, "attempts": 0}
+    await update_lines(db, list(map(key_of, pairs)), held, (), (), ("taking",))
 
 
 def _removal(pair: Pair) -> breaker.Removal:

@@ -417,7 +417,7 @@ def _outcome(case: Case, decision: Decision) -> str | None:
             return LOSE
         case Action.FORGET | Action.LOST:
             return KEEP if has_role else None
-        case Action.NONE:
+        case Action.NONE | Action.CALL_OFF:
             return _outcome_without_move(decision, _grant(case, decision.role_id), has_role)
 
 

@@ -195,7 +195,7 @@ def _next(
             return _("Taken at the next check, if a second reading agrees.")
         case Action.FORGET:
             return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
-        case Action.NONE | Action.KEEP:
+        case Action.NONE | Action.KEEP | Action.CALL_OFF:
             return _next_without_move(decision, grant, rules, member)
 
 

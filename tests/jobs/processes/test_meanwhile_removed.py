@@ -67,6 +67,46 @@ async def test_a_rule_that_pauses_itself_while_a_removal_is_written_down_takes_n
     assert [row.state for row in await grants(town)] == ["held"]
 
 
+async def test_a_reading_that_fails_before_a_removal_is_sent_stops_it_until_one_succeeds(
+    town: Town, engine: Engine
+) -> None:
+    intent, start = await about_to_lose_it(town, engine), await town.mark()
+    (decided,) = await grants(town)
+    await town.break_("down", "rpc:base", "rpc2:base")
+    await looked_at(town)
+    (unknown,) = await grants(town)
+    assert (unknown.state, unknown.no_since, unknown.first_no) == ("held", decided.no_since, decided.first_no)
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.writes(start) == []
+    await town.heal()
+    async with engine():
+        await taken(town)
+    assert "role.lost" not in await kinds(town)
+
+
+async def test_a_removal_on_its_way_to_discord_is_ours_although_its_reading_fails_meanwhile(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent, removes = await about_to_lose_it(town, engine), gateways().discord.remove_role
+
+    async def and_meanwhile_the_reading_fails(*arguments: str) -> None:
+        await town.break_("down", "rpc:base", "rpc2:base")
+        await looked_at(town)
+        await removes(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateways().discord, "remove_role", and_meanwhile_the_reading_fails)
+        await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert not await town.has("carol", "Holder")
+    assert await grants(town) == []
+    assert (await kinds(town))[-1] == "role.taken"
+    await town.heal()
+    await town.buys("carol")
+    async with engine():
+        await given(town)
+    assert "role.lost" not in await kinds(town)
+
+
 async def test_a_breaker_that_trips_while_the_member_is_read_stops_the_removal(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,7 +56,7 @@ def only(decisions: list[Decision]) -> Decision:
         (UNKNOWN, None, False, Action.NONE),
         (UNKNOWN, HELD, True, Action.NONE),
         (UNKNOWN, HELD, False, Action.NONE),
-        (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Action.NONE),
+        (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Action.CALL_OFF),
     ],
 )
 def test_one_rule_decides(answer: Answer, grant: GrantFacts | None, has_role: bool, action: Action) -> None:
@@ -274,8 +274,9 @@ def test_unknown_changes_nothing(
         assert decision.action not in {Action.TAKE, Action.WAIT}
         assert decision.no_since is None
     deciding = {given_answers[item.id] for item in rules if item.decides}
+    being_taken = grant is not None and grant.state == "taking" and has_role
     if UNKNOWN in deciding and YES not in deciding:
-        assert decision.action is Action.NONE
+        assert decision.action is (Action.CALL_OFF if being_taken else Action.NONE)
     assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).action is decision.action
 
 
