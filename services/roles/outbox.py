@@ -81,6 +81,8 @@ class Intent:
     """Whether Discord refused the role lately, so that this change shows whether it still does."""
     language: str = ENGLISH
     """The server's language, for the reason in its own audit log."""
+    is_there: bool = False
+    """Whether the member already has the role according to the gateway."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -114,6 +116,8 @@ class WriteResult(Enum):
     """Discord's limit for the server is used up; nothing was sent and nothing changes."""
     AGAIN = "again"
     """Too old to trust, cancelled, or about a role that somebody else took: decide again."""
+    THEIRS = "theirs"
+    """Somebody else gave the role before we sent anything, so it is not ours."""
     LEFT = "left"
     NO_ROLE = "no_role"
     REFUSED = "refused"
@@ -227,7 +231,9 @@ _OPEN = f"""
                      AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), ''),
            g.state = 'giving', g.intended_at, g.attempts, g.evidence, g.gift_since IS NOT NULL, g.request_id,
            now() - g.intended_at, now() - g.created_at,
-           EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language
+           EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language,
+           EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id AND m.discord_id = g.discord_id
+                   AND g.role_id = ANY(m.roles))
     FROM turns o JOIN "grant" g ON g.id = o.id JOIN server s ON s.id = g.server_id ORDER BY o.turn, o.place
 """
 
@@ -243,22 +249,24 @@ async def carry_out(
     """Give or take the role.
 
     `sure` means that nobody can have sent this change yet; otherwise the member is read first, so that nothing is
-    written twice. Before a removal the member is always read: they may have left and rejoined, or somebody else may
-    have taken the role, while the bot was offline. `begin` records that a removal is about to be sent, and returns
+    written twice. So are members who seem to have the role already: somebody else gave it. Before a removal the member
+    is always read: they may have left and rejoined, or somebody else may have taken the role, while the bot was
+    offline. `begin` records that a removal is about to be sent, and returns
     whether it is still wanted. Raises TokenRejected, after which no writer may continue.
     """
     sent = False
     try:
         member = None
-        if not (sure and intent.giving):
+        if not (sure and intent.giving and not intent.is_there):
             member = await outside.discord.membership(intent.guild_id, intent.discord_id)
             if member is None:
                 return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
             if (intent.role_id in member.roles) is intent.giving:
                 if (pause := _late_grant_seconds(intent)) > 0:
                     return WriteOutcome(WriteResult.WAIT, member, N_("the role may still be given"), pause=pause)
-                # We never sent this removal, yet the role is gone: someone else took it. Let the next reconcile decide.
-                return WriteOutcome(WriteResult.AGAIN if sure else WriteResult.ALREADY, member)
+                # We never sent this change, so someone else made it. Let the next reconcile decide.
+                by_others = WriteResult.THEIRS if intent.giving else WriteResult.AGAIN
+                return WriteOutcome(by_others if sure else WriteResult.ALREADY, member)
             if intent.giving and member.pending:
                 return WriteOutcome(
                     WriteResult.WAIT, member, N_("membership screening is not done"), pause=SCREENING_PAUSE

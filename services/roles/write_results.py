@@ -16,7 +16,9 @@ from locales.stored_texts import storable
 from models import Breaker, Grant, Notice, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
+from services.guilds import rivals
 from services.guilds.members import left_many, seen_many
+from services.guilds.rivals import Reversal
 from services.roles import breaker, in_doubt
 from services.roles.outbox import LONGEST_PAUSE, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
@@ -50,7 +52,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
 
     If the grant is gone, the member has left, and perhaps rejoined: the result belongs to the membership that ended.
     """
-    if outcome.result is WriteResult.AGAIN:
+    if outcome.result in {WriteResult.AGAIN, WriteResult.THEIRS}:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
     state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
     if state is not None and outcome.member is not None:
@@ -69,6 +71,10 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             await _postpone(db, intent, outcome)
         case WriteResult.AGAIN:
             await _back_to_held(db, intent)
+        case WriteResult.THEIRS:
+            # Without a grant, the next reconcile decides as about any role that a member had already.
+            await db.execute(delete(Grant).where(_standing(intent)))
+            await rivals.record(db, [Reversal(*intent.line, taken=False)])
         case WriteResult.LEFT:
             if state is not None:
                 await left_many(db, [(intent.server_id, intent.discord_id)])
@@ -165,12 +171,13 @@ async def _was_never_given(db: AsyncSession, intent: Intent, result: WriteResult
     return intent.line not in await in_doubt.removals(db, [intent.line])
 
 
-async def _postpone(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
+async def _postpone(db: AsyncSession, intent: Intent, outcome: WriteOutcome, *, tries: int = 1) -> None:
+    """Try the change again later. A try that Discord surely did not carry out adds nothing to `tries`."""
     pause = timedelta(seconds=outcome.pause or LONGEST_PAUSE)
     await db.execute(
         update(Grant)
         .where(_standing(intent))
-        .values(attempts=col(Grant.attempts) + 1, next_at=func.now() + pause, last_error=outcome.error)
+        .values(attempts=col(Grant.attempts) + tries, next_at=func.now() + pause, last_error=outcome.error)
     )
 
 
@@ -195,6 +202,6 @@ async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> N
     await pausing.refused(db, intent.server_id, intent.role_id, reason)
     if intent.giving:
         # The change stays in the outbox: the next try shows whether Discord still refuses.
-        await _postpone(db, intent, replace(outcome, pause=1))
+        await _postpone(db, intent, replace(outcome, pause=1), tries=0)
     else:
         await _back_to_held(db, intent, outcome.error)

@@ -1,13 +1,22 @@
 """A role given by another bot and handed over by an admin: it is ours afterwards, and judged like any other."""
 
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
+from jobs.role_writer import RoleWriter
 from models import Due, Event, Grant, transaction
 from services.core import queue
 from services.guilds import members
 from services.guilds.members import MemberFacts
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
+from tests.jobs.watching import looked_at
+from tests.jobs.writing.test_rivals import moves, moves_by_others, told
+from tests.support.builders import open_intents
 
 
 async def grants(town: Town) -> dict[str, Grant]:
@@ -94,3 +103,82 @@ async def test_nothing_is_taken_over_while_the_chain_cannot_be_read(town: Town, 
         await until(tried)
     assert await grants(town) == {}
     assert await town.has("dave", "Holder")
+
+
+async def waits_for_its_role(town: Town, **rule: Any) -> str:
+    """Let carol buy a token, so that her role is to be given; return the token. Nothing is sent yet."""
+    await town.rule("Holder", **rule)
+    token = await town.buys("carol")
+    await town.prove("carol")
+    await looked_at(town)
+    assert (await grants(town))["carol"].state == "giving"
+    return token
+
+
+async def written(town: Town) -> list[str]:
+    """Carry out the one open change, and return the methods of the requests that change a role."""
+    start = await town.mark()
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 10, ())
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    return await town.writes(start)
+
+
+async def test_a_role_that_somebody_gives_while_ours_waits_is_not_ours(town: Town) -> None:
+    token = await waits_for_its_role(town)
+    await moves(town, "ada", "add_role")
+    assert await written(town) == []
+    await looked_at(town)
+    assert await grants(town) == {}
+    assert [move.taken for move in await moves_by_others(town)] == [False]
+    await town.sells(token)
+    await looked_at(town)
+    assert await town.has("carol", "Holder")
+
+
+async def test_a_role_that_somebody_gives_while_ours_waits_is_taken_over_if_its_rule_says_so(town: Town) -> None:
+    await waits_for_its_role(town, takes_over=True)
+    await moves(town, "ada", "add_role")
+    assert await written(town) == []
+    await looked_at(town)
+    ours = (await grants(town))["carol"]
+    assert (ours.state, ours.had_before) == ("held", True)
+
+
+async def test_a_role_that_the_gateway_showed_by_mistake_is_given(town: Town) -> None:
+    await waits_for_its_role(town)
+    await moves(town, "ada", "add_role")
+    await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="remove_role", role="Holder")
+    assert await written(town) == ["PUT"]
+    assert (await grants(town))["carol"].state == "held"
+
+
+async def test_a_role_that_somebody_gives_because_discord_refused_us_is_not_ours(town: Town) -> None:
+    await town.rule("Founder")
+    await town.buys("carol")
+    await town.prove("carol")
+    await looked_at(town)
+    assert await written(town) == ["PUT"], "which Discord refuses, because the role is above the bot's"
+    await town.call("members", guild=town.name, user=town.people["carol"]["id"], action="add_role", role="Founder")
+    await told(town, "carol")
+    async with transaction() as db:
+        await db.execute(text("UPDATE role_refusal SET next_at = now()"))
+        await db.execute(text('UPDATE "grant" SET next_at = now()'))
+    assert await written(town) == []
+    assert await grants(town) == {}
+
+
+@pytest.mark.parametrize("takes_over", [False, True])
+async def test_a_role_that_somebody_gives_while_ours_waits_stays_although_the_token_is_sold_before_that(
+    town: Town, takes_over: bool
+) -> None:
+    token = await waits_for_its_role(town, takes_over=takes_over, removal_mode="grace", removal_hours=24)
+    await moves(town, "ada", "add_role")
+    await town.sells(token)
+    await looked_at(town)
+    assert (await grants(town))["carol"].state == "giving", "our request may be on its way"
+    async with transaction() as db:
+        await db.execute(text("UPDATE \"grant\" SET intended_at = now() - interval '2 minutes'"))
+    await looked_at(town)
+    assert [row.had_before for row in (await grants(town)).values()] == ([True] if takes_over else [])
+    assert await town.has("carol", "Holder")
