@@ -201,7 +201,7 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     changed = [name for name in _FIELDS if before.get(name) != after.get(name)]
     if not changed:
         raise Conflict(_("This change changed nothing that could be put back."))
-    if any(now.get(name) != after.get(name) for name in changed):
+    if any(now.get(name) != after.get(name) for name in changed) or await _changed_since(db, event, changed):
         raise Conflict(_("The rule was changed again since. Undo the newer change first, or edit the rule."))
     if "expression" in changed:
         await limits.check(db, rule.server_id, parse(before["expression"]), rule_id=rule.id or 0)
@@ -214,6 +214,22 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     told = changes(now, rule_rows.document(rule), await catalogue.names(db, places))
     words = _("The rule “{rule}” is changed back: {changes}. Everybody is checked again.")
     return words.format(rule=rule.name, changes=told), 0
+
+
+async def _changed_since(db: AsyncSession, event: Event, fields: Sequence[str]) -> bool:
+    """Return whether one of these fields was changed again since, even if it has the same value by now.
+
+    A pause that somebody else made later is not undone with an earlier one. Changes that were undone do not count.
+    """
+    undone = select(Event.batch).where(Event.server_id == event.server_id, Event.kind == UNDONE)
+    of_rule = Event.server_id == event.server_id, Event.rule_id == event.rule_id, col(Event.id) > event.id
+    kinds = {"rule.changed", *({"rule.paused", "rule.resumed"} if "state" in fields else ())}
+    rows = await db.exec(select(Event).where(*of_rule, col(Event.kind).in_(kinds), col(Event.batch).not_in(undone)))
+    for later in rows.all():
+        before, after = later.data.get("before", {}), later.data.get("after", {})
+        if later.kind != "rule.changed" or any(before.get(name) != after.get(name) for name in fields):
+            return True
+    return False
 
 
 async def migrate_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
@@ -266,15 +282,24 @@ def _with_rest(words: str, left: Sequence[str]) -> str:
 
 
 async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
-    """Resume the rules that were paused together. Raises Conflict when none of them is paused, FieldRefused."""
+    """Resume the rules that were paused together, except those that were paused again since, perhaps by an admin.
+
+    Raises Conflict when none of them is paused any more, FieldRefused.
+    """
     rows = await db.exec(
         select(Event.rule_id).where(
             Event.server_id == event.server_id, Event.batch == event.batch, Event.kind == event.kind
         )
     )
+    again = select(Event.rule_id).where(
+        Event.server_id == event.server_id, Event.kind == event.kind, Event.rule_id == Rule.id,
+        col(Event.id) > event.id, Event.batch != event.batch,
+    )  # fmt: skip
     paused = await db.exec(
         select(Rule)
         .where(col(Rule.id).in_(rows.all()), col(Rule.deleted_at).is_(None), Rule.state == "paused")
+        # An admin's pause has no cause.
+        .where(col(Rule.pause_cause).is_not(None), ~again.exists())
         .order_by(col(Rule.id))
         .with_for_update()
     )

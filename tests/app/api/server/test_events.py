@@ -5,10 +5,11 @@ import io
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
+from sqlalchemy import update
 from sqlmodel import col, delete, select
 
 from models import Event, Grant, Member, Rule, Server, now, transaction
@@ -195,8 +196,10 @@ async def test_the_grace_time_begins_again_when_a_paused_rule_goes_on(
         case "undoing the change":
             await undo(browser, made, (await log(browser, made, kind="rule.changed"))[0]["batch"])
         case _:
-            batch = uuid4()
-            await written(made, audit.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch))
+            await browser.client.patch(path, json={"state": "active"})
+            batch = await paused_by_itself(made)
+            async with transaction() as db:
+                await db.execute(update(Grant).values(no_since=now() - timedelta(days=20)))
             await undo(browser, made, batch)
     (grant,) = await grants(made)
     assert grant.no_since is not None
@@ -274,14 +277,60 @@ async def begins_now(made: dict[str, Any]) -> None:
     assert now() - grant.no_since < timedelta(minutes=5)
 
 
+async def paused_by_itself(made: dict[str, Any]) -> UUID:
+    """Let the rule pause because of its role; return the batch of that line of the log."""
+    async with transaction() as db:
+        await pausing.pause_role(db, made["serverId"], made["roleId"], "No.", "dangerous")
+        newest = select(Event.batch).where(Event.kind == "rule.paused").order_by(col(Event.id).desc()).limit(1)
+        batch = (await db.exec(newest)).one()
+    assert batch is not None
+    return batch
+
+
 async def test_a_rule_that_was_paused_by_itself_goes_on(browser: Browser, made: dict[str, Any]) -> None:
-    batch = uuid4()
-    line = audit.line("rule.paused", rule_id=made["id"], role_id=made["roleId"], batch=batch, data={"reason": "No."})
-    await written(made, line)
-    assert (await undo(browser, made, batch, 409))["message"] == "None of these rules is paused any more."
-    await browser.client.patch(f"/api/verification-rules/{made['id']}", json={"state": "paused"})
+    batch = await paused_by_itself(made)
     assert (await undo(browser, made, batch))["text"].startswith("“Builders” goes on deciding.")
     assert (await browser.client.get(f"/api/verification-rules/{made['id']}")).json()["state"] == "active"
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+@pytest.mark.parametrize("by", ["itself", "a person"])
+async def test_undoing_a_pause_resumes_no_rule_that_was_paused_again(
+    browser: Browser, made: dict[str, Any], by: str, resumed: bool
+) -> None:
+    path, first = f"/api/verification-rules/{made['id']}", await paused_by_itself(made)
+    if resumed or by == "itself":
+        await browser.client.patch(path, json={"state": "active"})
+    again = None
+    if by == "itself":
+        again = await paused_by_itself(made)
+    else:
+        await browser.client.patch(path, json={"state": "paused"})
+    assert (await undo(browser, made, first, 409))["message"] == "None of these rules is paused any more."
+    assert (await browser.client.get(path)).json()["state"] == "paused"
+    if again is not None:
+        await undo(browser, made, again)
+
+
+@pytest.mark.parametrize("by", ["itself", "a person"])
+async def test_undoing_an_admins_pause_resumes_no_rule_that_was_paused_again(
+    browser: Browser, made: dict[str, Any], by: str
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    for state in ("paused", "active"):
+        await browser.client.patch(path, json={"state": state})
+    if by == "itself":
+        await paused_by_itself(made)
+    else:
+        await browser.client.patch(path, json={"state": "paused"})
+    *newer, first = await log(browser, made, kind="rule.changed")
+    refused = await undo(browser, made, first["batch"], 409)
+    assert refused["message"].startswith("The rule was changed again since.")
+    assert (await browser.client.get(path)).json()["state"] == "paused"
+    if by == "a person":
+        for line in (*newer, first):
+            await undo(browser, made, line["batch"])
+        assert (await browser.client.get(path)).json()["state"] == "active"
 
 
 async def test_a_batch_of_removals_gives_the_role_back_to_whoever_is_still_there(
