@@ -199,15 +199,19 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
             _("above the bot's role"),
             _ABOVE_THE_BOT.format(role=role.name),
         )
-    if person is not None and not person.owner and rank(role) >= person.top:
-        return NotGrantable(
-            "above_person",
-            _(_ABOVE_THE_PERSON).format(role=role.name),
-            _("Choose a role below your own highest one."),
-            _("not below your own highest role"),
-            _ABOVE_THE_PERSON.format(role=role.name),
-        )
-    return None
+    return None if person is None else _judge_rank(role, person)
+
+
+def _judge_rank(role: RoleLike, person: RoleStanding) -> NotGrantable | None:
+    if person.owner or rank(role) < person.top:
+        return None
+    return NotGrantable(
+        "above_person",
+        _(_ABOVE_THE_PERSON).format(role=role.name),
+        _("Choose a role below your own highest one."),
+        _("not below your own highest role"),
+        _ABOVE_THE_PERSON.format(role=role.name),
+    )
 
 
 def is_too_low(roles: Sequence[RoleLike], guild_id: str, bot: RoleStanding) -> bool:
@@ -219,6 +223,13 @@ def is_too_low(roles: Sequence[RoleLike], guild_id: str, bot: RoleStanding) -> b
 def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> str | None:
     """Return only the sentence of `judge`; None if the role can be granted."""
     found = judge(role, guild_id, bot, person)
+    return found.text if found else None
+
+
+def rank_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding) -> str | None:
+    """Return why the person may not take this role from members; None if they may, or if the role does not exist."""
+    role = find(roles, role_id)
+    found = None if role is None else _judge_rank(role, person)
     return found.text if found else None
 
 

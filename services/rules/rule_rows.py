@@ -9,7 +9,7 @@ from models import Rule, now
 from services.core.discord_text import color_hex
 from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, refusal
+from services.guilds.role_safety import find, rank_refusal, refusal
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
 from services.rules.types.registry import DETAIL_FIELDS
@@ -72,12 +72,15 @@ def set_expression(rule: Rule, tree: Expression) -> None:
 def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     """Change fields of a row (named as in the payload) and its state. Raises FieldRefused, Conflict.
 
-    A rule that becomes active or shadow is checked again even if nothing else changes.
+    A rule that becomes active or shadow is checked again even if nothing else changes. Another role means that members
+    lose the present one, so a person may not change the role of a rule whose present role is not below their own.
     """
     state = changes.get("state", rule.state)
     if state not in STATES:
         raise FieldRefused("state", _("A rule's state is one of {states}.").format(states=", ".join(STATES)))
     fields = {name: value for name, value in changes.items() if name != "state"}
+    if fields.get("roleId", rule.role_id) != rule.role_id and (reason := taking_refused(found, rule.role_id)):
+        raise FieldRefused("roleId", reason)
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
     if fields and rule.pause_cause is not None and "state" not in changes:
@@ -87,6 +90,13 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
         rule.pause_reason = N_("Paused by an admin") if state == "paused" else None
         rule.pause_cause, rule.paused_at = None, now() if state == "paused" else None
     rule.state, rule.updated_at = state, now()
+
+
+def taking_refused(found: Rights, role_id: str) -> str | None:
+    """Return why the person may do nothing by which members lose this role, or None. Without the bot nobody does."""
+    if found.guild is None or found.person is None:
+        return None
+    return rank_refusal(found.guild.roles, role_id, found.person)
 
 
 def copy_of(rule: Rule) -> Rule:

@@ -13,14 +13,14 @@ from models import Rule, now
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
-from services.core.errors import RuleNotFound, ServerNotFound
+from services.core.errors import Forbidden, RuleNotFound, ServerNotFound
 from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, to_document
-from services.rules.rule_rows import apply, copy_of, document, new_row
+from services.rules.rule_rows import apply, copy_of, document, new_row, taking_refused
 from services.rules.types import given_lists, stored_lists
 from services.rules.types.address_list import AddressList
 from services.rules.types.given_lists import GivenLists
@@ -224,10 +224,15 @@ def _renamed(document: Any, former: AddressList, present: AddressList) -> Any:
 
 
 async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -> int:
-    """Delete a rule; return how many members hold its role, which its removal policy must settle first."""
-    rule, _ = await own(db, outside, actor, rule_id)
+    """Delete a rule; return how many members hold its role, which its removal policy must settle first.
+
+    Raises RuleNotFound, Forbidden for a role that is not below the actor's own highest role.
+    """
+    rule, found = await own(db, outside, actor, rule_id)
     await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
+    if reason := taking_refused(found, rule.role_id):
+        raise Forbidden(reason)
     holders = (await rollups.holders(db, [rule.server_id])).get(rule_id, 0)
     rule.deleted_at = now()
     db.add(rule)

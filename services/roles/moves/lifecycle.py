@@ -18,7 +18,7 @@ from services.core.errors import Conflict, FieldRefused, MoveNotFound
 from services.core.json_view import json_view
 from services.guilds import channels, permissions, rivals
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, judge, refusal
+from services.guilds.role_safety import find, rank_refusal, refusal
 from services.roles import breaker
 from services.roles.moves import announcement
 from services.roles.outbox import INTENT_CHANNEL
@@ -123,12 +123,10 @@ async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str])
 
 def _check_rank(found: Rights, added: Collection[str]) -> None:
     """Raise FieldRefused if a role that is added to a move is not below the person's own highest role."""
-    guild, person, bot = found.guild_with_bot()
+    guild, person, _ = found.guild_with_bot()
     for role_id in sorted(added):
-        role = find(guild.roles, role_id)
-        refused = judge(role, guild.id, bot, person) if role is not None else None
-        if refused is not None and refused.cause == "above_person":
-            raise FieldRefused("roles", refused.text)
+        if reason := rank_refusal(guild.roles, role_id, person):
+            raise FieldRefused("roles", reason)
 
 
 async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | None) -> tuple[datetime, datetime]:

@@ -334,6 +334,18 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
     assert (await browser.client.patch(path, json={"state": "paused"})).status_code == 200
     answer = await browser.client.patch(path, json={"state": "active"})
     assert (answer.status_code, "your own highest role" in answer.text) == (400, True), answer.text
+    # Members lose the role if its rule is deleted or gives another role.
+    holder = await town.role("Holder")
+    replace = f"/api/servers/{town.server_id}/migrations/role"
+    for method, asked, body, status in (
+        ("DELETE", path, None, 403),
+        ("PATCH", path, {"roleId": holder}, 400),
+        ("POST", f"{replace}/preview", {"oldRole": whale, "newRole": holder}, 400),
+        ("POST", replace, {"oldRole": whale, "newRole": holder}, 400),
+    ):
+        answer = await browser.client.request(method, asked, json=body)
+        assert (answer.status_code, "your own highest role" in answer.text) == (status, True), answer.text
+    assert (await owner.client.get(path)).json()["roleId"] == whale
     assert (await owner.client.delete(path)).status_code == 200
     log = (await owner.client.get(f"/api/servers/{town.server_id}/events?kind=rule.deleted")).json()
     undo = f"/api/servers/{town.server_id}/events/{log[0]['batch']}/undo"
