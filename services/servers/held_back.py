@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
-from locales import N_, _
+from locales import N_, _, ngettext
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
 from services.collections import catalogue
@@ -26,6 +26,7 @@ NAMED = 200
 """Members listed by name; the others are counted."""
 CAUSES = frozenset({"rule.changed", "rule.deleted"})
 CAUSE_WITHIN = timedelta(hours=24)
+ROUNDED = timedelta(seconds=1)
 DECIDED = N_("Somebody has decided about this role already.")
 
 
@@ -133,8 +134,22 @@ async def _check(
     present = (await trips(db, server_id)).get(role_id or "")
     if present is None:
         raise Conflict(_(DECIDED))
-    if present.tripped_at != seen.tripped_at or present.total > seen.total:
-        raise Conflict(_("More members are concerned by now. Please look again."))
+    # A program may round the time.
+    if abs(present.tripped_at - seen.tripped_at) >= ROUNDED:
+        again = ngettext(
+            "The breaker has tripped again: {count} member waits now. Please look again.",
+            "The breaker has tripped again: {count} members wait now. Please look again.",
+            present.total,
+        )
+        raise Conflict(again.format(count=present.total))
+    if present.total > seen.total:
+        # Translators: {seen} is the number of members that was shown.
+        more = ngettext(
+            "{count} member waits by now, not {seen}. Please look again.",
+            "{count} members wait by now, not {seen}. Please look again.",
+            present.total,
+        )
+        raise Conflict(more.format(count=present.total, seen=seen.total))
 
 
 def _counted(roles: int, seen: Trip | None) -> int:

@@ -33,7 +33,7 @@ PAYLOADS: Mapping[str, Any] = {
     },
     "RoleReplacementPayload": {"oldRole": ROLE, "newRole": "8130000000000000302", "apply": False},
     "MovePayload": {"until": "2026-06-03", "roles": [ROLE], "channelId": "8130000000000000205"},
-    "BreakerPayload": {"approve": False, "roleId": ROLE},
+    "BreakerPayload": {"approve": False, "roleId": ROLE, "seen": {"trippedAt": MOMENT, "total": 6}},
     "ProtectionPayload": {"protected": True},
     "FollowAgainPayload": {"roleId": ROLE, "discordId": MEMBER},
     "ImportPayload": {"source": "holdfast", "document": {"format": "holdfast-rules", "version": 1, "rules": []}},

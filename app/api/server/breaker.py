@@ -1,21 +1,40 @@
 """Removals that the breaker holds back in a server, and the admin's answer."""
 
+from pydantic import AwareDatetime, model_validator
+
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services.servers import held_back
-from services.servers.held_back import HeldBackView
+from services.servers.held_back import HeldBackView, Trip
 
 router = calls(tags=["servers"])
 
 
+class SeenPayload(Payload):
+    """The removals of the role as they were shown: `trippedAt` and `total` of the call that lists them."""
+
+    tripped_at: AwareDatetime
+    total: int
+
+
 class BreakerPayload(Payload):
-    """Whether held-back removals continue, or everybody keeps the role; for one role or all."""
+    """Whether held-back removals continue, or everybody keeps the role; for one role or all.
+
+    With `seen`, nothing happens (409) if the breaker has tripped again or more members wait than were shown.
+    """
 
     approve: bool
     role_id: str | None = None
+    seen: SeenPayload | None = None
+
+    @model_validator(mode="after")
+    def _seen_is_of_one_role(self) -> "BreakerPayload":
+        if self.seen is not None and not self.role_id:
+            raise ValueError("`seen` is about one role: send its `roleId` too")
+        return self
 
 
 class BreakerAnswer(ApiAnswer):
@@ -37,5 +56,6 @@ async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) ->
     """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
         answer = held_back.approve if payload.approve else held_back.dismiss
-        roles = await answer(db, gateways(), caller, server_id, payload.role_id)
+        seen = None if payload.seen is None else Trip(payload.seen.tripped_at, payload.seen.total)
+        roles = await answer(db, gateways(), caller, server_id, payload.role_id, seen)
     return BreakerAnswer(roles=roles if payload.approve else 0)

@@ -75,10 +75,14 @@ class BreakerHealth(TypedDict):
 
 
 class BreakerPayload(TypedDict):
-    """Whether held-back removals continue, or everybody keeps the role; for one role or all."""
+    """Whether held-back removals continue, or everybody keeps the role; for one role or all.
+
+    With `seen`, nothing happens (409) if the breaker has tripped again or more members wait than were shown.
+    """
 
     approve: bool
     roleId: NotRequired[str | None]
+    seen: NotRequired[SeenPayload | None]
 
 
 class BreakerTrippedEvent(TypedDict):
@@ -1063,6 +1067,13 @@ class RunningMigration(TypedDict):
     until: str | None
     createdAt: str
     rules: list[str]
+
+
+class SeenPayload(TypedDict):
+    """The removals of the role as they were shown: `trippedAt` and `total` of the call that lists them."""
+
+    trippedAt: str
+    total: int
 
 
 class SentTestEvent(TypedDict):

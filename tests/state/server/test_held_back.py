@@ -1,6 +1,7 @@
 """The banner for removals that the breaker holds back: the members, the reason, and the two answers."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -126,7 +127,7 @@ async def test_an_answer_is_for_the_members_that_were_shown(tripped: tuple[Tab, 
     state.ask(rule["roleId"], True)
     assert "3 members" in state.asked_text
     await another(rule)
-    with pytest.raises(Conflict, match="More members are concerned by now"):
+    with pytest.raises(Conflict, match="4 members wait by now, not 3"):
         await tab.run(state.decide())
     assert [role.total for role in state.roles] == [4], "they are shown now"
     assert [grant.held_back_at is not None for grant in await grants(rule)] == [True] * 4
@@ -164,3 +165,32 @@ async def test_nobody_else_decides(tripped: tuple[Tab, Browser, dict[str, Any]],
     async with transaction() as db:
         row = await db.get_one(Breaker, (rule["serverId"], rule["roleId"]))
     assert (row.approved_at, row.dismissed_at) == (None, None)
+
+
+@pytest.mark.parametrize("approve", [True, False])
+async def test_a_program_says_what_it_was_shown(tripped: tuple[Tab, Browser, dict[str, Any]], approve: bool) -> None:
+    _, browser, rule = tripped
+    path = f"/api/servers/{rule['serverId']}/breaker"
+
+    async def shown() -> dict[str, Any]:
+        ((role,),) = [(await browser.client.get(path)).json()]
+        # JavaScript knows milliseconds only.
+        return {"trippedAt": role["trippedAt"][:23] + "Z", "total": role["total"]}
+
+    async def decided(status: int, **body: Any) -> str:
+        answer = await browser.client.post(path, json={"approve": approve, "roleId": rule["roleId"], **body})
+        assert answer.status_code == status, answer.text
+        return answer.json().get("message", "")
+
+    seen = await shown()
+    await another(rule)
+    assert await decided(409, seen=seen) == "3 members wait by now, not 2. Please look again."
+    seen = await shown()
+    async with transaction() as db:
+        row = await db.get_one(Breaker, (rule["serverId"], rule["roleId"]))
+        row.tripped_at += timedelta(minutes=1)
+    assert (await decided(409, seen=seen)).startswith("The breaker has tripped again: 3 members wait now.")
+    assert [grant.held_back_at is not None for grant in await grants(rule)] == [True] * 3
+    await decided(422, seen=seen, roleId=None)
+    await decided(200, seen=await shown())
+    assert "Somebody has decided" in await decided(409, seen=seen)
