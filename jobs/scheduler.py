@@ -19,6 +19,7 @@ from services.collections.census import days
 from services.core import rollups
 from services.guilds import rivals
 from services.privacy import erasure, log_partitions, retention
+from services.roles import breaker
 from services.roles.moves import coverage, lifecycle
 from services.rules import pausing
 from services.rules.replacements import contract_migrations
@@ -83,6 +84,8 @@ EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 FOLD_EVERY = timedelta(seconds=10)
 """The longest wait of counts before they are folded. Until then, each read adds them up."""
+IDLE_EVERY = timedelta(seconds=10)
+"""The interval at which trips of the breaker for which nobody waits are ended."""
 COUNT_EVERY = timedelta(seconds=5)
 """The interval at which the coverage of one move is stored; each move is stored once within `coverage.STORED_EVERY`."""
 REACH_EVERY = timedelta(seconds=5)
@@ -97,6 +100,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
+        ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY),
         ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due),
         ScheduledJob("move_messages", EACH_SECOND, lambda db: lifecycle.bring_messages_up_to_date(db, gateways())),
         ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due),

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, or_, text, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, or_, text, update
 from sqlalchemy.dialects.postgresql import JSONPATH
 from sqlmodel import col, select
 
@@ -21,6 +21,7 @@ MOST_SHARE_BEYOND_PERCENT = 5
 COUNTED_FOR = timedelta(hours=24)
 """How long a loss counts against the limit."""
 APPROVED_FOR = timedelta(hours=24)
+"""How long an approval lasts, unless a rule for the role is changed before."""
 WAS_GIVEN = "evidence ->> 'given' IS DISTINCT FROM 'false'"
 """SQL condition: the role that is being taken had been given; `ledger.py` notes where it had not."""
 
@@ -74,9 +75,12 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
-    # An approval holds for a day, not for later removals; a dismissal permits none.
+    # An approval is for one cause: a day's losses, until somebody changes what the rules ask for. A dismissal is none.
+    changed_at: datetime | None = None
     if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
-        return False
+        changed_at = await _changed_since(db, server_id, role_id, breaker.approved_at)
+        if changed_at is None:
+            return False
     if not removals:
         return False
     result = await db.execute(
@@ -88,7 +92,8 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
             ), lost AS (
                 SELECT subject AS discord_id, bool_or(jsonb_path_exists(data, :alone)) AS alone FROM event
                 WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
-                AND at > now() - :period AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
+                AND at > GREATEST(now() - :period, CAST(:since AS timestamptz))
+                AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
             ), losing AS (
                 SELECT discord_id, alone FROM lost UNION ALL SELECT discord_id, alone FROM have WHERE state = 'taking'
                 UNION ALL SELECT p, p = ANY(CAST(:by_one AS text[])) FROM unnest(CAST(:people AS text[])) AS p
@@ -100,7 +105,7 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
             """
         ).bindparams(bindparam("alone", type_=JSONPATH)),
         {
-            "server": server_id, "role": role_id, "period": COUNTED_FOR,
+            "server": server_id, "role": role_id, "period": COUNTED_FOR, "since": changed_at,
             "people": sorted(one.discord_id for one in removals),
             "by_one": sorted(one.discord_id for one in removals if one.one_source),
             "alone": "$.readings[*] ? (@.oneSource == true)",
@@ -124,6 +129,27 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     return True
 
 
+async def _changed_since(db: AsyncSession, server_id: int, role_id: str, since: datetime) -> datetime | None:
+    """Return when rules first changed after `since` in a way by which members can lose the role, or None."""
+    values = {"server": server_id, "role": role_id, "since": since, "names": list(_NAMES)}
+    found: datetime | None = (await db.execute(text(_CHANGED), values)).scalar_one()
+    return found
+
+
+_CHANGED = """
+    SELECT min(at) FROM event WHERE server_id = :server AND at > :since AND (
+        kind = 'rule.deleted' AND role_id = :role
+        OR kind = 'rule.created' AND role_id = :role AND data -> 'rule' ->> 'takesOver' = 'true'
+        OR kind = 'rule.changed' AND :role IN (data -> 'before' ->> 'roleId', data -> 'after' ->> 'roleId')
+            AND (data -> 'before') - CAST(:names AS text[]) IS DISTINCT FROM (data -> 'after') - CAST(:names AS text[])
+        OR kind = 'batch.undone' AND data ->> 'of' LIKE 'rule.%' AND COALESCE(role_id, :role) = :role
+        OR kind = 'move.approved')
+    AND kind IN ('rule.created', 'rule.changed', 'rule.deleted', 'batch.undone', 'move.approved')
+"""
+_NAMES = ("name", "roleName", "roleColor")
+"""The fields of a rule's document that decide about nobody."""
+
+
 async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
     """Return the roles of a server whose removals wait for an admin."""
     rows = await db.exec(select(Breaker).where(Breaker.server_id == server_id, *WAITING))
@@ -144,8 +170,28 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
     return dict(rows.all())
 
 
+async def end_idle(db: AsyncSession) -> int:
+    """End the trips for which nobody waits any more, and return how many; the breaker can trip again for the role."""
+    of_role = Grant.server_id == Breaker.server_id, Grant.role_id == Breaker.role_id
+    waits = or_(and_(_HELD_BACK, col(Grant.gift_since).is_(None)), col(Grant.state) == "taking")
+    idle = (*WAITING, ~select(Grant.id).where(*of_role, waits).exists())
+    found = await db.exec(select(Breaker.server_id, Breaker.role_id).where(*idle))
+    ended = 0
+    for server_id, role_id in sorted(found.all()):
+        # A worker that holds removals back at this moment has the lock until it has written them.
+        await db.lock(f"{server_id}:{role_id}")
+        gone = await db.execute(
+            delete(Breaker).where(*_of(server_id, role_id), *idle)
+            .returning(col(Breaker.role_id))
+        )  # fmt: skip
+        if gone.first() is not None:
+            ended += 1
+            await audit.record(db, audit.line("breaker.ended", server_id=server_id, role_id=role_id))
+    return ended
+
+
 async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
-    """Permit the stopped removals of a server, or of one role, for a day; return the number of roles.
+    """Permit the stopped removals of a server, or of one role; return the number of roles. See APPROVED_FOR.
 
     A dismissed removal can still be approved until the breaker trips again; its member is then reconciled again.
     Without `role_id` this concerns only roles dismissed within a day, and only if no other role waits, because nobody

@@ -97,9 +97,9 @@ class HeldBackState(rx.State):
         said = (
             ngettext(
                 "{role} is taken from {count} member now, each after one more check of what they hold. The approval "
-                "counts for 24 hours.",
+                "counts for 24 hours, or until a rule for the role is changed.",
                 "{role} is taken from {count} members now, each after one more check of what they hold. The approval "
-                "counts for 24 hours.",
+                "counts for 24 hours, or until a rule for the role is changed.",
                 count,
             )
             if approve

@@ -16,7 +16,7 @@ Kind = Literal[
     "rule.created", "rule.changed", "rule.previewed", "rule.paused", "rule.resumed", "rule.deleted",
     "rule.imported", "rule.exported", "rule.migrated", "rule.migration_ended",
     "rule.role_replaced",
-    "breaker.tripped", "breaker.approved", "breaker.dismissed",
+    "breaker.tripped", "breaker.approved", "breaker.dismissed", "breaker.ended",
     "batch.undone",
     "member.left", "member.protected", "member.chose", "member.forgotten",
     "recheck.asked",
@@ -105,6 +105,10 @@ EVENT_KINDS: Mapping[Kind, EventKind] = {
         EventGroup.BREAKER, "shield-check"
     ),
     "breaker.dismissed": EventKind(sentences.breaker_dismissed, EventGroup.BREAKER, "shield-x"),
+    "breaker.ended": EventKind(
+        lambda facts: _("Nobody would lose {role} any more, so no removal of it is held back.").format(role=facts.role),
+        EventGroup.BREAKER, "shield"
+    ),
     "batch.undone": EventKind(sentences.undone, EventGroup.UNDONE, "undo-2", "info"),
     "member.left": EventKind(sentences.left, EventGroup.MEMBERS),
     "member.protected": EventKind(sentences.member_protected, EventGroup.MEMBERS, "shield"),

@@ -9,6 +9,7 @@ from sqlmodel import col, select
 
 from models import Breaker, Event, Grant, Server, now, transaction
 from services.core import audit
+from services.core.event_kinds import Kind
 from services.roles import breaker
 from services.roles.breaker import Removal
 from services.servers import held_back
@@ -104,6 +105,79 @@ async def test_an_approval_is_for_a_day_and_not_for_ever() -> None:
         db.add(row)
     assert not await stopped(server, role, 1)
     assert await stopped(server, role, 6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_role", "data", "ends"),
+    [
+        ("rule.changed", True, {"minTokens": 2}, True),
+        ("rule.changed", True, {"name": "Cats"}, False),
+        ("rule.changed", True, {"roleId": "7"}, True),
+        ("rule.changed", False, {"minTokens": 2}, False),
+        ("rule.deleted", True, {}, True),
+        ("rule.deleted", False, {}, False),
+        ("rule.created", True, {"takesOver": False}, False),
+        ("rule.created", True, {"takesOver": True}, True),
+        ("rule.paused", True, {}, False),
+        ("rule.resumed", True, {}, False),
+    ],
+)
+async def test_an_approval_ends_with_the_rules_that_it_was_given_for(
+    kind: Kind, of_role: bool, data: dict[str, object], ends: bool
+) -> None:
+    server, role = await a_role_with(20)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        await breaker.approve(db, server.id or 0, "ada")
+    assert not await stopped(server, role, 6), "an honest sale of many goes on"
+    named = role if of_role else snowflake()
+    document: dict[str, object] = {"name": "Dogs", "roleId": named}
+    said = {"before": document, "after": document | data} if kind == "rule.changed" else {"rule": document | data}
+    line = audit.line(kind, server_id=server.id, role_id=str(data.get("roleId", named)), data=said)
+    async with transaction() as db:
+        await audit.record(db, line)
+    assert await stopped(server, role, 6) is ends
+
+
+async def test_what_an_approval_permitted_is_no_part_of_the_next_trip() -> None:
+    server, role = await a_role_with(20)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        await breaker.approve(db, server.id or 0, "ada")
+        gone = [audit.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(6)]
+        deleted = audit.line("rule.deleted", server_id=server.id, role_id=role)
+        await audit.record_all(db, [*gone, deleted])
+    assert not await stopped(server, role, 1)
+    assert await stopped(server, role, 6)
+
+
+async def test_a_trip_ends_when_nobody_waits_any_more() -> None:
+    server, role = await a_role_with(10)
+    assert await stopped(server, role, 6)
+    async with transaction() as db:
+        first, second = (await db.exec(select(Grant).where(Grant.role_id == role).limit(2))).all()
+        first.held_back_at, second.state = now(), "taking"
+    for grant in (first, second):
+        async with transaction() as db:
+            assert await breaker.end_idle(db) == 0
+            row = await db.get_one(Grant, grant.id)
+            row.held_back_at, row.state = None, "held"
+    async with transaction() as db:
+        assert await breaker.end_idle(db) == 1
+        assert await breaker.tripped(db, server.id or 0) == []
+        assert await breaker.end_idle(db) == 0
+        kinds = (await db.exec(select(Event.kind).where(Event.server_id == server.id).order_by(col(Event.id)))).all()
+    assert kinds == ["breaker.tripped", "breaker.ended"]
+    assert not await stopped(server, role, 1)
+    assert await stopped(server, role, 6)
+
+
+async def test_a_trip_that_somebody_decided_about_does_not_end() -> None:
+    server, role = await a_role_with(10)
+    await dismissed(server, role, timedelta(0))
+    async with transaction() as db:
+        assert await breaker.end_idle(db) == 0
+        assert await breaker.approve(db, server.id or 0, "ada", role) == 1
 
 
 async def test_a_dismissed_trip_lets_everybody_keep_the_role_and_counts_anew() -> None:
