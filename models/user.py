@@ -57,7 +57,8 @@ class SignIn(SQLModel, table=True):
 class Farewell(SQLModel, table=True):
     """A person who asked to be forgotten and still has roles from us; the row is deleted with the last of these roles.
 
-    From then on, their Discord id is stored nowhere; the log uses the pseudonym.
+    From then on, their Discord id is stored nowhere; the log uses the pseudonym. For some days a row with a digest of
+    the id stays (`services/accounts/forgotten_people.py`).
     """
 
     discord_id: str = Field(primary_key=True)

@@ -1,6 +1,7 @@
-"""Encryption of stored secrets: the tokens that Discord granted, and the secrets of webhooks."""
+"""Encryption of stored secrets (the tokens that Discord granted, the secrets of webhooks), and keyed digests."""
 
 import base64
+import hmac
 import os
 import secrets
 from contextlib import suppress
@@ -14,6 +15,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from settings import ROOT, settings
 
 _PURPOSE = b"tokens of an OAuth grant, version 1"
+_DIGESTS = b"digests of people whose data was deleted, version 1"
 
 
 class UnreadableToken(Exception):
@@ -45,9 +47,15 @@ def seal_again(sealed: bytes) -> bytes | None:
     return None
 
 
+def digests(text: str) -> list[str]:
+    """Return digests of the text that nobody can compute without a key: by the present one, then by the previous."""
+    return [hmac.digest(key, text.encode(), "sha256").hex() for key in _each_digest_key()]
+
+
 def forget_keys() -> None:
     """Read the keys again next time, after the settings changed."""
     _each_key.cache_clear()
+    _each_digest_key.cache_clear()
 
 
 def _keys() -> MultiFernet:
@@ -57,16 +65,24 @@ def _keys() -> MultiFernet:
 @cache
 def _each_key() -> tuple[Fernet, ...]:
     """Return the keys in force; the first one seals."""
+    return tuple(Fernet(base64.urlsafe_b64encode(_derived(text, _PURPOSE))) for text in _secrets())
+
+
+@cache
+def _each_digest_key() -> tuple[bytes, ...]:
+    return tuple(_derived(text, _DIGESTS) for text in _secrets())
+
+
+def _secrets() -> list[str]:
+    """Return the texts that the operator chose: the present one, then the previous one if there is one."""
     present, previous = settings().secret_key, settings().secret_key_previous
     first = present.get_secret_value() if present is not None else _sandbox_key()
-    texts = [first] if previous is None else [first, previous.get_secret_value()]
-    return tuple(Fernet(_derived(text)) for text in texts)
+    return [first] if previous is None else [first, previous.get_secret_value()]
 
 
-def _derived(text: str) -> bytes:
-    """Derive a Fernet key from the text that the operator chose."""
-    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(text.encode())
-    return base64.urlsafe_b64encode(key)
+def _derived(text: str, purpose: bytes) -> bytes:
+    """Derive a key from the text that the operator chose."""
+    return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(text.encode())
 
 
 def _sandbox_key() -> str:

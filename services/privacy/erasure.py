@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from locales import _, ngettext
 from models import Farewell, Rule, Server, User, Wallet, now
 from models.db.session import AsyncSession
-from services.accounts import users
+from services.accounts import forgotten_people, users
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -188,7 +188,12 @@ async def finish(db: AsyncSession) -> int:
     Return how many farewells were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log. For people who
     have returned, it rewrites only lines from before their return.
     """
-    waiting = await db.exec(select(Farewell).order_by(col(Farewell.asked_at)).with_for_update(skip_locked=True))
+    waiting = await db.exec(
+        select(Farewell)
+        .where(~col(Farewell.discord_id).startswith(forgotten_people.DIGEST))
+        .order_by(col(Farewell.asked_at))
+        .with_for_update(skip_locked=True)
+    )
     gone, left = 0, LINES_AT_ONCE
     for row in waiting.all():
         back = (await db.exec(select(User.created_at).where(User.discord_id == row.discord_id))).first()
@@ -206,6 +211,8 @@ async def finish(db: AsyncSession) -> int:
                 await db.execute(text(statement), values)
             row.renamed_at = now()
         if over:
+            if back is None:
+                await forgotten_people.remember(db, row.discord_id, row.pseudonym)
             await db.delete(row)
             gone += 1
     return gone
@@ -230,5 +237,7 @@ _UNNAME = (
     "UPDATE breaker SET approved_by = :pseudonym WHERE approved_by = :who AND approved_at <= :before",
     "UPDATE breaker SET dismissed_by = :pseudonym WHERE dismissed_by = :who AND dismissed_at <= :before",
     "DELETE FROM notice WHERE discord_id = :who AND created_at <= :before",
+    "DELETE FROM rival_move WHERE discord_id = :who AND at <= :before",
+    "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who AND at <= :before",
     "DELETE FROM member WHERE discord_id = :who AND left_at IS NOT NULL",
 )

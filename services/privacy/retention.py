@@ -3,6 +3,7 @@
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.accounts import forgotten_people
 from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
 from services.collections.census import days, reach
@@ -72,6 +73,7 @@ async def forget_strangers(db: AsyncSession) -> None:
 async def clear_expired(db: AsyncSession) -> None:
     """Delete what can no longer be used, and what is older than the privacy policy permits."""
     await future_times.correct(db)
+    await forgotten_people.clear(db)
     await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
     await db.execute(text("DELETE FROM handover WHERE expires_at < now()"))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from gateways.discord.types import MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
 from models import now
 from models.db.session import AsyncSession
+from services.accounts import forgotten_people
 from services.guilds.role_safety import ADMINISTRATOR
 
 VIEW_AUDIT_LOG = 1 << 7
@@ -155,9 +156,10 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
         wait = max(NO_ANSWER_PAUSE, timedelta(seconds=said.fault.retry_after or 0))
         await db.execute(text(_AGAIN), {"ids": ids, "pause": wait})
         return
-    found = match(search.moves, said.entries)
+    entries = await _without_forgotten(db, said.entries)
+    found = match(search.moves, entries)
     rows = [{"id": move_id, **_columns(entry)} for move_id, entry in sorted(found.items())]
-    others = [row for row in _rows(said.entries) if row["at"] > now() - LOOK_BACK]
+    others = [row for row in _rows(entries) if row["at"] > now() - LOOK_BACK]
     # An entry that was stored earlier, before its move was known, is the same move.
     await db.execute(text(_REPLACED), {"server": search.server_id, "rows": _json(rows)})
     named = {int(one) for (one,) in (await db.execute(text(_NAMED), {"rows": _json(rows)})).all()}
@@ -165,6 +167,17 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
     missing = {"ids": [one for one in ids if one not in named], "pauses": list(PAUSES)}
     await db.execute(text(_UNCONFIRMED), missing)
     await db.execute(text(_MISSING), missing | {"reason": NOT_FOUND})
+
+
+async def _without_forgotten(db: AsyncSession, entries: Sequence[RoleEntry]) -> list[RoleEntry]:
+    """Return the entries with pseudonyms for people who deleted their data, and without those about their roles."""
+    people = {who for entry in entries for who in (entry.actor_id, entry.target_id) if who is not None}
+    hidden = await forgotten_people.pseudonyms(db, people)
+    return [
+        replace(entry, actor_id=hidden[entry.actor_id], actor_name=None) if entry.actor_id in hidden else entry
+        for entry in entries
+        if entry.target_id not in hidden
+    ]
 
 
 def _columns(entry: RoleEntry) -> dict[str, object]:

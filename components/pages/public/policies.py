@@ -6,7 +6,16 @@ from components.layout.text_page import bullets, chapter, link, reading
 from components.ui.effects.texts import sentence
 from locales import _
 from settings import settings
-from state.public.retention import LEFT_DAYS, RIVAL_DAYS, TALLY_DAYS, TOLD_DAYS, TRAIL_DAYS, UNTOLD_DAYS, UNUSED_HOURS
+from state.public.retention import (
+    DIGEST_DAYS,
+    LEFT_DAYS,
+    RIVAL_DAYS,
+    TALLY_DAYS,
+    TOLD_DAYS,
+    TRAIL_DAYS,
+    UNTOLD_DAYS,
+    UNUSED_HOURS,
+)
 
 MINIMUM_AGE = 13
 _NAME, _BRAND, _BOT = settings().product_name, settings().brand, settings().bot_name
@@ -205,6 +214,11 @@ def privacy_policy() -> rx.Component:
                         "with the servers it is about. The hashes of used transactions stay without any name,"
                         " so that none verifies a wallet twice."
                     ),
+                    _(
+                        "For {days} more days we keep a digest of your Discord ID, which nobody can turn back into "
+                        "the ID without our key. By it we recognize your name in a server's audit log and do not "
+                        "store it again."
+                    ).format(days=DIGEST_DAYS),
                     _(
                         "While you are a member of a server with {bot}, Discord still lists you to the bot, "
                         "as it lists every member. {days} days after you leave the server we delete that "

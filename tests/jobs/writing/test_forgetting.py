@@ -3,6 +3,7 @@
 from sqlmodel import select
 
 from models import Farewell, User, transaction
+from services.accounts import forgotten_people
 from services.core.actors import Actor
 from services.privacy import erasure, preferences
 from tests.jobs.conftest import Engine
@@ -33,6 +34,16 @@ async def test_who_is_forgotten_loses_their_roles_and_then_the_last_trace_goes(t
         await until(settled)
     async with transaction() as db:
         assert await erasure.finish(db) == 1
+    async with transaction() as db:
+        (left,) = (await db.exec(select(Farewell))).all()
+        assert town.people["carol"]["id"] not in left.discord_id, "a digest, which nobody can turn back"
+        await forgotten_people.clear(db)
+    async with transaction() as db:
+        (left,) = (await db.exec(select(Farewell))).all()
+        left.asked_at -= forgotten_people.REMEMBERED_FOR
+    async with transaction() as db:
+        await forgotten_people.clear(db)
+    async with transaction() as db:
         assert (await db.exec(select(Farewell))).all() == []
 
 

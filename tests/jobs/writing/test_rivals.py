@@ -10,11 +10,13 @@ from jobs.rival_namer import RivalNamer
 from models import Event, RivalMove, Truce, now, transaction
 from services.guilds import rivals
 from services.guilds.members import MemberFacts
+from services.privacy import erasure
 from services.roles.rival_names import NO_PERMISSION, NOT_FOUND, PAUSES, VIEW_AUDIT_LOG
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, looked_at, taken
+from tests.jobs.writing.test_forgetting import actor
 
 MANAGE_ROLES = 1 << 28
 
@@ -208,3 +210,44 @@ async def test_what_the_log_does_not_have_stays_unknown_or_did_not_happen(town: 
         assert await RivalNamer().once()
     left = [(one.naming, one.reason) for one in await moves_by_others(town)]
     assert left == ([("unknown", NOT_FOUND)] if against else [])
+
+
+@pytest.mark.parametrize("returned", [False, True])
+async def test_a_log_brings_nobodys_name_back_who_deleted_their_data(town: Town, returned: bool) -> None:
+    await may_read_the_log(town)
+    await town.rule("Holder")
+    await town.prove("dave")
+    await moves(town, "dave", "add_role", "carol")
+    await moves(town, "ada", "add_role", "dave")
+    dave = await actor(town, "dave")
+    async with transaction() as db:
+        await erasure.forget(db, dave)
+    async with transaction() as db:
+        assert await erasure.finish(db) == 1
+    if returned:
+        await town.prove("dave")
+    assert await RivalNamer().once()
+    found = {one.discord_id: (one.naming, one.actor_name, one.actor_id) for one in await moves_by_others(town)}
+    if returned:
+        assert found.keys() == {town.people["carol"]["id"], dave.discord_id}
+        return
+    (((naming, name, who),),) = [found.values()]
+    assert (naming, name, str(who).startswith("forgotten-")) == ("named", None, True)
+    assert found.keys() == {town.people["carol"]["id"]}
+
+
+async def test_moves_of_a_role_that_a_forgotten_member_still_has_go_with_it(town: Town, engine: Engine) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    carol = await actor(town)
+    async with transaction() as db:
+        await erasure.forget(db, carol)
+    await moves(town, "ada", "remove_role")
+    await looked_at(town)
+    assert len(await moves_by_others(town)) == 1
+    async with transaction() as db:
+        assert await erasure.finish(db) == 1
+    assert await moves_by_others(town) == []
