@@ -42,7 +42,7 @@ class MemberReader(BackgroundCog):
 
     While Discord reports members, it reads only newly known people, and lists that are needed. Each read is one Get
     Guild Member, so people who never used the bot cost nothing. A missing answer never means that somebody left:
-    `members.live` needs two different answers for that.
+    `members.read_from_discord` needs two different answers for that.
     """
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events, keeper: ShardKeeper) -> None:

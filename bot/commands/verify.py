@@ -145,8 +145,8 @@ class Verify(BackgroundCog):
                 if search.verdict is None:
                     search.looks = search.looks.after()
                 found = search.verdict
-                refused = found is not None and not found.success and not found.again
-                if reply.tone == "good" or reply.title == _("Wallet verified") or refused:
+                decided = found is not None and (found.success or not found.again)
+                if reply.tone == "good" or decided:
                     await show(search.context.interaction, reply)
                     return
                 if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:

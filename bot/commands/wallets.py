@@ -6,7 +6,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import recheck_wait
-from bot.interaction.answering import InteractionContext, answer, context_of, offer
+from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, context_of, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -14,6 +14,7 @@ from bot.messages.reply import Button, Choice, Reply
 from locales import N_, NP_, _
 from models import transaction
 from models.db.row_ids import row_id
+from services.core.chain_names import chain_title
 from services.core.errors import HoldfastError, WalletNotFound
 from services.privacy import preferences
 from services.runtime.database_faults import NOT_DONE
@@ -23,7 +24,6 @@ from services.wallets.wallets import WalletView
 
 Interaction = nextcord.Interaction[nextcord.Client]
 YES, NO = "1", "0"
-MOST_CHOICES = 25
 
 
 class Wallets(commands.Cog):
@@ -170,7 +170,7 @@ def meant(found: Sequence[WalletView], wanted: str) -> list[WalletView]:
 
 def label(wallet: WalletView) -> str:
     """Return a wallet as Discord offers it; a contract account can have the same address on several chains."""
-    return f"{wallet.short_address} ({wallet.blockchain})"
+    return f"{wallet.short_address} ({chain_title(wallet.blockchain)})"
 
 
 def cog(presses: Presses) -> commands.Cog:

@@ -156,7 +156,7 @@ def wallet_line(wallet: WalletView) -> str:
     # Translators: {wallet} is an address, {where} a chain, {time} such as "5 minutes ago", which Discord writes.
     return _("{wallet} ({where}), verified by {method} {time}").format(
         wallet=f"`{wallet.short_address}`",
-        where=alone if wallet.only_on else wallet.blockchain,
+        where=alone if wallet.only_on else chain_title(wallet.blockchain),
         method=method,
         time=moment(wallet.created_at),
     )

@@ -174,7 +174,7 @@ def _next(
         return _("Stays whatever the rules say, because an admin protects it.")
     match decision.action:
         case Action.GIVE | Action.RETURN if member.pending:
-            return _("Given once they have finished the server's membership screening.")
+            return _("Given once the server's membership screening is finished.")
         case Action.GIVE | Action.RETURN:
             return _("Given at the next check, within moments.")
         case Action.KEEP if grant is None or grant.state != "giving":
@@ -212,7 +212,7 @@ def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
 
 def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
     if grant is not None and grant.state == "giving":
-        screened = _("Given once they have finished the server's membership screening.")
+        screened = _("Given once the server's membership screening is finished.")
         return screened if member.pending else _("Being given now.") + _trouble(grant)
     if grant is not None and grant.state == "taking":
         return _("Being taken now.") + _trouble(grant)

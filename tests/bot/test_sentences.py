@@ -82,12 +82,13 @@ def test_a_typed_address_can_mean_several_wallets_and_a_chosen_one_only_itself()
         WalletView(number, one, chain, "transaction", now(), only_on=chain)
         for number, one, chain in ((1, address, "base"), (2, address, "polygon"), (3, "0x" + "cd" * 20, "base"))
     )
+    short = base.short_address
     for typed in (address, address.upper(), base.short_address, f" {base.short_address} "):
         assert wallets.meant([base, polygon, other], typed) == [base, polygon], typed
     assert wallets.meant([base, polygon, other], "2") == [polygon]
     assert wallets.meant([base, polygon, other], other.short_address) == [other]
     assert wallets.meant([base, polygon, other], "4") == []
-    assert wallets.label(base) != wallets.label(polygon)
+    assert (wallets.label(base), wallets.label(polygon)) == (f"{short} (Base)", f"{short} (Polygon)")
 
 
 def test_what_changed_is_told_apart_from_what_stays_and_what_is_unknown() -> None:
@@ -391,5 +392,6 @@ def test_a_reply_below_long_notices_stays_within_discords_limits() -> None:
 def test_the_choices_for_a_server_are_said_below_many_wallets() -> None:
     found = [WalletView(number, ADDRESS, "ethereum", "opensea_bio", now()) for number in range(100)]
     text, tone = sentences.wallets(found, None)
+    assert f"`{found[0].short_address}` (Ethereum), verified by" in text
     (embed,) = Reply("Your wallets", text, tone).embeds()
     assert (embed.description or "").endswith("Its admins **do not see** their addresses.")

@@ -74,7 +74,7 @@ class ReachView:
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> int:
     """Request a count of the addresses that meet a new, a changed or a stored rule; return the id of the result.
 
-    The same conditions are counted once within KEPT. Raises what `trial.asked_rule` raises, and TooMany.
+    The same conditions are counted once within KEPT. Raises what `try_address.asked_rule` raises, and TooMany.
     """
     rule = await asked_rule(db, outside, actor, proposal)
     digest = digest_of(rule.tree)

@@ -275,7 +275,7 @@ def _value(where: AnswerPath, compare: str, given: str) -> str:
             "value", _("{wallet} is for arguments. Write the value to compare the answer with.").format(wallet=WALLET)
         )
     try:
-        found = arguments.scalar(where.kind, given, "The value")
+        found = arguments.scalar(where.kind, given, _("The value"))
     except ArgumentsRefused as fault:
         raise FieldRefused("value", str(fault)) from None
     if len(found) > 2 * answer_path.LONGEST_VALUE:

@@ -231,7 +231,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
     assert await then() == "Being given now."
     async with transaction() as db:
         await db.exec(update(Member).values(pending=True, roles=[]))
-    assert await then() == "Given once they have finished the server's membership screening."
+    assert await then() == "Given once the server's membership screening is finished."
     await set_grant(state="held")
     assert await then() == "Somebody else took it; it is not given again automatically."
 
