@@ -1,9 +1,9 @@
 """Cancel removals that were decided and not sent yet, before a worker decides about their members again."""
 
-from sqlalchemy import ColumnElement, func, update
+from sqlalchemy import ColumnElement, delete, func, update
 from sqlmodel import col, select
 
-from models import Due, Grant
+from models import Due, Grant, Member
 from models.db.session import AsyncSession
 
 IS_QUEUED = (
@@ -14,8 +14,25 @@ IS_QUEUED = (
 """The condition on grants that their member is queued. Nothing would begin the removal of another one again."""
 
 
+_IS_NOT_THERE = ~(
+    select(Member.discord_id)
+    .where(
+        col(Member.server_id) == Grant.server_id,
+        col(Member.discord_id) == Grant.discord_id,
+        func.array_position(col(Member.roles), col(Grant.role_id)).is_not(None),
+    )
+    .exists()
+)
+
+
 async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
-    """Cancel the removals of the grants that meet these conditions. Queue the members first."""
+    """Cancel the removals of the grants that meet these conditions. Queue the members first.
+
+    A grant of a role that was never given and is not there is deleted. If it became `held`, the next reconcile would
+    believe that somebody else took the role.
+    """
+    never_given = col(Grant.evidence)["given"].astext == "false"
+    await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, _IS_NOT_THERE))
     await db.execute(
         update(Grant).where(col(Grant.state) == "taking", *which).values(state="held", next_at=None, attempts=0)
     )

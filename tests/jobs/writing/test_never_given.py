@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from gateways import gateways
 from models import Breaker, transaction
+from services.core import queue
 from services.privacy import erasure
 from services.servers import held_back
 from tests.jobs.conftest import Engine
@@ -95,3 +96,29 @@ async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, e
     assert not await town.has("carol", "Holder")
     async with transaction() as db:
         assert await erasure.finish(db) == int(forgotten)
+
+
+async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_nobody_took_it(
+    town: Town, engine: Engine
+) -> None:
+    token = await waits_for_screening(town)
+    async with engine():
+        await intended(town)
+        async with transaction() as db:
+            db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
+        await town.sells(token)
+        await town.look()
+
+        async def taking() -> bool:
+            return [row.state for row in await grants(town)] == ["taking"]
+
+        await until(taking)
+        await town.buys("carol")
+        carol = town.people["carol"]["id"]
+        async with transaction() as db:
+            await queue.mark_member(db, town.server_id, carol, queue.CHANGED)
+            await queue.call_off_removals_from(db, carol)
+        await screening(town, pending=False)
+        await town.see()
+        await town.look()
+        await until(lambda: town.has("carol", "Holder"))
