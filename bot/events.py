@@ -99,7 +99,7 @@ class Events(BackgroundCog):
         if self.opened is not None:
             self.opened.difference_update(numbers)
         present = [str(guild.id) for guild in guilds]
-        await self._tell(0, lambda db: gateway_events.present(db, present, numbers, count))
+        await self._tell(0, lambda db: gateway_events.left_others(db, present, numbers, count))
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self._tell(0, gateway_events.ready)

@@ -164,7 +164,7 @@ class Reconciler:
             # Each statement commits separately; an unused lease simply lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
             claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
-            claims = await cases.within_room(db, self.name, claimed) if len(claimed) > FEW else claimed
+            claims = await cases.keep_what_fits(db, self.name, claimed) if len(claimed) > FEW else claimed
             if len(claimed) == self.batch:
                 await self._count()
             parts = await self._careful(claims, partial(reconcile.parts, db, gateways(), claims)) if claims else None

@@ -130,7 +130,7 @@ class RoleWriter:
         async def begin() -> bool:
             nonlocal noted
             async with transaction() as db:
-                stands = await write_results.stands(db, intent)
+                stands = await write_results.is_still_wanted(db, intent)
                 noted = stands and await in_doubt.begin_removal(db, intent.line)
             return stands
 

@@ -68,10 +68,10 @@ class Update:
             self._change(restore)
         except BaseException:
             self._say(f"This did not work. Going back to {self._installation.present}")
-            go_back(self._root, self._installation, self._note)
+            finish_or_go_back(self._root, self._installation, self._note)
             raise
         self._note.write({**self._note.read(), "phase": "done"})
-        go_back(self._root, self._installation, self._note)
+        finish_or_go_back(self._root, self._installation, self._note)
         self._say(f"{name} is installed, and the next start runs it. Before it was {self._installation.present}.")
         return True
 
@@ -158,7 +158,7 @@ class Update:
         return asked.stdout.split()[0] if asked.stdout.strip() else ""
 
 
-def go_back(root: Path, installation: Installation, note: Journal) -> None:
+def finish_or_go_back(root: Path, installation: Installation, note: Journal) -> None:
     """Put back everything that the journal says was changed, or delete the kept copies if nothing has to be put back.
 
     It may be interrupted and called again. Raises UpdateFailed and then leaves the journal as it is.
@@ -249,7 +249,7 @@ def main() -> int:
         with _alone(note):
             state = note.read()
             if state:
-                go_back(ROOT, _installation(note, state["from"]), note)
+                finish_or_go_back(ROOT, _installation(note, state["from"]), note)
                 short = state["phase"] != "done"
                 print(f"The update to {state['to']} {'was cut short' if short else 'is complete'}.")
                 print(f"{state['from']} is back with its data." if short else "Update again to look for a newer one.")

@@ -157,7 +157,7 @@ MOST_CHECKS = 200_000
 """The most balances that one reconcile reads: members times the contracts of their server's rules."""
 
 
-async def within_room(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
+async def keep_what_fits(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims that fit into one reconcile; release the others.
 
     If a server's rules name many contracts, fewer of its members fit. It takes no room from other servers.

@@ -65,7 +65,7 @@ async def read_from_discord(outside: Gateways, guild_id: str, discord_id: str) -
     return None if found is None else facts_from(found)
 
 
-async def present(db: AsyncSession, server_id: int, discord_id: str) -> Member:
+async def current_member(db: AsyncSession, server_id: int, discord_id: str) -> Member:
     """Return the stored member. Raises MemberNotFound for one who left, was never there or is a bot."""
     member = await db.get(Member, (server_id, discord_id), populate_existing=True)
     if member is None or member.left_at is not None or member.bot:

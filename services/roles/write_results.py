@@ -34,7 +34,7 @@ _ADVICE = {
 """By Discord's code, a refusal with advice on what to do about it (docs/facts.md#discord-error-codes)."""
 
 
-async def stands(db: AsyncSession, intent: Intent) -> bool:
+async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
     """Return whether the ledger still wants this removal, and neither a pause nor the breaker stops it."""
     # A pause waits for no reconcile, so it does not call off a removal that one is writing at the same moment.
     rests = select(Rule.id).where(

@@ -92,7 +92,7 @@ async def own(db: AsyncSession, actor: Actor, server_id: int) -> MemberWhy:
 async def _of(
     db: AsyncSession, server_id: int, discord_id: str, *, show_wallets: bool, show_shadow: bool = True
 ) -> MemberWhy:
-    member = await members.present(db, server_id, discord_id)
+    member = await members.current_member(db, server_id, discord_id)
     claims = [Claim(server_id, discord_id, 0, 0, 0)]
     (case,) = await cases.load(db, claims)
     rows = await db.exec(select(Rule.id, Rule.name, Rule.role_id, Rule.role_name).where(Rule.server_id == server_id))

@@ -121,7 +121,7 @@ async def of_member(
     """
     await permissions.require_admin(db, outside, actor, server_id)
     if protected:
-        await membership.present(db, server_id, discord_id)
+        await membership.current_member(db, server_id, discord_id)
     line = audit.line(
         MEMBER, server_id=server_id, actor=actor.discord_id, subject=discord_id, data={"protected": protected}
     )

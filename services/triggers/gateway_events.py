@@ -55,7 +55,7 @@ async def guild_available(db: AsyncSession, guild: GuildFacts) -> None:
 
     Report its members after that: the pages of their list to `listed`, then call `list_ended` and `who_runs`.
     """
-    server = await known(db, guild.id)
+    server = await server_of(db, guild.id)
     came = server is None or not server.bot_invited
     if server is None:
         server = Server(discord_id=guild.id, name=guild.name)
@@ -82,7 +82,7 @@ async def listed(
     db: AsyncSession, guild_id: str, part: Sequence[MemberFacts], admin_roles: Collection[str] = ()
 ) -> None:
     """Store the members on a page of a guild's list whom we know, or who have one of the `admin_roles`."""
-    if server := await known(db, guild_id):
+    if server := await server_of(db, guild_id):
         people = ((one.discord_id, one.roles) for one in part)
         ours = await known_people.among(db, server.id or 0, people, admin_roles)
         await members.listed(db, server.id or 0, [one for one in part if one.discord_id in ours])
@@ -90,7 +90,7 @@ async def listed(
 
 async def list_ended(db: AsyncSession, guild_id: str, began: datetime) -> int:
     """Record as gone some of the members that are missing from the list that began then; return how many."""
-    server = await known(db, guild_id)
+    server = await server_of(db, guild_id)
     if server is None:
         return 0
     gone = await members.list_ended(db, server.id or 0, began)
@@ -104,7 +104,7 @@ async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -
 
     Without `whole`, the guild's members are unknown, and only its name, picture and owner are stored.
     """
-    server = await known(db, guild.id)
+    server = await server_of(db, guild.id)
     if server is not None and server.id is not None:
         server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
         db.add(server)
@@ -143,7 +143,7 @@ _ALLOW = """
 
 async def left(db: AsyncSession, guild_id: str) -> None:
     """Record that the bot left this guild: pause its rules and cancel its removals. Grants and proofs stay."""
-    server = await known(db, guild_id)
+    server = await server_of(db, guild_id)
     if server is None or not server.bot_invited:
         return
     server.bot_invited, server.bot_left_at = False, now()
@@ -159,7 +159,9 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     )
 
 
-async def present(db: AsyncSession, guild_ids: Sequence[str], numbers: Collection[int] = (0,), count: int = 1) -> None:
+async def left_others(
+    db: AsyncSession, guild_ids: Sequence[str], numbers: Collection[int] = (0,), count: int = 1
+) -> None:
     """Record that on these shards (of `count`), the bot is in exactly these guilds.
 
     It may have left others while it was offline.
@@ -180,7 +182,7 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
 
     Resume the rules paused for such a cause whose role can be granted again.
     """
-    server = await known(db, guild.id)
+    server = await server_of(db, guild.id)
     if server is None:
         return
     held = next((member.roles for member in guild.members if member.discord_id == guild.bot_id), None)
@@ -203,7 +205,7 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
     """Record that a member joined."""
-    if server := await known(db, guild_id):
+    if server := await server_of(db, guild_id):
         await members.joined(db, server.id or 0, member)
 
 
@@ -214,7 +216,7 @@ async def member_changed(
 
     None means that the server's roles are unknown: who runs it stays as it is.
     """
-    server = await known(db, guild_id)
+    server = await server_of(db, guild_id)
     if server is None or server.id is None:
         return
     await members.changed(db, server.id, member)
@@ -233,7 +235,7 @@ async def member_changed(
 
 async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
     """Record a member who was read after a missed event: they may have joined, changed, or neither."""
-    if server := await known(db, guild_id):
+    if server := await server_of(db, guild_id):
         was = await db.get(Member, (server.id or 0, member.discord_id), populate_existing=True)
         new = was is None or was.left_at is not None
         await (members.joined if new else members.changed)(db, server.id or 0, member)
@@ -244,7 +246,7 @@ async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> No
 
     A new person is looked for in the other servers too, because nothing else reports where they are members.
     """
-    server = await known(db, guild_id)
+    server = await server_of(db, guild_id)
     if server is not None and await member_rereads.differs(db, server.id or 0, member):
         await member_read(db, guild_id, member)
         if await member_rereads.first_met(db, server.id or 0, member.discord_id):
@@ -253,11 +255,11 @@ async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> No
 
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     """Record that a member left: their grants are deleted, their proofs stay."""
-    if server := await known(db, guild_id):
+    if server := await server_of(db, guild_id):
         await members.left_many(db, [(server.id or 0, discord_id)])
         await db.execute(text(_NO_LONGER), {"server": server.id, "who": discord_id})
 
 
-async def known(db: AsyncSession, guild_id: str) -> Server | None:
+async def server_of(db: AsyncSession, guild_id: str) -> Server | None:
     """Return our row of a guild, or None."""
     return (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()

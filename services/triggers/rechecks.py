@@ -20,7 +20,7 @@ EVERY = timedelta(seconds=60)
 async def of_member(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, discord_id: str) -> None:
     """Queue one member ahead of most others. Raises ServerNotFound, MemberNotFound, ProviderUnavailable."""
     await permissions.require_admin(db, outside, actor, server_id)
-    await members.present(db, server_id, discord_id)
+    await members.current_member(db, server_id, discord_id)
     await queue.mark_member(db, server_id, discord_id, queue.WAITING)
     await audit.record(db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, subject=discord_id))
 

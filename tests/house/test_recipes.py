@@ -59,7 +59,7 @@ async def renamed():
         async with transaction() as db:
             await gateway_events.guild_available(db, GuildFacts("123", name, None, "1", "2", (), ()))
     async with transaction() as db:
-        server = await gateway_events.known(db, "123")
+        server = await gateway_events.server_of(db, "123")
         (kind,) = [found for found, label in KINDS if label == "Bot and server"]
         line, *_ = await activity.lines(db, server.id, LogFilter(kind=kind))
     print(line.text, line.undoable, [icon for marked, icon, _ in MARKS if marked == line.kind])

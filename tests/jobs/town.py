@@ -103,13 +103,13 @@ class Town:
         async with transaction() as db:
             began = await gateway_events.list_begins(db, facts.id)
             await gateway_events.guild_available(db, facts)
-            server = await gateway_events.known(db, facts.id)
+            server = await gateway_events.server_of(db, facts.id)
             assert server is not None
             # Everybody in the town is stored, as if they had used the bot.
             await members.listed(db, server.id or 0, facts.members)
             await gateway_events.list_ended(db, facts.id, began)
             await gateway_events.who_runs(db, facts)
-            server = await gateway_events.known(db, guild["id"])
+            server = await gateway_events.server_of(db, guild["id"])
             assert server is not None
             self.server_id = server.id or 0
 

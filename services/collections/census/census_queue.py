@@ -99,7 +99,7 @@ async def give_back(db: AsyncSession, task: CensusTask, pause: timedelta = timed
     )
 
 
-async def want(db: AsyncSession, chain: str, contract: str, fresh: timedelta) -> int:
+async def request_count(db: AsyncSession, chain: str, contract: str, fresh: timedelta) -> int:
     """Return the id of a collection's count; one that failed or is older than `fresh` continues from its block."""
     found = await db.execute(
         text(

@@ -108,7 +108,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
     await db.flush()
     if refused is None:
         for chain, contract in sorted(rule_reach.places_of(tree)):
-            census_id = await census_queue.want(db, chain, contract, FRESH)
+            census_id = await census_queue.request_count(db, chain, contract, FRESH)
             await db.execute(
                 text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
                 {"reach": row.id, "census": census_id},

@@ -20,7 +20,7 @@ from app import __main__ as start
 from app.supervisor import update
 from app.supervisor.installed import Checkout, Journal, UpdateFailed, Wheel, journal
 from app.supervisor.leftovers import Lock, Running
-from app.supervisor.update import Data, Update, go_back
+from app.supervisor.update import Data, Update, finish_or_go_back
 
 PRODUCT = Path(__file__).resolve().parents[3]
 # Stands in for set-up: it makes an environment with a Python, and screens, both with the version in them.
@@ -345,9 +345,9 @@ def test_migrations_are_undone_once_though_going_back_is_cut_short(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "rename", rename)
         with pytest.raises(OSError, match="cut short"):
-            go_back(place.clone, Checkout(place.clone), note)
+            finish_or_go_back(place.clone, Checkout(place.clone), note)
     assert not (place.clone / ".venv").exists()
-    go_back(place.clone, Checkout(place.clone), note)
+    finish_or_go_back(place.clone, Checkout(place.clone), note)
     assert (undone, note.open, (place.clone / ".venv").exists()) == (1, False, True)
 
 
@@ -365,7 +365,7 @@ def test_going_back_may_be_cut_short_at_every_step(place: Place, monkeypatch: py
         return real(path, target)
 
     with monkeypatch.context() as patched:
-        patched.setattr(update, "go_back", lambda *_: None)
+        patched.setattr(update, "finish_or_go_back", lambda *_: None)
         with pytest.raises(UpdateFailed):
             an_update(place, []).to("")
     assert place.rows != before["rows"]
@@ -375,7 +375,7 @@ def test_going_back_may_be_cut_short_at_every_step(place: Place, monkeypatch: py
         tries += 1
         left = tries % 3
         with suppress(OSError):
-            go_back(place.clone, Checkout(place.clone), journal(place.clone))
+            finish_or_go_back(place.clone, Checkout(place.clone), journal(place.clone))
         assert tries < 20
     assert tries > 2
     assert place.state() == before

@@ -260,7 +260,7 @@ async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkey
             await queue.mark_member(db, claim.server_id, claim.discord_id, queue.SWEPT)
     async with transaction() as db:
         claimed = await queue.claim(db, "w1", 100)
-        fitting = await cases.within_room(db, "w1", claimed)
+        fitting = await cases.keep_what_fits(db, "w1", claimed)
     counts = [sum(claim.server_id == server_id for claim in fitting) for server_id in (costly, cheap)]
     assert counts == [3, 40]
     async with transaction() as db:

@@ -59,7 +59,7 @@ class HostileTenant:
         """Return the server's id, once the bot has stored the guild."""
         while True:
             async with transaction() as db:
-                server = await gateway_events.known(db, guild_id)
+                server = await gateway_events.server_of(db, guild_id)
                 if server is not None and server.id:
                     return server.id
             await asyncio.sleep(0.1)

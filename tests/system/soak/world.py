@@ -144,7 +144,7 @@ class World:
         for guild in self.guilds:
             while not guild.server_id:
                 async with transaction() as db:
-                    server = await guilds.known(db, guild.id)
+                    server = await guilds.server_of(db, guild.id)
                 guild.server_id = (server.id or 0) if server is not None else 0
                 await asyncio.sleep(0.1)
         for who in sorted(self.people):
@@ -427,7 +427,7 @@ async def database_answers() -> None:
     while True:
         try:
             async with transaction() as db:
-                await guilds.known(db, "0")
+                await guilds.server_of(db, "0")
         except DBAPIError:
             await asyncio.sleep(0.1)
         else:
