@@ -1,12 +1,8 @@
 """ERC-721: which tokens owners have, each verified by `ownerOf` and all of them counted against `balanceOf`."""
 
-import random
-from collections import deque
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from gateways.evm.tokens.one_word_calls import BATCH
 from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.token_read import (
     BALANCE_OF,
@@ -19,9 +15,6 @@ from gateways.evm.tokens.token_read import (
     no_answer_for,
     word,
 )
-from gateways.transport import question_time
-from gateways.transport.chunks import chunks
-from gateways.transport.exchanges import together
 from locales import N_
 
 MOST_LISTED = 2_000
@@ -32,9 +25,6 @@ FEW = 100
 """The most wanted ids that are asked about in any case."""
 FEW_PIECES = 3
 """The most requests for logs that are cheaper than asking about a whole collection."""
-AT_ONCE = 4
-KEPT_FOR_THE_ANSWER = 0.5
-NOT_ALL_FOUND = N_("not all of the tokens could be found")
 
 
 @dataclass(slots=True)
@@ -62,7 +52,7 @@ class Erc721:
                 await self._exactly(list(read.wanted))
         elif missing := self._short():
             await self._list(missing)
-            read.doubt(self._short(), NOT_ALL_FOUND)
+            read.doubt(self._short(), N_("not all of the tokens could be found"))
         contradicted = [owner for owner, count in self.counts.items() if len(read.amounts[owner]) > count]
         for owner in contradicted:
             read.amounts[owner].clear()
@@ -73,20 +63,9 @@ class Erc721:
         return [owner for owner, count in self.counts.items() if len(self.read.amounts[owner]) < count]
 
     async def _exactly(self, wanted: list[int]) -> None:
-        """Ask who owns each wanted id. A revert means that nobody does, if the contract answers for other ids.
-
-        A node without state override may have no time for thousands of ids. So other ways to account for the balances
-        come first there, and what was found before the time is over helps the next read.
-        """
-        if self.read.asker.in_batches and len(wanted) > FEW:
-            await self._list_quickly(self._short())
-            if not self._short() and len(self.counts) == len(self.read.owners):
-                return
-        in_time = await self._owners_in_time(wanted)
+        """Ask who owns each wanted id. A revert means that nobody does, if the contract answers for other ids."""
+        await self._owners_of(wanted)
         if not self._short():
-            return
-        if not in_time:
-            self.read.doubt(self._short(), NOT_ALL_FOUND)
             return
         failed = [one for one in wanted if self.owner_of[one] in {Silence.NONSENSE, Silence.RAN_OUT}]
         if failed:
@@ -95,21 +74,6 @@ class Erc721:
             await self._list(self._short()[:1])
             if not self._speaks():
                 self.read.doubt(self._short(), N_("the contract does not say who owns its tokens"))
-
-    async def _owners_in_time(self, wanted: list[int]) -> bool:
-        """Ask who owns the wanted ids, in random order where there may be no time for all; return whether there was."""
-        size = BATCH if self.read.asker.in_batches else len(wanted)
-        todo = deque(chunks(random.sample(wanted, len(wanted)), size))
-
-        async def worker() -> None:
-            while todo:
-                await self._owners_of(todo.popleft())
-
-        with suppress(TimeoutError):
-            async with question_time.timeout_at(self.read.deadline - KEPT_FOR_THE_ANSWER):
-                await together(worker() for _ in range(min(AT_ONCE, len(todo))))
-                return True
-        return False
 
     def _speaks(self) -> bool:
         return any(isinstance(said, int) for said in self.owner_of.values())
@@ -124,7 +88,11 @@ class Erc721:
             short = set(self._short())
             return [owner for owner in few if owner in short]
 
-        await self._list_quickly(few)
+        await self._owners_of(self.read.known(few))
+        if self.enumerable and missing():
+            await self._enumerate(missing())
+        if missing():
+            await self._follow(missing(), FEW_PIECES)
         if missing():
             await self._whole_supply()
         if missing():
@@ -132,15 +100,6 @@ class Erc721:
         if missing():
             listed = await self.read.listed(missing())
             await self._owners_of(sorted({one for ids in listed.values() for one in ids})[:MOST_EXACT])
-
-    async def _list_quickly(self, owners: Sequence[str]) -> None:
-        """Find these owners' tokens by few questions: among those known from before, by enumeration, in few logs."""
-        few = {owner for owner in owners if self.counts[owner] <= MOST_LISTED}
-        await self._owners_of(self.read.known(few))
-        if self.enumerable and (missing := few.intersection(self._short())):
-            await self._enumerate(sorted(missing))
-        if missing := few.intersection(self._short()):
-            await self._follow(sorted(missing), FEW_PIECES)
 
     async def _enumerate(self, owners: Sequence[str]) -> None:
         places = [(owner, place) for owner in owners for place in range(self.counts[owner])][:MOST_QUESTIONS]

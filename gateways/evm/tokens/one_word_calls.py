@@ -44,11 +44,6 @@ class Asker:
         self._size = FIRST_QUESTIONS
         self._batches_until = 0.0
 
-    @property
-    def in_batches(self) -> bool:
-        """Whether the node is known not to run the program, so that a question costs it many times as much."""
-        return monotonic() < self._batches_until
-
     async def ask(self, head: Head, questions: Sequence[Question]) -> list[Said]:
         """Return the contracts' answers at the head's block, in the order of the questions.
 
@@ -67,7 +62,7 @@ class Asker:
         """Return the answers to questions whose call data has one length."""
         if not self._batches_until and node_limits.known(self.node.url).state_override is False:
             self._batches_until = monotonic() + REMEMBERED
-        if not self.in_batches:
+        if monotonic() >= self._batches_until:
             try:
                 return await self._patiently(self._by_program, head, questions)
             except (TooMuch, NodeTimedOut):

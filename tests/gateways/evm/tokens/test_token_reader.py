@@ -6,15 +6,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from aiohttp.web import json_response
 
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
-from gateways.evm.rpc.node import Head
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens.one_word_calls import Asker, Question
-from gateways.evm.tokens.one_word_program import Said
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint, move, proxy, send
@@ -127,49 +123,6 @@ def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
     if call["method"] == "eth_call" and len(call["params"]) > 2:
         return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
     return true
-
-
-@pytest.fixture
-def slow_batches(monkeypatch: pytest.MonkeyPatch, end: Front) -> list[int]:
-    """A node without state override that takes a while for a batch; return the sizes of its batches."""
-    sizes, ask = list[int](), Asker._batch
-
-    async def slow(self: Asker, head: Head, questions: list[Question], gas: int) -> list[Said]:
-        sizes.append(len(questions))
-        await asyncio.sleep(0.25)
-        return await ask(self, head, questions, gas)
-
-    monkeypatch.setattr(Asker, "_batch", slow)
-    end.change = no_override
-    return sizes
-
-
-async def test_thousands_of_ids_are_known_after_some_reads_where_there_is_no_time_for_all(
-    end: Front, slow_batches: list[int]
-) -> None:
-    end.judge = lambda body: json_response({}, status=500) if b"eth_getLogs" in body else None
-    pool, trails, reads = NodePool({"base": [end.url]}, request_seconds=1.0, deadline=2.0), dict[str, TokenHints](), 0
-    chains = EvmChains(pool)
-    while True:
-        sheet = await chains.tokens("base", PLAIN, [BEN, NOBODY], token_ids=["1-4900"], trails=trails)
-        assert NOBODY not in sheet.unsure, "who holds nothing does not wait for the others"
-        trails, reads = dict(sheet.trails), reads + 1
-        if BEN not in sheet.unsure:
-            break
-        assert reads < 30
-    await chains.close()
-    assert sheet.held == {BEN: {"2": 1, "3": 1}}
-
-
-@pytest.mark.parametrize("contract", [LISTED, PLAIN])
-async def test_thousands_of_ids_are_not_asked_about_where_other_ways_are_cheaper(
-    end: Front, slow_batches: list[int], contract: str
-) -> None:
-    chains = EvmChains(NodePool({"base": [end.url]}, request_seconds=1.0, deadline=8.0))
-    sheet = await chains.tokens("base", contract, OWNERS, token_ids=["2-4900"])
-    await chains.close()
-    assert sure(sheet) == {BEN: {"2": 1, "3": 1}}
-    assert sum(slow_batches) < 30
 
 
 @pytest.mark.parametrize("change", [None, no_override])
