@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from gateways.chains.balance_sheet import MOST
-from gateways.evm.rpc.errors import TooMuch, Unsupported
 from gateways.evm.rpc.node import Head, Node
 from gateways.transport.errors import ProviderConfused
 
@@ -12,14 +11,6 @@ AGGREGATE3 = bytes.fromhex("82ad56cb")
 GET_CHAIN_ID = bytes.fromhex("3408e470")
 """Multicall3's own getChainId(). It is the first call and GET_BLOCK_NUMBER the last; `check` takes both answers."""
 GET_BLOCK_NUMBER = bytes.fromhex("42cbb15c")
-GAS_LEFT = 2_000_000
-"""Gas that must be left after the last call. If it is, no earlier call lacked gas that another had used."""
-BLAKE2F = bytes(19) + b"\x09"
-BURN = GAS_LEFT.to_bytes(4, "big") + bytes(208) + b"\x01"
-"""GAS_LEFT rounds of BLAKE2b, each of which costs one gas (docs/facts.md#contract-abi)."""
-BURNT_BYTES = 64
-LAST = (BLAKE2F, BURN)
-"""The call after all others but GET_BLOCK_NUMBER; `check_gas` takes its answer."""
 ONE = (1).to_bytes(32, "big")
 A_NUMBER = ONE + (64).to_bytes(32, "big") + (32).to_bytes(32, "big")
 """The first three words of a result that is one number, as compilers lay it out: success, offset and length."""
@@ -54,18 +45,6 @@ def check(node: Node, head: Head, chain: int | None, block: int | None) -> None:
         raise ProviderConfused(node.name, "the aggregate is of another block")
 
 
-def check_gas(provider: str, burnt: bytes | None) -> None:
-    """Raise TooMuch unless LAST ran, so that each call before it had GAS_LEFT, whatever the others used.
-
-    A contract that catches the failure of its own inner calls would otherwise answer zero where gas was short. Raises
-    Unsupported where the chain has no BLAKE2b function.
-    """
-    if burnt is None:
-        raise TooMuch(provider, "the calls together want more gas than the node gives", status=200)
-    if len(burnt) != BURNT_BYTES:
-        raise Unsupported(provider, "the chain has no BLAKE2b function", status=200)
-
-
 def read_numbers(provider: str, answer: bytes, count: int) -> list[int | None]:
     """Return the results (bool success, bytes returnData)[] as numbers; None for a failed call or another size.
 
@@ -88,20 +67,14 @@ def read_bytes(provider: str, answer: bytes, count: int) -> list[bytes | None]:
 
     Raises ProviderConfused when the answer is not such a list of `count` results.
     """
-    return [_read_bytes(provider, answer, at) for at in _places(provider, answer, count)]
-
-
-def read_burnt(provider: str, answer: bytes, count: int) -> bytes | None:
-    """Return the returnData of the last result but one, which is that of LAST; None where the call failed."""
-    return _read_bytes(provider, answer, _places(provider, answer, count)[-2])
-
-
-def _read_bytes(provider: str, answer: bytes, at: int) -> bytes | None:
-    success, data = _number(provider, answer, at), at + _number(provider, answer, at + 32)
-    size = _number(provider, answer, data)
-    if success > 1 or data + 32 + size > len(answer):
-        raise ProviderConfused(provider, "the aggregate ends too early")
-    return answer[data + 32 : data + 32 + size] if success else None
+    results: list[bytes | None] = []
+    for at in _places(provider, answer, count):
+        success, data = _number(provider, answer, at), at + _number(provider, answer, at + 32)
+        size = _number(provider, answer, data)
+        if success > 1 or data + 32 + size > len(answer):
+            raise ProviderConfused(provider, "the aggregate ends too early")
+        results.append(answer[data + 32 : data + 32 + size] if success else None)
+    return results
 
 
 def _places(provider: str, answer: bytes, count: int) -> list[int]:

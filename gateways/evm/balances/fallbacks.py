@@ -82,7 +82,7 @@ class FallbackRead:
     strikes: Counter[bytes] = field(default_factory=Counter[bytes])
 
     async def by_multicall(self, multicall: str) -> None:
-        """Read by aggregate3. Its canaries must be right: the chain's id, the gas that is left, the block's number."""
+        """Read by aggregate3; two canaries, the chain's id first and the block's number last, must be right."""
 
         async def ask(ranges: Sequence[Range]) -> None:
             amounts = iter(await self._aggregate(multicall, ranges))
@@ -166,14 +166,13 @@ class FallbackRead:
         for one in ranges:
             place, question = (itself, GET_ETH_BALANCE) if one.address == NATIVE else (one.address, BALANCE_OF)
             calls += [(place, question + owner) for owner in one.owners()]
-        calls += [aggregate3.LAST, (itself, GET_BLOCK_NUMBER)]
+        calls.append((itself, GET_BLOCK_NUMBER))
         params = ({"to": multicall, "data": "0x" + aggregate3.pack(calls).hex()}, hex(self.head.block))
         said = binary(name, await patiently(self.node, "eth_call", params))
         if not said:
             raise NothingCame(name, "nothing where an aggregate should be")
-        chain, *amounts, _, block = aggregate3.read_numbers(name, said, len(calls))
+        chain, *amounts, block = aggregate3.read_numbers(name, said, len(calls))
         aggregate3.check(self.node, self.head, chain, block)
-        aggregate3.check_gas(name, aggregate3.read_burnt(name, said, len(calls)))
         return amounts
 
     async def _batch(self, ranges: Sequence[Range]) -> set[bytes]:

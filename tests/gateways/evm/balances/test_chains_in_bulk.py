@@ -211,27 +211,6 @@ async def test_aggregate3_isolates_hostile_contracts(chains: EvmChains, end: Fro
     assert all(sheet.unknown(contract) == 0 for contract in COLLECTIONS[:2])
 
 
-# Leaves about a million gas of the call to those that come after it.
-GREEDY = "again: GAS 1000000 LT @again JUMPI"
-# Asks another contract, which needs 1,300,000 gas, and answers zero where that fails.
-CATCHES = "CALLDATASIZE 0 0 CALLDATACOPY 32 96 CALLDATASIZE 0 {asked} GAS STATICCALL POP 32 96 RETURN"
-
-
-async def test_aggregate3_believes_no_zero_of_a_contract_that_others_left_too_little_gas(
-    chains: EvmChains, end: Front, node: str
-) -> None:
-    await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
-    greedy, honest, asked = address(5060), address(5061), address(5062)
-    await deploy(node, greedy, GREEDY)
-    await deploy(node, asked, HEAVY.replace("300", "10000"), {int(WALLETS[0], 16): 7})
-    await deploy(node, honest, CATCHES.format(asked=asked))
-    end.change = without_override
-    segments = [Segment((greedy,), tuple(WALLETS[:8])), Segment((honest,), tuple(WALLETS[:1]))]
-    sheets = await chains.balances("base", segments)
-    assert sheets[1].amount(honest, WALLETS[0]) == 7
-    assert sheets[0].unknown(greedy) == 8
-
-
 async def test_an_aggregate_of_zeros_is_refused(chains: EvmChains, end: Front, node: str) -> None:
     await rpc(node, "anvil_setCode", MULTICALL3, ARTEFACTS["Multicall3"]["runtime"])
 
