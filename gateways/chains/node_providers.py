@@ -38,10 +38,10 @@ def independent(chain: str) -> int:
 @lru_cache(maxsize=100)
 def _origins(urls: Sequence[str]) -> tuple[int, ...]:
     first = dict[str, int]()
-    return tuple(first.setdefault(_provider_of(url), place) for place, url in enumerate(urls))
+    return tuple(first.setdefault(provider_of(url), place) for place, url in enumerate(urls))
 
 
-def _provider_of(url: str) -> str:
+def provider_of(url: str) -> str:
     """Return the domain of a node's provider; of the operator's own nodes, by address or local name, each has its URL.
 
     An address or a local name says nothing about who runs the node, and one machine may run several.

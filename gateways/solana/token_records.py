@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from gateways.chains.attributes import NoMetadata, TraitList, read
+from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import origin, source_name
 from gateways.evm.tokens.token_records import TokenRecord
 from gateways.solana.das_assets import Asset, assets
 from gateways.solana.das_lists import by_collection, first_page
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import addresses, is_address
 from gateways.transport.errors import ProviderConfused
+from settings import settings
 
 
 class SolanaRecords:
@@ -22,12 +25,13 @@ class SolanaRecords:
     ) -> Mapping[str, TokenRecord]:
         """Return the tokens' records, without unknown tokens and ids that are not mint addresses. By getAssetBatch.
 
-        Raises ProviderConfused where `apart_from` is the only index.
+        Raises ProviderConfused where the provider of `apart_from` has all the indexes.
         """
         mints = [one for one in token_ids if is_address(one)]
+        asked = _places_of(chain, apart_from)
 
         async def ask(node: SolanaNode) -> Mapping[str, TokenRecord]:
-            if node.source == apart_from:
+            if node.source == apart_from or node.index in asked:
                 raise ProviderConfused(node.name, "it has been asked already")
             await node.head()
             found = await assets(node, mints)
@@ -44,6 +48,13 @@ class SolanaRecords:
             return [asset.id for asset in (await first_page(node, by_collection(contract), most)).assets]
 
         return await self._nodes.first(ask)
+
+
+def _places_of(chain: str, source: str) -> set[int]:
+    """Return the places in the settings of the nodes that belong to the provider of this source."""
+    places, title = range(len(settings().rpc.get(chain, ()))), CHAINS[chain].title
+    provider = next((origin(chain, place) for place in places if source_name(title, place) == source), None)
+    return {place for place in places if origin(chain, place) == provider}
 
 
 def _record(asset: Asset, index: str) -> TokenRecord:

@@ -37,8 +37,6 @@ class GrantFacts:
     """Somebody else had given the role before it became ours."""
     forgotten: bool = False
     """The member asked to be forgotten, so no move keeps it for them."""
-    unsent_since: datetime | None = None
-    """Since when the role is to be given, if no request to give it is known to have been sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +104,6 @@ class Decision:
 
 NEW_ROLE_PAUSE = timedelta(minutes=2)
 """How long the removal of a role waits for the role that its rule gives now, unless that is given earlier."""
-UNSENT_PAUSE = timedelta(minutes=2)
-"""How long the writer has to find out whether a role that is there was given by it or by somebody else."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
 WRITES = frozenset({Action.GIVE, Action.RETURN, Action.ADOPT, Action.TAKE})
@@ -307,11 +303,6 @@ def _when_unearned(
         return Decision(role_id, Action.FORGET)
     if grant.gift:
         return Decision(role_id, Action.NONE)
-    if has_role and grant.unsent_since is not None:
-        # Somebody else gave it while ours waited, unless our request is on its way at this moment.
-        if now < (until := grant.unsent_since + UNSENT_PAUSE):
-            return Decision(role_id, Action.NONE, due_at=until)
-        return Decision(role_id, Action.FORGET, due_at=now)
     if grant.state == "giving" and not has_role:
         # It is not given any more. A grace time is for a role that the member has.
         return Decision(role_id, Action.TAKE, no_since=now)

@@ -329,6 +329,8 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
     found, waits = dict(item.readings), dict[str, list[float]]()
     first_no = dict[str, dict[str, Earlier]]()
+    chains = {one.requirement.chain for readings in item.readings.values() for one in readings}
+    known = {chain: means_of(outside, chain) for chain in chains}
     for rule in item.case.rules:
         roles = [role_id for role_id in sorted(losing) if decides_loss(item.case, rule, role_id)]
         if not roles or rule.id not in found:
@@ -338,11 +340,11 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
             earlier.update(before.get(role_id, {}))
         second, both = list[Reading](), list[Confirmation]()
         for one, *told in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
-            kept, means = earlier.get(confirmation.question_of(one)), means_of(outside, one.requirement.chain)
+            kept, means = earlier.get(confirmation.question_of(one)), known[one.requirement.chain]
             said = [means.by_provider(answer) for answer in told]
             second.append(confirmation.second_of(one, said, kept, means, now))
             both.append(confirmation.confirm(one, second[-1], kept, means, now))
-        first = [means_of(outside, one.requirement.chain).by_provider(one) for one in first]
+        first = [known[one.requirement.chain].by_provider(one) for one in first]
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
             waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)

@@ -73,6 +73,7 @@ _SHORT_GIVERS = {
 _OTHER_ROLE = N_("Choose another role for the rule.")
 _EVERYONE = N_("@everyone belongs to every member already, so a rule cannot grant it.")
 _ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot hand it out.")
+_TAKING_ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot take it from members.")
 
 Rank = tuple[int, int]
 """A role's rank; a higher role has more power. Of two roles at one position, the older (lower id) is higher."""
@@ -227,10 +228,18 @@ def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStandi
 
 
 def rank_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding) -> str | None:
-    """Return why the person may not take this role from members; None if they may, or if the role does not exist."""
+    """Return why the person may not hand this role out; None if they may, or if the role does not exist."""
     role = find(roles, role_id)
     found = None if role is None else _judge_rank(role, person)
     return found.text if found else None
+
+
+def taking_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding) -> str | None:
+    """Return why the person may not take this role from members; None if they may, or if the role does not exist."""
+    role = find(roles, role_id)
+    if role is None or _judge_rank(role, person) is None:
+        return None
+    return _(_TAKING_ABOVE_THE_PERSON).format(role=role.name)
 
 
 def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:

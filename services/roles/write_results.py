@@ -73,8 +73,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             await _back_to_held(db, intent)
         case WriteResult.THEIRS:
             # Without a grant, the next reconcile decides as about any role that a member had already.
-            await db.execute(delete(Grant).where(_standing(intent)))
-            await rivals.record(db, [Reversal(*intent.line, taken=False)])
+            gone = await db.execute(delete(Grant).where(_standing(intent)).returning(col(Grant.id)))
+            if gone.first() is not None:
+                await rivals.record(db, [Reversal(*intent.line, taken=False)])
         case WriteResult.LEFT:
             if state is not None:
                 await left_many(db, [(intent.server_id, intent.discord_id)])

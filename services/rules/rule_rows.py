@@ -9,7 +9,7 @@ from models import Rule, now
 from services.core.discord_text import color_hex
 from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, rank_refusal, refusal
+from services.guilds.role_safety import find, refusal, taking_refusal
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
 from services.rules.types.registry import DETAIL_FIELDS
@@ -96,7 +96,7 @@ def taking_refused(found: Rights, role_id: str) -> str | None:
     """Return why the person may do nothing by which members lose this role, or None. Without the bot nobody does."""
     if found.guild is None or found.person is None:
         return None
-    return rank_refusal(found.guild.roles, role_id, found.person)
+    return taking_refusal(found.guild.roles, role_id, found.person)
 
 
 def copy_of(rule: Rule) -> Rule:

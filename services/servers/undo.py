@@ -219,17 +219,22 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
 async def _changed_since(db: AsyncSession, event: Event, fields: Sequence[str]) -> bool:
     """Return whether one of these fields was changed again since, even if it has the same value by now.
 
-    A pause that somebody else made later is not undone with an earlier one. Changes that were undone do not count.
+    A pause that somebody else made later is not undone with an earlier one. Changes that were undone do not count, nor
+    do pauses that have ended.
     """
     undone = select(Event.batch).where(Event.server_id == event.server_id, Event.kind == UNDONE)
     of_rule = Event.server_id == event.server_id, Event.rule_id == event.rule_id, col(Event.id) > event.id
     kinds = {"rule.changed", *({"rule.paused", "rule.resumed"} if "state" in fields else ())}
-    rows = await db.exec(select(Event).where(*of_rule, col(Event.kind).in_(kinds), col(Event.batch).not_in(undone)))
+    counted = *of_rule, col(Event.kind).in_(kinds), col(Event.batch).not_in(undone)
+    rows = await db.exec(select(Event).where(*counted).order_by(col(Event.id)))
+    paused = False
     for later in rows.all():
         before, after = later.data.get("before", {}), later.data.get("after", {})
-        if later.kind != "rule.changed" or any(before.get(name) != after.get(name) for name in fields):
+        if later.kind != "rule.changed":
+            paused = later.kind == "rule.paused"
+        elif any(before.get(name) != after.get(name) for name in fields):
             return True
-    return False
+    return paused
 
 
 async def migrate_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:

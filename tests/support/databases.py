@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, cast
 
 import psycopg
-from psycopg import Connection, errors, sql
+from psycopg import Connection, sql
 
 Session = Connection[tuple[object, ...]]
 
@@ -116,7 +116,7 @@ class Databases:
         try:
             if not self._cleared():
                 self.drop()
-        except (errors.ObjectInUse, errors.LockNotAvailable):  # a client that had connected just before
+        except psycopg.OperationalError:  # a client that had connected just before, or the connection was ended
             self.drop()
 
     def drop(self) -> None:

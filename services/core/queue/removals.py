@@ -3,7 +3,7 @@
 from sqlalchemy import ColumnElement, delete, func, update
 from sqlmodel import col, select
 
-from models import Due, Grant, Member
+from models import Due, Grant, Member, Unanswered
 from models.db.session import AsyncSession
 
 IS_QUEUED = (
@@ -14,7 +14,7 @@ IS_QUEUED = (
 """The condition on grants that their member is queued. Nothing would begin the removal of another one again."""
 
 
-_IS_NOT_THERE = ~(
+_IS_THERE = (
     select(Member.discord_id)
     .where(
         col(Member.server_id) == Grant.server_id,
@@ -23,6 +23,17 @@ _IS_NOT_THERE = ~(
     )
     .exists()
 )
+_MAY_COME = (
+    select(Unanswered.at)
+    .where(
+        col(Unanswered.server_id) == Grant.server_id,
+        col(Unanswered.discord_id) == Grant.discord_id,
+        col(Unanswered.role_id) == Grant.role_id,
+        col(Unanswered.giving),
+    )
+    .exists()
+)
+"""The condition on grants that Discord did not answer a request to give the role, and may still carry it out."""
 
 
 async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
@@ -32,7 +43,7 @@ async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     believe that somebody else took the role.
     """
     never_given = col(Grant.evidence)["given"].astext == "false"
-    await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, _IS_NOT_THERE))
+    await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, ~_IS_THERE, ~_MAY_COME))
     await db.execute(
         update(Grant).where(col(Grant.state) == "taking", *which).values(state="held", next_at=None, attempts=0)
     )

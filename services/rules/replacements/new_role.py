@@ -21,7 +21,7 @@ from services.core.errors import Conflict, FieldRefused
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, rank_refusal, refusal
+from services.guilds.role_safety import find, refusal, taking_refusal
 from services.rules import limits, pausing, rules
 from services.rules.replacements.contract_migrations import LeftRule
 from services.rules.rule_rows import apply as change
@@ -139,7 +139,7 @@ async def put_back(
 def _check(found: Rights, order: RoleOrder) -> str:
     """Return the new role's name. Raises FieldRefused (`oldRole`, `newRole`), Conflict."""
     guild, person, bot = found.guild_with_bot()
-    if reason := rank_refusal(guild.roles, order.old, person):
+    if reason := taking_refusal(guild.roles, order.old, person):
         raise FieldRefused("oldRole", reason)
     if order.old == order.new:
         raise FieldRefused("newRole", _("Choose another role than the old one."))

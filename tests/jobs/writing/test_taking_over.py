@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
@@ -166,19 +165,3 @@ async def test_a_role_that_somebody_gives_because_discord_refused_us_is_not_ours
         await db.execute(text('UPDATE "grant" SET next_at = now()'))
     assert await written(town) == []
     assert await grants(town) == {}
-
-
-@pytest.mark.parametrize("takes_over", [False, True])
-async def test_a_role_that_somebody_gives_while_ours_waits_stays_although_the_token_is_sold_before_that(
-    town: Town, takes_over: bool
-) -> None:
-    token = await waits_for_its_role(town, takes_over=takes_over, removal_mode="grace", removal_hours=24)
-    await moves(town, "ada", "add_role")
-    await town.sells(token)
-    await looked_at(town)
-    assert (await grants(town))["carol"].state == "giving", "our request may be on its way"
-    async with transaction() as db:
-        await db.execute(text("UPDATE \"grant\" SET intended_at = now() - interval '2 minutes'"))
-    await looked_at(town)
-    assert [row.had_before for row in (await grants(town)).values()] == ([True] if takes_over else [])
-    assert await town.has("carol", "Holder")

@@ -312,6 +312,20 @@ async def test_undoing_a_pause_resumes_no_rule_that_was_paused_again(
         await undo(browser, made, again)
 
 
+async def test_a_change_is_undone_although_the_rule_was_paused_and_resumed_by_itself_since(
+    browser: Browser, made: dict[str, Any]
+) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    for state in ("shadow", "active"):
+        await browser.client.patch(path, json={"state": state})
+    await paused_by_itself(made)
+    async with transaction() as db:
+        assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
+    newest, *_ = await log(browser, made, kind="rule.changed")
+    await undo(browser, made, newest["batch"])
+    assert (await browser.client.get(path)).json()["state"] == "shadow"
+
+
 @pytest.mark.parametrize("by", ["itself", "a person"])
 async def test_undoing_an_admins_pause_resumes_no_rule_that_was_paused_again(
     browser: Browser, made: dict[str, Any], by: str
