@@ -1,6 +1,8 @@
 """The report of a re-check: roles added and removed, roles that stay, and what is unknown and why."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import text
 
@@ -13,6 +15,9 @@ from services.core.errors import MemberNotFound
 from services.roles.outbox import RESTS
 from services.servers import explain
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
+
+EVENTS_LATE = timedelta(seconds=10)
+"""How long after a removal Discord's event of an earlier change may arrive and show the role again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +49,13 @@ async def held_role_ids(db: AsyncSession, actor: Actor, server_id: int) -> froze
     return frozenset(role.role_id for role in seen.roles if _has(role))
 
 
-def _has(role: RoleWhy) -> bool:
+def _has(role: RoleWhy, taken: Collection[str] = ()) -> bool:
     """Return whether the member has the role by Discord's last event or by our ledger.
 
     The event of an earlier change may come after our record of a later one, so the stored roles alone may lack what we
-    have just given.
+    have just given, and may show what we have just `taken`.
     """
-    return role.held or role.granted_by_us
+    return role.granted_by_us or (role.held and role.role_id not in taken)
 
 
 async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
@@ -75,14 +80,16 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 async def report_since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
     """Return the differences from `before` (role ids), and the reasons for the other roles. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
-    why_unknown = await _doubt(db, actor, server_id)
-    return compare(seen, before, why_unknown, settled=await settled(db, actor, server_id))
+    why_unknown, taken = await _doubt(db, actor, server_id), await _just_taken(db, actor, server_id)
+    return compare(seen, before, why_unknown, taken, settled=await settled(db, actor, server_id))
 
 
-def compare(seen: MemberWhy, before: frozenset[str], why_unknown: str | None, *, settled: bool) -> RecheckReport:
+def compare(
+    seen: MemberWhy, before: frozenset[str], why_unknown: str | None, taken: Collection[str] = (), *, settled: bool
+) -> RecheckReport:
     """Return the report from known facts, without any read."""
-    has = [role for role in seen.roles if _has(role)]
-    lacks = [role for role in seen.roles if not _has(role)]
+    has = [role for role in seen.roles if _has(role, taken)]
+    lacks = [role for role in seen.roles if not _has(role, taken)]
     added = [_line(role) for role in has if role.role_id not in before]
     removed = [_lack(role) for role in lacks if role.role_id in before]
     stays = [_line(role) for role in has if role.role_id in before]
@@ -119,6 +126,18 @@ def _unknown(role: RoleWhy) -> bool:
 def _reason(role: RoleWhy) -> str:
     reasons = [one.reason for rule in role.rules for one in rule.requirements if one.outcome == Answer.UNKNOWN.value]
     return next((reason for reason in reasons if reason), _("not everything could be read yet"))
+
+
+async def _just_taken(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
+    """Return the roles that we took from the member a moment ago; Discord's events about them may still come."""
+    result = await db.execute(
+        text(
+            "SELECT role_id FROM event WHERE server_id = :server AND subject = :who AND kind = 'role.taken' "
+            "AND at > now() - CAST(:moment AS interval)"
+        ),
+        {"server": server_id, "who": actor.discord_id, "moment": EVENTS_LATE},
+    )
+    return frozenset(str(role_id) for (role_id,) in result.all())
 
 
 async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
