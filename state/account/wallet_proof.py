@@ -105,7 +105,12 @@ class WalletProofState(rx.State):
         self._empty_form()
 
     def _empty_form(self) -> None:
-        self.address, self.method, self.pending, self._verified = "", BIO, False, False
+        # An assignment is sent even if nothing changes, and would empty a field that somebody fills in meanwhile.
+        if self.address:
+            self.address = ""
+        if self.method != BIO:
+            self.method = BIO
+        self.pending = self._verified = False
         self._forget()
 
     def _forget(self) -> None:

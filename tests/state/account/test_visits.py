@@ -131,3 +131,14 @@ async def test_a_browser_that_comes_while_the_database_is_away_is_told_so_and_no
     await models.use(database_url)
     assert await greeted(tab, "reflex___state____state.hydrate_and_load", dict(FIRST)) is None
     assert (await tab.state(SessionState)).audience == MEMBER
+
+
+async def test_arriving_at_the_wallet_form_sends_no_field_that_is_empty_already(sign_in: SignIn) -> None:
+    tab, _ = await sign_in("carol")
+    tab.go("/wallet-verification")
+    await connected(tab, FIRST)
+    state = await tab.state(WalletProofState)
+    state.dirty_vars.clear()
+    await tab.run(state.load())
+    # What somebody types before the answer comes would be overwritten.
+    assert not {"address", "method"} & state.dirty_vars

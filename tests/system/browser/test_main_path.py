@@ -66,6 +66,8 @@ async def _write_rule(ada: Visitor, contract: str) -> None:
 async def _prove_wallet(carol: Visitor, address: str) -> None:
     page = carol.page
     await page.get_by_role("link", name="Verify Wallets").first.click()
+    # Arriving empties a form that is left from an earlier visit.
+    await expect(page.get_by_role("heading", name="No verified wallets yet")).to_be_visible()
     await page.get_by_label("Wallet Address").fill(address)
     code = page.locator("code").filter(has_text="holdfast-").first
     await expect(code).to_be_visible()
