@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable
-from functools import cache, cached_property
+from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from math import inf
 from pathlib import Path
@@ -144,7 +144,7 @@ class Settings(BaseSettings):
         """Return, per chain, the settings of one kind."""
         return {name.removeprefix(kind): text for name, text in self.by_chain.items() if _kind(name) == kind}
 
-    @cached_property
+    @property
     def rpc(self) -> dict[str, tuple[str, ...]]:
         """Node URLs per chain, first choice first; a chain that is missing has none and is off.
 

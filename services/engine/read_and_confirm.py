@@ -2,9 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import cache, partial
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -298,8 +299,9 @@ async def _confirm(
         said = await fetch.ask_all_again(
             outside, [(question, [one[place] for one in readers]) for place, question in again.items()]
         )
+    means = cache(partial(means_of, outside))
     for number, item in enumerate(losing):
-        _confirm_losses(outside, item, [of_reader[number] for of_reader in seconds], now)
+        _confirm_losses(means, item, [of_reader[number] for of_reader in seconds], now)
         delegated = (waits.get(pair) for pair in item.case.delegated.known)
         item.again_in = max((item.again_in, *delegated), key=lambda wait: wait or 0.0)
         item.decisions = _conclude(item.case, item.readings, now)
@@ -323,14 +325,17 @@ def _answered_in_part(
     return found
 
 
-def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[CaseOutcome], now: datetime) -> None:
-    """Confirm the readings by which a role would be taken; those for the member's other roles stay unchanged."""
+def _confirm_losses(
+    means: Callable[[str], Means], item: CaseOutcome, seconds: Sequence[CaseOutcome], now: datetime
+) -> None:
+    """Confirm the readings by which a role would be taken; those for the member's other roles stay unchanged.
+
+    `means` returns a chain's sources.
+    """
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
     found, waits = dict(item.readings), dict[str, list[float]]()
     first_no = dict[str, dict[str, Earlier]]()
-    chains = {one.requirement.chain for readings in item.readings.values() for one in readings}
-    known = {chain: means_of(outside, chain) for chain in chains}
     for rule in item.case.rules:
         roles = [role_id for role_id in sorted(losing) if decides_loss(item.case, rule, role_id)]
         if not roles or rule.id not in found:
@@ -340,11 +345,11 @@ def _confirm_losses(outside: Gateways, item: CaseOutcome, seconds: Sequence[Case
             earlier.update(before.get(role_id, {}))
         second, both = list[Reading](), list[Confirmation]()
         for one, *told in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
-            kept, means = earlier.get(confirmation.question_of(one)), known[one.requirement.chain]
-            said = [means.by_provider(answer) for answer in told]
-            second.append(confirmation.second_of(one, said, kept, means, now))
-            both.append(confirmation.confirm(one, second[-1], kept, means, now))
-        first = [known[one.requirement.chain].by_provider(one) for one in first]
+            kept, sources = earlier.get(confirmation.question_of(one)), means(one.requirement.chain)
+            said = [sources.by_provider(answer) for answer in told]
+            second.append(confirmation.second_of(one, said, kept, sources, now))
+            both.append(confirmation.confirm(one, second[-1], kept, sources, now))
+        first = [means(one.requirement.chain).by_provider(one) for one in first]
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
             waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)
