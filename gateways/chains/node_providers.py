@@ -30,6 +30,15 @@ def origin(chain: str, place: int) -> int:
     return found[place] if place < len(found) else place
 
 
+def other_nodes(chain: str, asked: int, count: int) -> list[int]:
+    """Return a chain's `count` nodes without the one that was asked, those of another provider first.
+
+    Only they are independent of it.
+    """
+    others = [place for place in range(count) if place != asked]
+    return sorted(others, key=lambda place: origin(chain, place) == origin(chain, asked))
+
+
 def independent(chain: str) -> int:
     """Return how many of the chain's nodes in the settings are independent of each other."""
     return len(set(_origins(settings().rpc.get(chain, ()))))

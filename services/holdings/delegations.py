@@ -12,7 +12,7 @@ from sqlmodel import col, select
 import models
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.node_providers import origin
+from gateways.chains.node_providers import origin, other_nodes
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from gateways.transport.chunks import chunks
@@ -129,8 +129,7 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
 
     async def ask(chain: str, endpoint: int, delegates: list[str]) -> Fetched:
         newest = max(known[chain, delegate].block for delegate in delegates)
-        others = [node for node in range(outside.chains.endpoints(chain)) if node != endpoint]
-        others.sort(key=lambda node: origin(chain, node) == origin(chain, endpoint))
+        others = other_nodes(chain, endpoint, outside.chains.endpoints(chain))
         said: DelegationSheet | str = N_("no node is set")
         for node in others:
             told = await _attempt(outside, chain, delegates, ReadPoint(node, newest, settled=True))

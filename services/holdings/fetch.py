@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateways import Gateways
-from gateways.chains.node_providers import origin
+from gateways.chains.node_providers import other_nodes
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
@@ -221,11 +221,8 @@ class _Reader:
             return first or N_("not looked at")
         later = [part(one) for one in self._before[1:]]
         tried = {one.endpoint for one in later if one is not None and not isinstance(one, str)}
-        nodes = range(self._chains.endpoints(self._question.chain))
         chain, asked = self._question.chain, first.endpoint
-        # Those of another provider come first, because only they are independent.
-        others = [one for one in nodes if one != asked]
-        others.sort(key=lambda one: origin(chain, one) == origin(chain, asked))
+        others = other_nodes(chain, asked, self._chains.endpoints(chain))
         answer: S | str = N_("no other node is able to answer")
         for node in (*others, asked):
             if node not in tried:
