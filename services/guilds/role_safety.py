@@ -200,19 +200,19 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
             _("above the bot's role"),
             _ABOVE_THE_BOT.format(role=role.name),
         )
-    return None if person is None else _judge_rank(role, person)
+    if person is not None and _is_above(role, person):
+        return NotGrantable(
+            "above_person",
+            _(_ABOVE_THE_PERSON).format(role=role.name),
+            _("Choose a role below your own highest one."),
+            _("not below your own highest role"),
+            _ABOVE_THE_PERSON.format(role=role.name),
+        )
+    return None
 
 
-def _judge_rank(role: RoleLike, person: RoleStanding) -> NotGrantable | None:
-    if person.owner or rank(role) < person.top:
-        return None
-    return NotGrantable(
-        "above_person",
-        _(_ABOVE_THE_PERSON).format(role=role.name),
-        _("Choose a role below your own highest one."),
-        _("not below your own highest role"),
-        _ABOVE_THE_PERSON.format(role=role.name),
-    )
+def _is_above(role: RoleLike, person: RoleStanding) -> bool:
+    return not person.owner and rank(role) >= person.top
 
 
 def is_too_low(roles: Sequence[RoleLike], guild_id: str, bot: RoleStanding) -> bool:
@@ -229,17 +229,17 @@ def refusal(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStandi
 
 def rank_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding) -> str | None:
     """Return why the person may not hand this role out; None if they may, or if the role does not exist."""
-    role = find(roles, role_id)
-    found = None if role is None else _judge_rank(role, person)
-    return found.text if found else None
+    return _rank_refusal(roles, role_id, person, _ABOVE_THE_PERSON)
 
 
 def taking_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding) -> str | None:
     """Return why the person may not take this role from members; None if they may, or if the role does not exist."""
+    return _rank_refusal(roles, role_id, person, _TAKING_ABOVE_THE_PERSON)
+
+
+def _rank_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding, told: str) -> str | None:
     role = find(roles, role_id)
-    if role is None or _judge_rank(role, person) is None:
-        return None
-    return _(_TAKING_ABOVE_THE_PERSON).format(role=role.name)
+    return None if role is None or not _is_above(role, person) else _(told).format(role=role.name)
 
 
 def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:
