@@ -251,8 +251,8 @@ async def carry_out(
     `sure` means that nobody can have sent this change yet; otherwise the member is read first, so that nothing is
     written twice. So are members who seem to have the role already: somebody else gave it. Before a removal the member
     is always read: they may have left and rejoined, or somebody else may have taken the role, while the bot was
-    offline. `begin` records that a removal is about to be sent, and returns
-    whether it is still wanted. Raises TokenRejected, after which no writer may continue.
+    offline. `begin` records that a removal is about to be sent, and returns whether it is still wanted. Raises
+    TokenRejected, after which no writer may continue.
     """
     sent = False
     try:

@@ -12,8 +12,6 @@ IS_QUEUED = (
     .exists()
 )
 """The condition on grants that their member is queued. Nothing would begin the removal of another one again."""
-
-
 _IS_THERE = (
     select(Member.discord_id)
     .where(

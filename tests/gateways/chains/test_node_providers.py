@@ -9,7 +9,7 @@ from settings import settings
 
 
 @pytest.fixture(autouse=True)
-def anew() -> Iterator[None]:
+def fresh_settings() -> Iterator[None]:
     yield
     settings.cache_clear()
 

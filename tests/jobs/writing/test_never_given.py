@@ -40,6 +40,14 @@ async def intended(town: Town) -> None:
     await until(giving)
 
 
+async def sells_while_tripped(town: Town, token: str) -> None:
+    """Let carol sell the token while the breaker holds removals of the role back."""
+    async with transaction() as db:
+        db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
+    await town.sells(token)
+    await town.look()
+
+
 @pytest.mark.parametrize("dismissed", [False, True])
 async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
     town: Town, engine: Engine, dismissed: bool
@@ -48,10 +56,7 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
     ada = await admin(town)
     async with engine():
         await intended(town)
-        async with transaction() as db:
-            db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
-        await town.sells(token)
-        await town.look()
+        await sells_while_tripped(town, token)
 
         async def decided() -> bool:
             rows = await grants(town)
@@ -104,10 +109,7 @@ async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_
     token = await waits_for_screening(town)
     async with engine():
         await intended(town)
-        async with transaction() as db:
-            db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
-        await town.sells(token)
-        await town.look()
+        await sells_while_tripped(town, token)
 
         async def taking() -> bool:
             return [row.state for row in await grants(town)] == ["taking"]
