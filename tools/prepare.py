@@ -234,19 +234,19 @@ def soak(arguments: list[str]) -> int:
 def fresh(arguments: list[str]) -> int:
     """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "tools.fresh_machine", *arguments])
+    os.execv(sys.executable, [sys.executable, "-m", "tools.fresh.machine", *arguments])
 
 
 def fresh_image(arguments: list[str]) -> int:
     """`make fresh-image`: run the image's steps and start what they make; needs root and debootstrap."""
     interpreter()
-    return become("-m", "tools.fresh_image", *arguments)
+    return become("-m", "tools.fresh.image", *arguments)
 
 
 def fresh_wheel(arguments: list[str]) -> int:
     """`make fresh-wheel`: install and start the newest wheel on minimal Debian machines; needs root and debootstrap."""
     interpreter()
-    return become("-m", "tools.release.fresh_wheel", *arguments)
+    return become("-m", "tools.fresh.wheel", *arguments)
 
 
 def demo(arguments: list[str]) -> int:

@@ -18,6 +18,7 @@ from gateways.chains.catalogue import CHAINS, evm_chains
 from jobs.scheduler import all_jobs
 from settings import Settings
 from tests.house.pages import DOCS, PAGES, README, ROOT, name_of
+from tools import module_index
 
 # Created by a start or by the operator, so absent in a fresh clone.
 MADE = re.compile(r"(?:data|\.venv|\.web)(?:/|$)|\.env$")
@@ -195,7 +196,8 @@ def test_every_npm_package_has_its_reason(name: str) -> None:
     assert list(missing(wanted, (DOCS / "architecture" / "dependencies.md").read_text())) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+# The page of modules repeats docstrings, which name the modules beside them without their folder.
+@pytest.mark.parametrize("page", [page for page in PAGES if page != module_index.PAGE], ids=name_of)
 def test_what_a_page_names_exists(page: Path) -> None:
     assert list(not_there(page.read_text(), page.parent)) == []
     assert list(not_inside(page.read_text())) == []
@@ -204,6 +206,24 @@ def test_what_a_page_names_exists(page: Path) -> None:
 def test_a_name_that_its_module_does_not_have_is_noticed() -> None:
     assert list(not_inside("`tests/house/pages.py` (`PAGES`, `name_of`) and `settings.py` (`settings`, twice)")) == []
     assert list(not_inside("`tests/house/pages.py` (`PAGES`; `nowhere`)")) == ["tests/house/pages.py: nowhere"]
+
+
+def test_the_page_of_modules_has_the_first_line_of_each() -> None:
+    sources = [(path, (ROOT / path).read_text()) for path in module_index.modules()]
+    assert [path for path, source in sources if not module_index.first_line(source)] == []
+    assert module_index.PAGE.read_text() == module_index.page(sources), "Run python -m tools.module_index"
+
+
+def test_the_page_of_modules_lists_them_by_folder() -> None:
+    sources = [
+        ("a.py", '"""The root\'s."""'), ("b/__init__.py", '"""What `b` is for."""'),
+        ("b/one.py", '"""The first line,\nwhich goes on.\n\nMore.\n"""'), ("b/c/two.py", '"""Deeper."""'),
+    ]  # fmt: skip
+    assert module_index.page(sources).removeprefix(module_index.HEAD).split("\n") == [
+        "", "## The root", "", "- [`a.py`](../../a.py): The root's.", "",
+        "## `b`", "", "What `b` is for.", "", "- [`one.py`](../../b/one.py): The first line, which goes on.", "",
+        "## `b/c`", "", "- [`two.py`](../../b/c/two.py): Deeper.", "", "",
+    ]  # fmt: skip
 
 
 def test_links_lead_from_the_readme_to_every_page() -> None:

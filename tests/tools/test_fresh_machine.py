@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools import fresh_machine
-from tools.fresh_machine import Machine, carried, table
+from tools.fresh import machine as fresh_machine
+from tools.fresh.machine import Machine, carried, table
 
 
 @pytest.fixture

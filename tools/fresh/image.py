@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 
-from tools.fresh_machine import (
+from tools.fresh.machine import (
     CLONE,
     RELEASES,
     ROOT,

@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.fresh_image import ACCOUNT, world
-from tools.fresh_machine import PIP_FILES, RELEASES, FreshFailed, Machine, free_port, make, run, start_and_stop, table
+from tools.fresh.image import ACCOUNT, world
+from tools.fresh.machine import PIP_FILES, RELEASES, FreshFailed, Machine, free_port, make, run, start_and_stop, table
 from tools.prepare import LIVE_BUILD
 from tools.wheel import MADE, build, stage
 

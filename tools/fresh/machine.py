@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RELEASES = {"12": "bookworm", "13": "trixie"}
 # What the README asks for, and the certificates that git and pip need.
 PACKAGES = ("git", "make", "python3", "python3-venv", "ca-certificates")
