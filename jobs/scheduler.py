@@ -71,17 +71,21 @@ class ScheduledJob:
     """A job: when each process asks for a turn, what the job does, and how often one of the processes runs it.
 
     With `every`, the row of `schedule` with the job's name decides which process runs it. Without `every`, each process
-    runs the job, and its work locks the rows that it changes.
+    runs the job, and its work locks the rows that it changes. After a turn that was not due, or whose work returned
+    nothing (a false value), this process asks for no other for as long as `idle`.
     """
 
     name: str
     trigger: Every
     work: Work
     every: timedelta | None = None
+    idle: timedelta = timedelta()
 
 
 EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
+CALM = timedelta(seconds=5)
+"""How long a job rests that found nothing to do, unless somebody waits for it: a quiet product asks little."""
 FOLD_EVERY = timedelta(seconds=10)
 """The longest wait of counts before they are folded. Until then, each read adds them up."""
 IDLE_EVERY = timedelta(seconds=10)
@@ -99,19 +103,23 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob(sweep.SCHEDULE, EACH_SECOND, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
         ScheduledJob("erasure", EACH_SECOND, erasure.finish),
-        ScheduledJob("truces", EACH_SECOND, rivals.end_expired),
-        ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY),
-        ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due),
-        ScheduledJob("move_messages", EACH_SECOND, lambda db: lifecycle.bring_messages_up_to_date(db, gateways())),
-        ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due),
+        ScheduledJob("truces", EACH_SECOND, rivals.end_expired, idle=CALM),
+        ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY, idle=CALM),
+        ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due, idle=CALM),
+        ScheduledJob(
+            "move_messages", EACH_SECOND, lambda db: lifecycle.bring_messages_up_to_date(db, gateways()), idle=CALM
+        ),
+        ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due, idle=CALM),
         ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
         ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),
-        ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused),
-        ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY),
-        ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY),
-        ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY),
-        ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY),
-        ScheduledJob(log_partitions.SCHEDULE, EACH_SECOND, log_partitions.maintain_one_step, HOUSEKEEPING_EVERY),
+        ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused, idle=CALM),
+        ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY, idle=CALM),
+        ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY, idle=CALM),
+        ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY, idle=CALM),
+        ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY, idle=CALM),
+        ScheduledJob(
+            log_partitions.SCHEDULE, EACH_SECOND, log_partitions.maintain_one_step, HOUSEKEEPING_EVERY, idle=CALM
+        ),
     )
 
 
@@ -124,9 +132,11 @@ async def prepare(jobs: Sequence[ScheduledJob]) -> None:
 
 
 async def take_turn(job: ScheduledJob) -> bool:
-    """Run the job if it is due and no other process runs it; return whether it ran."""
+    """Run the job if it is due and no other process runs it; return whether there may be more to do at once."""
     async with transaction() as db:
-        if job.every is not None and not await schedules.claim(db, job.name, job.every):
+        if job.every is None:
+            return bool(await job.work(db))
+        if not await schedules.claim(db, job.name, job.every):
             return False
         await job.work(db)
         return True
@@ -165,8 +175,10 @@ class JobRunner:
     async def _take(self) -> None:
         try:
             with cancellation_first():
-                await take_turn(self.job)
+                more = await take_turn(self.job)
             self._pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
+            if not more:
+                self._not_before = asyncio.get_running_loop().time() + self.job.idle.total_seconds()
         except Exception as fault:
             if database_faults.is_absent(fault):
                 self._lost.put_nowait(fault)

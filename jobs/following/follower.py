@@ -69,8 +69,11 @@ class Follower:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))
             if not more:
                 beat = settings().follow_pace(self.chain)
-                await wait(self.called, LEASE_SECONDS if more is None else wait_for_next_poll(beat))
-                await asyncio.sleep(began + min(SOONEST_SECONDS, beat) - clock.time())
+                pause = LEASE_SECONDS if more is None else wait_for_next_poll(beat)
+                next_poll = clock.time() + pause
+                await wait(self.called, pause)
+                # A new block brings the poll forward; without one, the followers of a process poll together.
+                await asyncio.sleep(min(began + SOONEST_SECONDS, next_poll) - clock.time())
 
     async def once(self) -> bool | None:
         """Poll once. Return whether there is more to read at once, or None when another process follows this chain.

@@ -114,6 +114,31 @@ async def test_a_clock_that_is_set_neither_stops_the_schedule_nor_brings_every_m
         await work.reaches(had + 3)
 
 
+@pytest.mark.parametrize("found", [0, False, None])
+async def test_a_job_that_found_nothing_rests_while_the_others_go_on(found: object) -> None:
+    turns = 0
+
+    async def work(_: object) -> object:
+        nonlocal turns
+        turns += 1
+        return 1 if turns < 3 else found
+
+    asked, kept_waiting = Work(), Work()
+    jobs = (
+        ScheduledJob("calm", OFTEN, work, idle=DAY), ScheduledJob("daily", OFTEN, kept_waiting, DAY, idle=DAY),
+        often(asked),
+    )  # fmt: skip
+    async with transaction() as db:
+        db.add(Schedule(name="daily", next_at=now() - DAY))
+    async with asyncio.timeout(PATIENCE_SECONDS), kept(*jobs):
+        await asked.reaches(20)
+        await kept_waiting.reaches(1)
+        async with transaction() as db:
+            await schedules.bring_forward(db, "daily")
+        await asked.reaches(asked.turns + 20)
+    assert (turns, kept_waiting.turns) == (3, 1)
+
+
 async def test_of_two_processes_one_does_what_is_due() -> None:
     work, asked = Work(), Work()
     async with transaction() as db:
