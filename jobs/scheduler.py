@@ -85,7 +85,7 @@ class ScheduledJob:
 EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 CALM = timedelta(seconds=5)
-"""How long a job rests that found nothing to do, unless somebody waits for it: a quiet product asks little."""
+"""How long a job pauses when it found nothing to do and nobody waits for it, so that a quiet product asks little."""
 FOLD_EVERY = timedelta(seconds=10)
 """The longest wait of counts before they are folded. Until then, each read adds them up."""
 IDLE_EVERY = timedelta(seconds=10)

@@ -1,4 +1,4 @@
-"""Indexers' lists of what accounts hold: hints where to look on the chain, and trusted for nothing else."""
+"""Indexers' lists of what accounts hold: hints where to look on the chain, checked first, trusted for nothing else."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

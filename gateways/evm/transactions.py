@@ -1,4 +1,4 @@
-"""Transactions on the EVM chains: one by its hash, how many an account has sent, and what it sent to itself lately.
+"""Transactions on the EVM chains: by hash, or what an account sent to itself, and whether an account is a contract.
 
 A contract account sends nothing itself: its actions are in other accounts' transactions (smart_accounts).
 """

@@ -1,4 +1,4 @@
-"""Cases: all that a decision about a queued member needs, loaded in bulk for a batch."""
+"""Cases: all that a decision about a queued member needs, loaded for a batch, and how many members fit into one."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

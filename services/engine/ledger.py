@@ -1,4 +1,7 @@
-"""Write decisions to the ledger in bulk: role changes are committed before Discord is asked, so a crash loses none."""
+"""Write decisions to the ledger in bulk, and drop removals that a newer sighting overtook, five times in a row at most.
+
+Role changes are committed before Discord is asked, so a crash loses none.
+"""
 
 import json
 import time

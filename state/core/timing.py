@@ -1,10 +1,9 @@
 """The time constants of the screens, all in one place.
 
-The specification fixes many of them (docs/specification.md#section-9-constants). A loop that watches a tab has the
-waits of `state.core.watchers`. Services define their own: how long Discord's answer about a person counts
-(`services.accounts.users.ASKED_EVERY`), when a bio is checked again (`services.wallets.bio_schedule`), how addresses
-are shortened (`services.core.addresses`), defaults of rules (`services.rules.draft`), permissions of invites
-(`services.servers.servers`).
+The specification fixes many of them (docs/specification.md#section-9-constants). Services define their own: how long
+Discord's answer about a person counts (`services.accounts.users.ASKED_EVERY`), when a bio is checked again
+(`services.wallets.bio_schedule`), how addresses are shortened (`services.core.addresses`), defaults of rules
+(`services.rules.draft`), permissions of invites (`services.servers.servers`).
 """
 
 USER_STALE_SECONDS = 30 * 60
@@ -71,3 +70,8 @@ TOAST_WIDTH_PIXELS = 420
 TOOLTIP_DELAY_MILLISECONDS = 700
 TOOLTIP_SKIP_MILLISECONDS = 300
 """A tooltip that follows another within this time shows at once."""
+
+AWAY_SECONDS = 30.0
+"""Seconds after which a tab without a socket counts as closed, so that what keeps it fresh ends."""
+AWAY_EVERY = 0.5
+"""How often a loop without a pace of its own checks whether such a tab is back."""

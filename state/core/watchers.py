@@ -11,12 +11,8 @@ from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.runtime import rate_limits
 from services.runtime.database_faults import UNANSWERED
+from state.core import timing
 from state.core.gate import actor_of
-
-AWAY_SECONDS = 30.0
-"""Seconds after which a tab without a socket counts as closed."""
-AWAY_EVERY = 0.5
-"""How often a loop without a pace of its own checks whether such a tab is back."""
 
 _newest: dict[tuple[str, str], "Watcher"] = {}
 """The newest loop per tab and kind."""
@@ -94,14 +90,14 @@ class Watcher:
         away, wait, looks = 0.0, self._first, 0
         while looks < self._rounds:
             # Wait in parts, so that a loop with long waits ends soon after its tab.
-            part = min(wait, AWAY_SECONDS / 2)
+            part = min(wait, timing.AWAY_SECONDS / 2)
             await self._pause(part)
             wait -= part
             if not await self._has_its_turn():
                 return
             if not await is_open(self._key[0]):
-                away, wait = away + part, wait or self._every or AWAY_EVERY
-                if away > AWAY_SECONDS:
+                away, wait = away + part, wait or self._every or timing.AWAY_EVERY
+                if away > timing.AWAY_SECONDS:
                     return
                 continue
             away = 0.0

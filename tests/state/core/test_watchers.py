@@ -24,7 +24,7 @@ from state.account import wallet_proof
 from state.account import wallets as wallets_state
 from state.account.wallet_proof import WalletProofState
 from state.account.wallets import WalletRowView, WalletsState
-from state.core import gate, watchers
+from state.core import gate, timing, watchers
 from state.dashboard import invite
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState
@@ -76,7 +76,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
             raise TooMany("That was too often.", 60)
 
     monkeypatch.setattr(watchers, "is_open", is_open)
-    monkeypatch.setattr(watchers, "AWAY_SECONDS", 0.1)
+    monkeypatch.setattr(timing, "AWAY_SECONDS", 0.1)
     monkeypatch.setattr(rate_limits, "spend", spend)
     monkeypatch.setattr(servers, "list_servers", listed)
     monkeypatch.setattr(wallets, "check_again", checked)
@@ -158,7 +158,7 @@ async def test_a_loop_ends_on_another_page_and_with_the_session(screen: Screen, 
 async def test_a_tab_that_comes_back_is_looked_at_again_and_not_while_it_is_away(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchers, "AWAY_SECONDS", 3600.0)
+    monkeypatch.setattr(timing, "AWAY_SECONDS", 3600.0)
     _, start = await loops("bio")
     screen.open = False
     task = asyncio.create_task(start())
