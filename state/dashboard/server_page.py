@@ -73,8 +73,8 @@ class ServerPageState(rx.State):
             raise
         except UNREADABLE as fault:
             self.fault = sentence_of(fault)
-        finally:
-            self.loaded, self._read_for = True, self.server_id
+        # Not in a `finally`: a load that the next navigation cancels has read nothing, so that one has to read.
+        self.loaded, self._read_for = True, self.server_id
 
     async def _read(self, actor: Actor) -> None:
         async def read() -> servers.ServerView:

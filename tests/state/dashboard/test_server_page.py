@@ -1,10 +1,18 @@
 """The server and the tab that an address names."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 import pytest
 import reflex as rx
 
 from components.pages import server_config
+from services.core.actors import Actor
+from services.runtime.task_cancellation import stop
 from state.dashboard.server_page import TABS, ServerPageState
+from tests.app.api.browsers import Browser
+from tests.state.conftest import Tab
+from tests.state.towns import with_rule
 
 
 async def at(query: dict[str, str]) -> ServerPageState:
@@ -34,6 +42,29 @@ async def test_a_servers_name_comes_from_the_service_and_never_from_a_link() -> 
     assert page.name == "Cats", "what the service said of this server stays"
     page = await at({"serverId": "999", "serverName": "EVIL"})
     assert (page.name, "EVIL" in page.config_url + page.add_rule_url) == ("", False)
+
+
+async def test_after_a_load_that_the_next_tab_cancelled_the_server_is_read(
+    sign_in: Callable[[str], Awaitable[tuple[Tab, Browser]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    reading, really = asyncio.Event(), ServerPageState._read
+
+    async def endless(page: ServerPageState, actor: Actor) -> None:
+        reading.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(ServerPageState, "_read", endless)
+    tab.go("/server-config", serverId=server_id, tab="rules")
+    page = await tab.state(ServerPageState)
+    loading = asyncio.create_task(tab.run(page.load()))
+    await reading.wait()
+    await stop(loading)
+    monkeypatch.setattr(ServerPageState, "_read", really)
+    tab.go("/server-config", serverId=server_id, tab="members")
+    await tab.run(page.load())
+    assert (page.loaded, page.tab, page.name) == (True, "members", "Base Builders")
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "1e3", "12345678901", "٣"])
