@@ -46,7 +46,8 @@ class ChallengeView:
 async def challenge(db: AsyncSession, outside: Gateways, actor: Actor, claimed: str) -> ChallengeView:
     """Return the member's challenge for an address or a name: their present one, or a new one.
 
-    Raises FieldRefused, also if they have the maximum number of wallets.
+    Raises FieldRefused, also if they have the maximum number of wallets, and ProviderUnavailable for a name that could
+    not be looked up.
     """
     family, address, name = await names.wallet_of(outside, claimed)
     try:

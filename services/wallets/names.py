@@ -9,9 +9,11 @@ from gateways.evm.ens import NameInvalid, NameOffchain
 from gateways.transport.errors import NotThere, ProviderError
 from locales import _
 from services.core.addresses import AddressRefused, parse
-from services.core.errors import FieldRefused
+from services.core.errors import FieldRefused, ProviderUnavailable
 
 LONGEST = 255
+RETRY_AFTER = 60
+"""Seconds after which the directory of names is asked again: the message says a minute."""
 PATIENCE, AT_ONCE = 5.0, 20
 """The longest time in seconds to look up the names of wallets, and the most wallets to look up at once."""
 
@@ -28,7 +30,7 @@ def is_name(text: str) -> bool:
 async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]:
     """Return `(family, address, name)` of a wallet given by its address or its name; `name` is None for an address.
 
-    Raises FieldRefused for the field `address`.
+    Raises FieldRefused for the field `address`, ProviderUnavailable if the name could not be looked up.
     """
     name: str | None = None
     try:
@@ -41,7 +43,10 @@ async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]
 
 
 async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
-    """Return `(name, address)`: the normalised name, and the address (EVM in lower case). Raises NameRefused."""
+    """Return `(name, address)`: the normalised name, and the address (EVM in lower case).
+
+    Raises NameRefused, and ProviderUnavailable if nobody could be asked.
+    """
     given = text.strip()
     if len(given) > LONGEST:
         raise NameRefused(_("That name is too long to be one."))
@@ -66,10 +71,11 @@ async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
             )
         ) from None
     except ProviderError:
-        raise NameRefused(
+        raise ProviderUnavailable(
             _("{given} cannot be looked up right now. Try again in a minute, or paste the address (0x…).").format(
                 given=given
-            )
+            ),
+            RETRY_AFTER,
         ) from None
 
 
@@ -85,8 +91,11 @@ async def _on_solana(outside: Gateways, given: str) -> tuple[str, str]:
             _("{given} stands for no wallet on Solana. Check its spelling, or paste the address.").format(given=given)
         ) from None
     except ProviderError:
-        raise NameRefused(
-            _("{given} cannot be looked up right now. Try again in a minute, or paste the address.").format(given=given)
+        raise ProviderUnavailable(
+            _("{given} cannot be looked up right now. Try again in a minute, or paste the address.").format(
+                given=given
+            ),
+            RETRY_AFTER,
         ) from None
 
 

@@ -12,7 +12,7 @@ from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
-from services.core.errors import WalletNotFound
+from services.core.errors import ProviderUnavailable, WalletNotFound
 from services.core.json_view import json_view
 from services.wallets import bio_proof, challenges, names, transaction_proof
 from services.wallets.challenges import ChallengeView, challenge
@@ -112,7 +112,10 @@ async def verify(
         )
     try:
         if names.is_name(claimed):
-            name, address = await names.resolve(outside, claimed)
+            try:
+                name, address = await names.resolve(outside, claimed)
+            except ProviderUnavailable as fault:
+                return Verdict(False, fault.message)
             said = _("{name} stands for {address}. If that is your wallet, confirm it by sending this address.").format(
                 name=name, address=address
             )

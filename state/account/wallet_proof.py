@@ -10,7 +10,7 @@ from locales import N_, _
 from models import now, transaction
 from services.core.actors import Actor
 from services.core.addresses import AddressRefused, is_whole, parse
-from services.core.errors import HoldfastError, TooMany
+from services.core.errors import HoldfastError, ProviderUnavailable, TooMany
 from services.runtime import rate_limits
 from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.transaction_check import ChainAsk
@@ -178,7 +178,7 @@ class WalletProofState(rx.State):
                 note = ""
             except names.NameRefused as fault:
                 name, address, note = "", "", str(fault)
-            except TooMany as fault:
+            except (TooMany, ProviderUnavailable) as fault:
                 name, address, note = "", "", fault.message
             async with self:
                 if number == self._look:

@@ -153,6 +153,9 @@ async def test_a_directory_in_trouble_is_try_again(browser: Browser, sandbox: ht
         for front in ("rpc", "rpc2"):
             await tell(sandbox, "faults", target=f"{front}:ethereum", kind="500", seconds=60)
         assert "cannot be looked up right now" in (await verify(browser, "carol.eth"))["message"]
+        asked = await browser.client.get("/api/wallet-challenge", params={"address": "carol.eth"})
+        assert (asked.status_code, asked.headers["Retry-After"]) == (503, "60")
+        assert "cannot be looked up right now" in asked.json()["message"]
     finally:
         await sandbox.delete("/control/faults")
 

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from gateways import gateways
 from models import transaction
-from services.core.errors import FieldRefused
+from services.core.errors import FieldRefused, ProviderUnavailable
 from services.wallets import names
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
@@ -128,18 +128,19 @@ async def test_a_name_of_solana_is_asked_about_by_its_wallet(walker: Walker) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "said"),
-    [
-        ("nobody-has-this.sol", None, "stands for no wallet on Solana"),
-        ("näme.sol", None, "not a valid name"),
-        ("carol.sol", "500", "cannot be looked up right now"),
-    ],
+    ("given", "said"),
+    [("nobody-has-this.sol", "stands for no wallet on Solana"), ("näme.sol", "not a valid name")],
 )
-async def test_a_name_that_leads_nowhere_is_told_so(walker: Walker, given: str, kind: str | None, said: str) -> None:
-    if kind:
-        await walker.tell("faults", target="solana", kind=kind, seconds=60)
+async def test_a_name_that_leads_nowhere_is_told_so(walker: Walker, given: str, said: str) -> None:
     with pytest.raises(FieldRefused, match=said):
         await walker.challenge(given)
+
+
+async def test_a_name_that_nobody_can_look_up_is_the_directorys_fault(walker: Walker) -> None:
+    await walker.tell("faults", target="solana", kind="500", seconds=60)
+    with pytest.raises(ProviderUnavailable, match="cannot be looked up right now"):
+        await walker.challenge("carol.sol")
+    assert "cannot be looked up right now" in (await walker.verify(address="carol.sol")).message
 
 
 async def test_without_a_resolver_names_of_solana_are_refused(walker: Walker, monkeypatch: pytest.MonkeyPatch) -> None:
