@@ -48,6 +48,8 @@ ROOM_BYTES = 12 * 2**30
 """Memory that the machine and its `/dev/shm` must have for the tests' directories to be put there."""
 PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)
 """What a test needs, in the order in which tests run; LITTLE is a file of few tests that need nothing."""
+RECURSION_LIMIT = sys.getrecursionlimit()
+"""Python's own limit, before any test is loaded."""
 GARBAGE = 20_000
 """New objects after which the garbage collector runs: the usual 700 would cost a test run 15 s of processor time."""
 FEW = 10
@@ -140,7 +142,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Exclude everything loaded so far from garbage collection: six thousand tests, and every module they import."""
+    """Exclude everything loaded so far from garbage collection: six thousand tests, and every module they import.
+
+    Also restore Python's own recursion limit.
+    """
+    # web3 and eth_account import py_ecc, which lets Python recurse 100,000 deep. At that depth the nested JSON of some
+    # tests overflows the C stack of this process, in which the sandbox may run too.
+    sys.setrecursionlimit(RECURSION_LIMIT)
     gc.enable()
     gc.freeze()
     gc.set_threshold(GARBAGE)

@@ -1,6 +1,5 @@
 """Ethereum names as other libraries request them: web3.py's own client, and the calls of viem and ethers."""
 
-import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,10 +12,6 @@ from eth_utils.crypto import keccak
 from web3 import AsyncHTTPProvider, AsyncWeb3
 
 from sandbox.chains.names import OF_ETH, RESOLVER, UNIVERSAL
-
-# web3 imports py_ecc, which lets Python recurse 100,000 deep. At that depth the nested JSON of other tests overflows
-# the C stack of this process, in which the sandbox runs too.
-sys.setrecursionlimit(1_000)
 
 NOBODY = "0x" + "77" * 20
 ADDR, ADDR_OF_COIN = bytes.fromhex("3b3b57de"), bytes.fromhex("f1cb7e06")
