@@ -120,12 +120,28 @@ def _size(response: web.StreamResponse) -> int:
     return len(body) if isinstance(body, bytes | bytearray) else 0
 
 
+def _in_json(request: web.Request, answer: web.HTTPError) -> web.Response:
+    """Return the answer to a control call that the web server itself refuses."""
+    if isinstance(answer, web.HTTPMethodNotAllowed):
+        message = f"This control call takes {' or '.join(sorted(answer.allowed_methods - {'HEAD'}))}."
+    elif isinstance(answer, web.HTTPNotFound):
+        message = f"There is no control call {request.path}."
+    else:
+        message = f"{answer.reason}."
+    kept = {name: answer.headers[name] for name in ("Allow",) if name in answer.headers}
+    return web.json_response({"message": message}, status=answer.status, headers=kept)
+
+
 @web.middleware
 async def _refusals(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refusal as refusal:
         return web.json_response({"message": refusal.message}, status=refusal.status)
+    except web.HTTPError as answer:
+        if not request.path.startswith("/control/"):
+            raise
+        return _in_json(request, answer)
     except ConnectionResetError:
         # The client hung up while sending its request: no answer reaches it, and nothing is wrong here.
         return web.Response(status=400)

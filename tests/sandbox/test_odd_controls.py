@@ -82,3 +82,25 @@ async def test_a_refused_role_is_not_made(discord: Outside, position: Any):
     body = {**BASE, "action": "add_role", "name": "Half", "position": position}
     assert (await discord.http.post("/control/guilds", json=body)).status_code == 400
     assert "Half" not in [role["name"] for role in (await discord.guild("1170000000000002000"))["roles"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "allow", "said"),
+    [
+        ("GET", "nothing", 404, None, "There is no control call /control/nothing."),
+        ("POST", "reset/", 404, None, "There is no control call /control/reset/."),
+        ("PUT", "nowhere/accounts/0x1", 404, None, "There is no control call /control/nowhere/accounts/0x1."),
+        ("GET", "reset", 405, "POST", "This control call takes POST."),
+        ("PUT", "faults", 405, "DELETE,POST", "This control call takes DELETE or POST."),
+        ("DELETE", "world", 405, "GET,HEAD", "This control call takes GET."),
+    ],
+)
+async def test_a_call_that_is_not_there_is_refused_in_json(
+    discord: Outside, method: str, path: str, status: int, allow: str | None, said: str
+):
+    answer = await discord.http.request(method, f"/control/{path}")
+    assert (answer.status_code, answer.headers.get("Allow"), answer.json()) == (status, allow, {"message": said})
+
+
+async def test_other_peoples_services_refuse_in_their_own_manner(discord: Outside):
+    assert (await discord.http.get("/opensea/nothing/here")).text == "404: Not Found"
