@@ -38,8 +38,7 @@ def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
         return web.json_response(change_guild(discord, await fields(request)))
 
     async def people(request: web.Request) -> web.Response:
-        change_member(discord, await fields(request))
-        return web.json_response({})
+        return web.json_response(change_member(discord, await fields(request)))
 
     async def newcomers(request: web.Request) -> web.Response:
         return web.json_response(make_person(discord, await fields(request)))
@@ -169,12 +168,9 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
     With `bot: true` it is another application's bot. Raises Refusal(409) for a name that is taken.
     """
-    username = text(body, "username")
-    if not isinstance(body.get("bot", False), bool):
-        raise Refusal(400, "bot is true or false.")
+    username, is_bot = text(body, "username"), _is_bot(body)
     if discord.user_called(username) is not None:
         raise Refusal(409, f"Somebody is called {username!r} already.")
-    is_bot = body.get("bot") is True
     user = User(discord.world.ids.next(), username, None if is_bot else username.capitalize(), None, bot=is_bot)
     discord.world.save(user)
     return discord.person_view(user)
@@ -199,19 +195,17 @@ def _member_count(body: Body) -> int | None:
     return int(number(body, "member_count")) if "member_count" in body else None
 
 
-def change_member(discord: LocalDiscord, body: Body) -> None:
+def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
     """Do something to or as a member. Raises Refusal.
 
-    `by` names the person who gives or takes a role; by default it is the owner.
+    `by` names the person who gives or takes a role; by default it is the owner. With `bot: true`, `join` first makes
+    another application's bot of that name, if there is none, and returns it.
     """
-    guild, user = find_guild(discord, text(body, "guild")), find_user(discord, text(body, "user"))
-    actor = optional_text(body, "by")
+    guild, name = find_guild(discord, text(body, "guild")), text(body, "user")
+    if body.get("action") == "join":
+        return _join(discord, guild, name, body)
+    user, actor = find_user(discord, name), optional_text(body, "by")
     by, action = By(guild.owner_id if actor is None else find_user(discord, actor).id), text(body, "action")
-    if action == "join":
-        if user.id in guild.members:
-            raise Refusal(409, f"{user.username} is in {guild.name} already.")
-        members.join(discord, guild, user)
-        return
     member = find_member(guild, user)
     match action:
         case "leave":
@@ -235,6 +229,28 @@ def change_member(discord: LocalDiscord, body: Body) -> None:
             members.changed(discord, member)
         case _:
             raise Refusal(400, f"There is no member action {action!r}.")
+    return {}
+
+
+def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[str, Any]:
+    is_bot = _is_bot(body)
+    if is_bot and discord.user_called(name) is None:
+        made = make_person(discord, {"username": name, "bot": True})
+        members.join(discord, guild, find_user(discord, made["id"]))
+        return made
+    user = find_user(discord, name)
+    if is_bot and not user.bot:
+        raise Refusal(409, f"{user.username} is a person.")
+    if user.id in guild.members:
+        raise Refusal(409, f"{user.username} is in {guild.name} already.")
+    members.join(discord, guild, user)
+    return {}
+
+
+def _is_bot(body: Body) -> bool:
+    if not isinstance(is_bot := body.get("bot", False), bool):
+        raise Refusal(400, "bot is true or false.")
+    return is_bot
 
 
 def _rename(discord: LocalDiscord, user: User, name: str) -> None:

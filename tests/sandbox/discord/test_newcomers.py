@@ -26,3 +26,22 @@ async def test_a_new_guild_has_the_usual_roles_and_lets_the_bot_in(discord: Outs
     await discord.control("reset")
     assert len((await discord.world())["guilds"]) == 3
     assert len((await discord.world())["users"]) == 6
+
+
+async def test_a_rival_bot_joins_by_the_call_about_members(discord: Outside):
+    quiet, joins = "Quiet Corner", {"guild": "Quiet Corner", "action": "join"}
+    made = await discord.control("members", **joins, user="newrival", bot=True)
+    moved = {"guild": quiet, "user": "carol", "role": "Holder", "by": "newrival"}
+    await discord.control("members", **moved, action="add_role")
+    members = (await discord.guild("1170000000000003000"))["members"]
+    assert made["id"] in [member["user_id"] for member in members]
+    other = await discord.control("people", username="oldrival", bot=True)
+    assert await discord.control("members", **joins, user=other["id"], bot=True) == {}
+    for body, status in (
+        ({**joins, "user": "newrival", "bot": True}, 409),
+        ({**joins, "user": "mallory", "bot": True}, 409),
+        ({**joins, "user": "mallory", "bot": "yes"}, 400),
+        ({**joins, "user": "nobody-at-all"}, 404),
+        ({**joins, "user": "nobody-at-all", "bot": False}, 404),
+    ):
+        assert (await discord.http.post("/control/members", json=body)).status_code == status, body
