@@ -77,3 +77,11 @@ def number(body: Body, name: str) -> float:
     if abs(value) > GREATEST:
         raise Refusal(400, f"{name} is a number of at most {GREATEST}.")
     return float(value)
+
+
+def trait_values(body: Body) -> dict[str, str | float]:
+    """Return the required `traits`: type → value, a text, a number or a truth value. Raises Refusal(400)."""
+    given = body.get("traits")
+    if not isinstance(given, dict) or not all(isinstance(value, str | int | float) for value in given.values()):
+        raise Refusal(400, "traits is an object of trait types and values, which are texts or numbers.")
+    return given

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, is_whole, optional_text, text
+from sandbox.base.body import Body, fields, is_whole, optional_text, text, trait_values
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, names, replay
@@ -199,10 +199,7 @@ async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
 
 async def traits(chain: Chain, body: Body) -> dict[str, Any]:
     """Replace all traits of a token: `{contract, token_id, traits}`."""
-    collection, token, given = chain.collection(text(body, "contract")), _number(body, "token_id"), body.get("traits")
-    if not isinstance(given, dict):
-        raise Refusal(400, "traits is an object of trait types and values.")
-    named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
+    collection, token, named = chain.collection(text(body, "contract")), _number(body, "token_id"), trait_values(body)
     record: Record = {"kind": "traits", "contract": collection.contract, "token": str(token), "traits": named}
     async with chain.lock:
         # In its own block, so that an indexer that stopped before it does not know the traits.
@@ -253,12 +250,14 @@ async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
 
 
 async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
-    """Delegate a vault, a contract or a token to an address: `{vault, to, contract?, token_id?, rights?}`."""
+    """Delegate a vault, a contract or a token of one to an address: `{vault, to, contract?, token_id?, rights?}`."""
     vault, to, rights = _address(body, "vault"), _address(body, "to"), optional_text(body, "rights") or "0x0"
     if not rights.startswith("0x"):
         rights = "0x" + rights.encode().hex()
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,64}", rights):
         raise Refusal(400, "rights is a text of up to 32 bytes, or as many in hexadecimal with 0x.")
+    if body.get("contract") is None and body.get("token_id") is not None:
+        raise Refusal(400, "contract is missing: a token is delegated with its contract.")
     # Shorter rights are the first of the 32 bytes, as a bytes24 of Solidity would be.
     rights = "0x" + rights[2:].ljust(64, "0")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, is_whole, optional_text, text
+from sandbox.base.body import Body, fields, is_whole, optional_text, text, trait_values
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
 from sandbox.solana import coins
@@ -135,11 +135,8 @@ def mark(ledger: Ledger, body: Body) -> dict[str, Any]:
 
 def traits(ledger: Ledger, body: Body) -> dict[str, Any]:
     """Replace all traits of a token: `{contract, token_id, traits}`."""
-    collection, given = ledger.collection(text(body, "contract")), body.get("traits")
-    asset = ledger.asset(collection, text(body, "token_id"))
-    if not isinstance(given, dict):
-        raise Refusal(400, "traits is an object of trait types and values.")
-    named = {str(kind): value if isinstance(value, int | float) else str(value) for kind, value in given.items()}
+    collection = ledger.collection(text(body, "contract"))
+    asset, named = ledger.asset(collection, text(body, "token_id")), trait_values(body)
     ledger.keep({"kind": "traits", "contract": collection.contract, "asset": asset.id, "traits": named})
     return {"traits": named}
 

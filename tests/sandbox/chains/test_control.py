@@ -114,6 +114,17 @@ def test_a_delegation_is_in_the_registry(nodes: Nodes):
     assert delegates(nodes, hot, vault, rights="") == 1
 
 
+def test_a_token_is_not_delegated_without_its_contract(nodes: Nodes):
+    vault, hot = nodes.wallet("dave"), nodes.wallet("bob")
+    assert nodes.refused("delegate", vault=vault, to=hot, token_id="1")[0] == 400
+    assert delegates(nodes, hot, vault, rights="") == 0, "nothing else is delegated instead"
+
+
+@pytest.mark.parametrize("value", [None, [1], {"a": 1}])
+def test_a_trait_is_a_text_or_a_number(nodes: Nodes, value: Any):
+    assert nodes.refused("traits", contract=MELLOW_CATS, token_id="1", traits={"Mood": value})[0] == 400
+
+
 @pytest.mark.parametrize("rights", ["holdfast", "0x" + b"holdfast".hex()])
 def test_a_delegation_can_be_for_some_rights_alone(nodes: Nodes, rights: str):
     vault, hot = nodes.wallet("carol" if rights == "holdfast" else "ada"), nodes.wallet("bob")
