@@ -8,11 +8,12 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import ConfigDict
 from sqlalchemy.exc import InterfaceError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.routing import compile_path
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
@@ -27,7 +28,6 @@ from services.runtime.database_faults import NoneFree, first_line, is_unanswered
 
 router = APIRouter(include_in_schema=False)
 _log = logging.getLogger(__name__)
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
 class ProblemAnswer(ApiAnswer):
@@ -165,22 +165,28 @@ class Faults:
             await JSONResponse({"message": message}, 500)(scope, receive, send)
 
 
-@router.api_route("/api", methods=_METHODS)
-@router.api_route("/api/{rest:path}", methods=_METHODS)
-async def no_such_call(request: Request) -> Response:
-    """Answer requests under /api that match no call: 405 if a call exists with another method, otherwise 404."""
-    path = request.url.path
-    taken = sorted({method for call, methods in _calls(request.app) if call.match(path) for method in methods})
-    if taken:
-        message = _("This call takes {methods}.").format(methods=listed(taken, "or"))
-        return JSONResponse({"message": message}, status_code=405, headers={"Allow": ", ".join(taken)})
-    return JSONResponse({"message": _("There is no such call.")}, status_code=404)
+class _NoSuchCall:
+    """Answers requests that match no call: 405 if a call exists with another method, otherwise 404.
+
+    As an ASGI app it takes every method, also those that HTTP does not know.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer."""
+        path: str = scope["path"]
+        taken = sorted({method for call, methods in _calls(scope["app"]) if call.match(path) for method in methods})
+        answer = JSONResponse({"message": _("There is no such call.")}, status_code=404)
+        if taken:
+            message = _("This call takes {methods}.").format(methods=listed(taken, "or"))
+            answer = JSONResponse({"message": message}, status_code=405, headers={"Allow": ", ".join(taken)})
+        await answer(scope, receive, send)
+
+
+router.routes.extend(Route(path, _NoSuchCall()) for path in ("/health", "/api", "/api/{rest:path}"))
 
 
 @cache
 def _calls(api: FastAPI) -> tuple[tuple[re.Pattern[str], frozenset[str]], ...]:
     """Return the paths of all calls, each with its methods."""
-    paths: dict[str, dict[str, Any]] = api.openapi()["paths"]
-    return tuple(
-        (compile_path(path)[0], frozenset(method.upper() for method in calls)) for path, calls in paths.items()
-    )
+    calls = (route for route in api.routes if isinstance(route, APIRoute))
+    return tuple((call.path_regex, frozenset(call.methods or ())) for call in calls)

@@ -65,6 +65,10 @@ async def test_a_path_that_is_no_call_is_not_found(browser: Browser, method: str
         ("POST", "/api/verification-rules/1", "DELETE, GET, PATCH"),
         ("PUT", "/api/auth/logout", "GET, POST"),
         ("OPTIONS", "/api/me", "DELETE"),
+        ("TRACE", "/api/servers", "GET, POST"),
+        ("PROPFIND", "/api/servers", "GET, POST"),
+        ("POST", "/api/docs", "GET"),
+        ("POST", "/health", "GET, HEAD"),
     ],
 )
 async def test_a_call_with_another_method_says_which_ones_it_takes(
@@ -72,6 +76,7 @@ async def test_a_call_with_another_method_says_which_ones_it_takes(
 ) -> None:
     answer = await browser.client.request(method, path)
     assert (answer.status_code, answer.headers["allow"]) == (405, taken)
+    assert answer.json()["message"].startswith("This call takes ")
     assert list(answer.json()) == ["message"]
 
 
