@@ -181,6 +181,9 @@ def _check_leaf(leaf: Requirement) -> None:
 
 
 def _check_amounts(least: object, most: object) -> None:
+    for name, value in (("minTokens", least), ("maxTokens", most)):
+        if isinstance(value, int) and value > MOST_TOKENS:
+            raise FieldRefused(name, _("The number of tokens is at most {most}.").format(most=MOST_TOKENS))
     _whole_number(
         "minTokens", least, 1 if most is None else 0, MOST_TOKENS,
         _("Minimum tokens must be at least 1") if most is None else _("The minimum is a whole number of at least 0."),
