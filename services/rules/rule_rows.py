@@ -72,13 +72,15 @@ def set_expression(rule: Rule, tree: Expression) -> None:
 def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     """Change fields of a row (named as in the payload) and its state. Raises FieldRefused, Conflict.
 
-    A rule that becomes active or shadow is checked again even if nothing else changes. Another role means that members
-    lose the present one, so a person may not change the role of a rule whose present role is not below their own.
+    A rule that becomes active or shadow is checked again even if nothing else changes. With `shadow` false a rule in
+    shadow becomes active. Another role means that members lose the present one, so a person may not change the role of
+    a rule whose present role is not below their own.
     """
-    state = changes.get("state", rule.state)
+    leaves_shadow = changes.get("shadow") is False and rule.state == "shadow"
+    state = changes.get("state", "active" if leaves_shadow else rule.state)
     if state not in STATES:
         raise FieldRefused("state", _("A rule's state is one of {states}.").format(states=", ".join(STATES)))
-    fields = {name: value for name, value in changes.items() if name != "state"}
+    fields = {name: value for name, value in changes.items() if name not in {"state", "shadow"}}
     if fields.get("roleId", rule.role_id) != rule.role_id and (reason := taking_refused(found, rule.role_id)):
         raise FieldRefused("roleId", reason)
     if fields or (state != "paused" and state != rule.state):

@@ -326,6 +326,21 @@ async def test_a_change_is_undone_although_the_rule_was_paused_and_resumed_by_it
     assert (await browser.client.get(path)).json()["state"] == "shadow"
 
 
+async def test_a_rule_leaves_the_shadow_by_the_field_that_put_it_there(browser: Browser, made: dict[str, Any]) -> None:
+    path = f"/api/verification-rules/{made['id']}"
+    for changes, state, shadow in (
+        ({"shadow": True}, "shadow", True),
+        ({"ruleName": "Other"}, "shadow", True),
+        ({"shadow": False}, "active", False),
+        ({"state": "paused"}, "paused", False),
+        ({"shadow": False}, "paused", False),
+        ({"shadow": True}, "shadow", True),
+        ({"shadow": False, "state": "paused"}, "paused", False),
+    ):
+        answer = (await browser.client.patch(path, json=changes)).json()
+        assert (answer["state"], answer["shadow"]) == (state, shadow), changes
+
+
 @pytest.mark.parametrize("by", ["itself", "a person"])
 async def test_undoing_an_admins_pause_resumes_no_rule_that_was_paused_again(
     browser: Browser, made: dict[str, Any], by: str
