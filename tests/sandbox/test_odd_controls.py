@@ -104,3 +104,22 @@ async def test_a_call_that_is_not_there_is_refused_in_json(
 
 async def test_other_peoples_services_refuse_in_their_own_manner(discord: Outside):
     assert (await discord.http.get("/opensea/nothing/here")).text == "404: Not Found"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "most"),
+    [
+        ("guilds", {**BASE, "action": "add_role", "name": "r"}, 100),
+        ("guilds", {**BASE, "action": "edit_role", "role": "Holder", "name": "r"}, 100),
+        ("guilds", {"guild": "Quiet Corner", "action": "edit_guild", "name": "g"}, 100),
+        ("guilds", {"action": "create", "guild": "g", "owner": "ada"}, 100),
+        ("members", {**PERSON, "action": "rename", "name": "u"}, 32),
+        ("members", {**PERSON, "action": "rename_nick", "name": "n"}, 32),
+        ("people", {"username": "u"}, 32),
+    ],
+)
+async def test_a_name_that_discord_refuses_is_refused(discord: Outside, path: str, body: dict[str, Any], most: int):
+    name, value = next((name, value) for name, value in body.items() if len(value) == 1)
+    for length, status in ((most + 1, 400), (most, 200)):
+        answer = await discord.http.post(f"/control/{path}", json={**body, name: value * length})
+        assert answer.status_code == status, answer.text

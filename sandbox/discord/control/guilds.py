@@ -20,7 +20,8 @@ from sandbox.discord.world.seed import BOT_PERMISSIONS
 
 MOST_OF_A_CROWD = 20_000
 """The most members that one call adds, so that other callers do not wait long."""
-LONGEST_NICK = 32
+LONGEST_NICK = LONGEST_USERNAME = 32
+LONGEST_ROLE_NAME = LONGEST_GUILD_NAME = 100
 NOT_EVERYONE = "@everyone stays at position 0, and every other role above it."
 
 
@@ -79,7 +80,7 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
                 raise Refusal(404, f"The bot is not in {guild.name}.")
             bots.remove(discord, guild, by)
         case "add_role":
-            edit = RoleEdit(text(body, "name"), _permissions(body, 0), tags=_tags(body))
+            edit = RoleEdit(_short(body, "name", LONGEST_ROLE_NAME), _permissions(body, 0), tags=_tags(body))
             position = _position(body) if "position" in body else None
             role = roles.create(discord, guild, edit, by)
             if position is not None:
@@ -88,7 +89,8 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
         case "edit_role":
             role = find_role(guild, text(body, "role"))
             permissions = _permissions(body, role.permissions)
-            roles.change(discord, role, RoleEdit(optional_text(body, "name"), permissions, tags=_tags(body)), by)
+            name = _short(body, "name", LONGEST_ROLE_NAME) if body.get("name") is not None else None
+            roles.change(discord, role, RoleEdit(name, permissions, tags=_tags(body)), by)
         case "delete_role":
             role = find_role(guild, text(body, "role"))
             if role.managed or role.id == guild.id:
@@ -124,7 +126,7 @@ def _populate(discord: LocalDiscord, guild: Guild, body: Body) -> dict[str, str]
 
 def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     """Change the name or the owner: `{name?, owner?}`; the owner must be a member already."""
-    name = optional_text(body, "name")
+    name = _short(body, "name", LONGEST_GUILD_NAME) if body.get("name") is not None else None
     if name is not None and any(other.name == name for other in discord.world.guilds.values() if other is not guild):
         raise Refusal(409, f"There is a guild {name!r} already.")
     if (owner := optional_text(body, "owner")) is not None:
@@ -168,7 +170,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
     With `bot: true` it is another application's bot. Raises Refusal(409) for a name that is taken.
     """
-    username, is_bot = text(body, "username"), _is_bot(body)
+    username, is_bot = _short(body, "username", LONGEST_USERNAME), _is_bot(body)
     if discord.user_called(username) is not None:
         raise Refusal(409, f"Somebody is called {username!r} already.")
     user = User(discord.world.ids.next(), username, None if is_bot else username.capitalize(), None, bot=is_bot)
@@ -178,7 +180,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
 def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     """Make a guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
-    name, owner = text(body, "guild"), find_user(discord, text(body, "owner"))
+    name, owner = _short(body, "guild", LONGEST_GUILD_NAME), find_user(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
         raise Refusal(409, f"There is a guild {name!r} already.")
     admins, others = ([find_user(discord, str(who)).id for who in body.get(key) or []] for key in ("admins", "members"))
@@ -219,9 +221,9 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
                 raise Refusal(400, f"Discord does not let anybody give or take {role.name}.")
             (members.give_role if action == "add_role" else members.take_role)(discord, member, role, by)
         case "rename":
-            _rename(discord, user, text(body, "name"))
+            _rename(discord, user, _short(body, "name", LONGEST_USERNAME))
         case "rename_nick":
-            _rename_nick(discord, member, text(body, "name") if body.get("name") else None)
+            _rename_nick(discord, member, _short(body, "name", LONGEST_NICK) if body.get("name") else None)
         case "set_pending":
             if not isinstance(body.get("pending"), bool):
                 raise Refusal(400, "pending is true or false.")
@@ -263,10 +265,16 @@ def _rename(discord: LocalDiscord, user: User, name: str) -> None:
 
 def _rename_nick(discord: LocalDiscord, member: Member, name: str | None) -> None:
     """Give a member a nickname in the guild, or none."""
-    if name is not None and len(name) > LONGEST_NICK:
-        raise Refusal(400, f"A nickname has at most {LONGEST_NICK} characters.")
     member.nick = name
     members.changed(discord, member)
+
+
+def _short(body: Body, field: str, most: int) -> str:
+    """Return a required text. Raises Refusal(400), also if Discord refuses it as too long."""
+    name = text(body, field)
+    if len(name) > most:
+        raise Refusal(400, f"{field} has at most {most} characters.")
+    return name
 
 
 def _tags(body: Body) -> dict[str, str | None] | None:
