@@ -112,8 +112,8 @@ def _fits(value: str | int | float, wanted: str) -> bool:
     number = number_in(value)
     if number is None:
         return False
-    if (between := _RANGE.fullmatch(wanted)) is not None:
-        first, last = number_in(between[1]), number_in(between[2])
+    if (between := range_in(wanted)) is not None:
+        first, last = map(number_in, between)
         return first is not None and last is not None and first <= number <= last
     bound = _BOUND.fullmatch(wanted)
     limit = number_in(bound[2] if bound else wanted)
@@ -122,6 +122,14 @@ def _fits(value: str | int | float, wanted: str) -> bool:
     if bound is None:
         return number == limit
     return _COMPARE[bound[1]](number, limit)
+
+
+def range_in(wanted: str) -> tuple[str, str] | None:
+    """Return both ends of a wanted range of numbers (`5..10`) as written; None for any other text with two dots."""
+    found = _RANGE.fullmatch(wanted)
+    if found is None or any(number_in(end) is None for end in found.groups()):
+        return None
+    return found[1], found[2]
 
 
 def number_in(value: str | int | float) -> Decimal | None:

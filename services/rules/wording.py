@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from locales import N_, _, listed, ngettext, series
+from services.collections.trait_match import number_in, range_in
 from services.core.addresses import shorten
 from services.core.chain_names import capitalised, chain_title
 from services.rules.draft import LONGEST_NAME
@@ -189,20 +190,16 @@ def _place_with_traits(leaf: Requirement, names: Names) -> str:
 
 
 def _trait(kind: str, wanted: str) -> str:
-    first, dots, last = wanted.partition("..")
-    if dots and (first := first.strip()) and (last := last.strip()):
-        return _("{trait} of {first} to {last}").format(trait=kind, first=first, last=last)
+    if (between := range_in(wanted)) is not None:
+        return _("{trait} of {first} to {last}").format(trait=kind, first=between[0], last=between[1])
     for sign, said in _BOUNDS.items():
         # Not a regular expression: one that allows spaces at both ends takes cubic time on a text of spaces.
         limit = wanted.strip().removeprefix(sign).strip()
         # A single sign may also begin a text, such as <3.
-        if limit and wanted.strip().startswith(sign) and (len(sign) == 2 or sign in "≥≤" or _is_number(limit)):
+        bounds_it = len(sign) == 2 or sign in "≥≤" or number_in(limit) is not None
+        if limit and wanted.strip().startswith(sign) and bounds_it:
             return _(said).format(trait=kind, limit=limit)
     return _("{trait}: {value}").format(trait=kind, value=wanted)
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("+-").replace(".", "", 1).isdigit()
 
 
 def _ids(leaf: Requirement, joint: Literal["and", "or"] = "or") -> str:

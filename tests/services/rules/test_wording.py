@@ -81,6 +81,11 @@ def ids(*entries: str) -> Requirement:
             "No token of Mellow Cats on Base with Fur: Gold, Level of 5 to 10 and Rank of more than 3",
         ),
         (
+            Requirement("trait", "base", CATS.contract, 1, (("Say", "Wait..what"), ("Heart", "<3x"), ("Size", ">1e3"))),
+            "At least 1 token of Mellow Cats on Base with Say: Wait..what, Heart: <3x and Size of more than 1e3",
+            "No token of Mellow Cats on Base with Say: Wait..what, Heart: <3x and Size of more than 1e3",
+        ),
+        (
             limited(1, 4), "1 to 4 tokens of Mellow Cats on Base",
             "Either none or more than 4 tokens of Mellow Cats on Base",
         ),
