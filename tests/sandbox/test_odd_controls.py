@@ -14,7 +14,9 @@ ODD = (
 )  # fmt: skip
 BASE = {"guild": "Base Builders"}
 PERSON = {**BASE, "user": "carol"}
-GO = {"name": "go", "description": "Go", "options": [{"type": 4, "name": "what", "description": "What"}]}
+WHAT = {"type": 4, "name": "what", "description": "What", "autocomplete": True}
+PLAIN = {"type": 3, "name": "plain", "description": "Plain"}
+GO = {"name": "go", "description": "Go", "options": [WHAT, PLAIN]}
 CALLS: dict[str, list[dict[str, Any]]] = {
     "guilds": [
         {**BASE, "action": "add_role", "name": "R", "permissions": 0, "position": 1},
@@ -123,3 +125,13 @@ async def test_a_name_that_discord_refuses_is_refused(discord: Outside, path: st
     for length, status in ((most + 1, 400), (most, 200)):
         answer = await discord.http.post(f"/control/{path}", json={**body, name: value * length})
         assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize(
+    "typed", [{}, {"options": {"plain": "x"}}, {"options": {"what": 1}, "focused": "plain"}, {"options": []}]
+)
+async def test_suggestions_are_asked_for_only_where_the_command_has_some(discord: Outside, typed: dict[str, Any]):
+    await discord.bot("POST", f"/applications/{discord.settings['DISCORD_CLIENT_ID']}/commands", GO)
+    body = {**PERSON, "kind": "autocomplete", "name": "go", **typed}
+    answer = await discord.http.post("/control/interactions", json=body)
+    assert (answer.status_code, "no suggestions" in answer.json()["message"]) == (400, True)

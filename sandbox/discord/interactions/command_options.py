@@ -82,14 +82,20 @@ def chosen_options(
         for option in offered
         if option["name"] in given
     ]
-    if completing and options:
-        focused = str(body.get("focused") or list(given)[-1])
+    if completing:
+        focused = str(body.get("focused") or next(reversed(given), ""))
+        if focused not in given or not _is_completed(offered, focused):
+            raise Refusal(400, f"Discord asks for no suggestions for the option {focused!r}.")
         for option in options:
             if option["name"] == focused:
                 option["focused"] = True
                 if option["type"] in (INTEGER, NUMBER):
                     option["value"] = str(given[focused])  # what was typed so far, whatever it is
     return options
+
+
+def _is_completed(offered: list[dict[str, Any]], name: str) -> bool:
+    return any(option["name"] == name and option.get("autocomplete") is True for option in offered)
 
 
 def _given(body: Body) -> dict[str, Any]:
