@@ -41,10 +41,18 @@ def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
     live = [key for key in LIVE_KEYS if environment.get(key, "") not in ("", own[key])]
     if live and environment.get("SANDBOX") != "1":
         return f"The sandbox does not run beside live credentials ({', '.join(live)} set). SANDBOX=1 insists."
-    host = urlsplit(environment.get("PUBLIC_URL", "")).hostname
-    if host and host not in ("localhost", "127.0.0.1", "::1"):
-        return f"The sandbox serves this machine only, and PUBLIC_URL names {host}."
+    public_url = environment.get("PUBLIC_URL", "")
+    if public_url and _host(public_url) not in ("localhost", "127.0.0.1", "::1"):
+        return f"The sandbox serves this machine only, and PUBLIC_URL is {public_url}."
     return None
+
+
+def _host(url: str) -> str | None:
+    """Return the host that a URL names; None if it names none or cannot be read."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 async def serve(sandbox: WholeSandbox) -> None:

@@ -54,6 +54,8 @@ def test_a_foreign_host_name_is_refused(sandbox_process: Process):
         ({"PUBLIC_URL": "http://localhost:3000"}, True),
         ({"PUBLIC_URL": "https://holdfast.example"}, False),
         ({"PUBLIC_URL": "https://holdfast.example", "SANDBOX": "1"}, False),
+        ({"PUBLIC_URL": "holdfast.example"}, False),
+        ({"PUBLIC_URL": "http://[holdfast.example"}, False),
     ],
 )
 def test_it_does_not_run_beside_live_credentials_or_in_public(environment: dict[str, str], runs: bool):
