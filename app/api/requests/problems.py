@@ -98,7 +98,8 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
     faults: list[str] = []
     for fault in error.errors():
         place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
-        faults.append(f"{place}: {fault['msg']}" if place else str(fault["msg"]))
+        said = str(fault["msg"]).removeprefix("Value error, ")
+        faults.append(f"{place}: {said}" if place else said)
     message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(faults))
     of_address = all(fault["loc"] and fault["loc"][0] in {"path", "query"} for fault in error.errors())
     return JSONResponse({"message": message}, 400 if of_address else 422)
