@@ -24,7 +24,7 @@ class NameRefused(Exception):
 
 def is_name(text: str) -> bool:
     """Return whether the text is meant as a name: it has a dot inside and is not a link."""
-    return re.fullmatch(r"[^\s/:.]+(\.[^\s/:.]+)+", text.strip()) is not None
+    return re.fullmatch(r"[^\s/:.]+(\.+[^\s/:.]+)+", text.strip()) is not None
 
 
 async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]:

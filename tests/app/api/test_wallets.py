@@ -133,6 +133,7 @@ async def test_a_name_is_resolved_and_has_to_be_confirmed_by_its_address(
     [
         ("nobody-has-this.eth", "stands for no wallet on Ethereum"),
         ("саrol.eth", "is not a valid name"),
+        ("carol..eth", "is not a valid name"),
         ("someone-nobody-is.sol", "stands for no wallet on Solana"),
         ("a" * 300 + ".eth", "too long"),
     ],
