@@ -1,6 +1,8 @@
 """What monitors see, who may see it, and that a bad state answers 503."""
 
+import re
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -148,6 +150,14 @@ async def test_metrics_count_over_all_processes(browser: Browser):
     assert found[("holdfast_bot_connected",)] == 1
     assert found[("holdfast_sweep_members",)] == 3
     assert found[("holdfast_queue_members",)] == 0
+
+
+async def test_the_operators_page_names_every_metric_as_it_is_exposed(browser: Browser):
+    await all_is_well()
+    answer = await browser.client.get("/metrics")
+    exposed = set(re.findall(r"^# TYPE (\S+)", answer.text, re.MULTILINE))
+    page = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
+    assert set(re.findall(r"`(holdfast_[a-z_]+)`", page)) <= exposed
 
 
 def asked_from(address: str, url: str = PUBLIC_URL) -> httpx.AsyncClient:
