@@ -324,6 +324,8 @@ def _contract(leaf: Requirement) -> str:
 
 def chain_refusal(chain: str) -> str | None:
     """Return why no rule can use this chain here, as a sentence, or None."""
+    if not chain.strip():
+        return _("Blockchain is required")
     if chain not in CHAINS:
         return _("Rules on {chain} are not available here.").format(chain=chain_title(chain[:40]))
     if not settings().rpc.get(chain):

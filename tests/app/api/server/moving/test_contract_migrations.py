@@ -176,9 +176,10 @@ async def test_one_whose_rule_a_newer_version_wrote_does_not_hold_back_the_other
         ({"newContract": NOBODYS}, 409, "can be carried over: There is no contract at"),
         ({"contract": NOBODYS, "newContract": "0x" + "8" * 40}, 400, "No rule of this server names this contract"),
         ({"chain": "moon"}, 400, "Rules on"),
+        ({"chain": ""}, 400, "Blockchain is required"),
         ({"both": True, "until": "2020-01-01"}, 400, "is in the future"),
     ],
-    ids=["empty", "short", "no contract", "no rule", "no chain", "past"],
+    ids=["empty", "short", "no contract", "no rule", "other chain", "no chain", "past"],
 )
 async def test_what_cannot_be_is_refused_and_nothing_changes(
     owner: Browser, town: Town, changes: dict[str, Any], status: int, message: str
