@@ -135,3 +135,19 @@ async def test_suggestions_are_asked_for_only_where_the_command_has_some(discord
     body = {**PERSON, "kind": "autocomplete", "name": "go", **typed}
     answer = await discord.http.post("/control/interactions", json=body)
     assert (answer.status_code, "no suggestions" in answer.json()["message"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("members", {"guild": "Quiet Corner", "user": "HoldfastBot", "action": "join"}),
+        ("guilds", {**BASE, "action": "edit_role", "role": "@everyone", "name": "all"}),
+        ("guilds", {**BASE, "action": "edit_guild", "owner": "HoldfastBot"}),
+        ("guilds", {"action": "create", "guild": "Bots", "owner": "HoldfastBot"}),
+    ],
+    ids=["our bot joins by an invite", "everyone keeps its name", "a bot owns nothing", "a bot makes nothing"],
+)
+async def test_what_discord_does_not_do_is_refused(discord: Outside, path: str, body: dict[str, Any]):
+    before = await discord.world()
+    assert (await discord.http.post(f"/control/{path}", json=body)).status_code == 400
+    assert await discord.world() == before

@@ -90,6 +90,8 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
             role = find_role(guild, text(body, "role"))
             permissions = _permissions(body, role.permissions)
             name = _short(body, "name", LONGEST_ROLE_NAME) if body.get("name") is not None else None
+            if name is not None and role.id == guild.id:
+                raise Refusal(400, "@everyone keeps its name.")
             roles.change(discord, role, RoleEdit(name, permissions, tags=_tags(body)), by)
         case "delete_role":
             role = find_role(guild, text(body, "role"))
@@ -130,10 +132,7 @@ def _edit_guild(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     if name is not None and any(other.name == name for other in discord.world.guilds.values() if other is not guild):
         raise Refusal(409, f"There is a guild {name!r} already.")
     if (owner := optional_text(body, "owner")) is not None:
-        member = find_member(guild, find_user(discord, owner))
-        if discord.world.users[member.user_id].bot:
-            raise Refusal(400, "A bot owns no server.")
-        guild.owner_id = member.user_id
+        guild.owner_id = find_member(guild, _owner(discord, owner)).user_id
     guild.name = name or guild.name
     discord.world.save(guild)
     discord.gateway.dispatch(guild.id, "GUILD_UPDATE", shapes.guild(guild), intents.GUILDS)
@@ -180,7 +179,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
 def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     """Make a guild with the usual roles: `{guild: its name, owner, admins?, members?: [user], rich?: true}`."""
-    name, owner = _short(body, "guild", LONGEST_GUILD_NAME), find_user(discord, text(body, "owner"))
+    name, owner = _short(body, "guild", LONGEST_GUILD_NAME), _owner(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
         raise Refusal(409, f"There is a guild {name!r} already.")
     admins, others = ([find_user(discord, str(who)).id for who in body.get(key) or []] for key in ("admins", "members"))
@@ -190,6 +189,12 @@ def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     if body.get("rich") is True:
         rich.enrich(discord, guild, By(guild.owner_id), _member_count(body))
     return guild
+
+
+def _owner(discord: LocalDiscord, wanted: str) -> User:
+    if (owner := find_user(discord, wanted)).bot:
+        raise Refusal(400, "A bot owns no server.")
+    return owner
 
 
 def _member_count(body: Body) -> int | None:
@@ -241,6 +246,8 @@ def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[st
         members.join(discord, guild, find_user(discord, made["id"]))
         return made
     user = find_user(discord, name)
+    if user.id == discord.bot_id:
+        raise Refusal(400, "The product's bot joins by an invite: the guild action add_bot.")
     if is_bot and not user.bot:
         raise Refusal(409, f"{user.username} is a person.")
     if user.id in guild.members:
