@@ -191,8 +191,15 @@ async def test_who_rejoins_has_their_roles_at_once_and_screening_is_waited_for(
         await town.call("members", guild=town.name, user=carol, action="leave")
         await is_(lambda: _left(town, "carol"), True)
         await town.call("members", guild=town.name, user=carol, action="join", pending=True)
+        await is_(lambda: _screened(town, "carol"), True)
+        assert not await town.has("carol", "Holder")
         await town.call("members", guild=town.name, user=carol, action="set_pending", pending=False)
         await is_(lambda: town.has("carol", "Holder"), True)
+
+
+async def _screened(town: Town, who: str) -> bool:
+    seen = await row(town, who)
+    return seen is not None and seen.left_at is None and seen.pending
 
 
 async def _left(town: Town, who: str) -> bool:

@@ -147,9 +147,7 @@ def _offer(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     wanted = text(body, "to")
     is_role = any(wanted in (role.id, role.name) for role in guild.roles.values())
     to = find_role(guild, wanted).id if is_role else find_member(guild, find_user(discord, wanted)).user_id
-    if not isinstance(body.get("allowed"), bool):
-        raise Refusal(400, "allowed is true or false.")
-    guild.offers.setdefault(command.id, {})[to] = body["allowed"]
+    guild.offers.setdefault(command.id, {})[to] = _flag(body, "allowed")
     discord.world.save(guild)
 
 
@@ -169,7 +167,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
     With `bot: true` it is another application's bot. Raises Refusal(409) for a name that is taken.
     """
-    username, is_bot = _short(body, "username", LONGEST_USERNAME), _is_bot(body)
+    username, is_bot = _short(body, "username", LONGEST_USERNAME), _flag(body, "bot", False)
     if discord.user_called(username) is not None:
         raise Refusal(409, f"Somebody is called {username!r} already.")
     user = User(discord.world.ids.next(), username, None if is_bot else username.capitalize(), None, bot=is_bot)
@@ -206,7 +204,8 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
     """Do something to or as a member. Raises Refusal.
 
     `by` names the person who gives or takes a role; by default it is the owner. With `bot: true`, `join` first makes
-    another application's bot of that name, if there is none, and returns it.
+    another application's bot of that name, if there is none, and returns it; with `pending: true` the newcomer has
+    not passed the membership screening yet.
     """
     guild, name = find_guild(discord, text(body, "guild")), text(body, "user")
     if body.get("action") == "join":
@@ -230,9 +229,7 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
         case "rename_nick":
             _rename_nick(discord, member, _short(body, "name", LONGEST_NICK) if body.get("name") else None)
         case "set_pending":
-            if not isinstance(body.get("pending"), bool):
-                raise Refusal(400, "pending is true or false.")
-            member.pending = body["pending"]
+            member.pending = _flag(body, "pending")
             members.changed(discord, member)
         case _:
             raise Refusal(400, f"There is no member action {action!r}.")
@@ -240,7 +237,7 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
 
 def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[str, Any]:
-    is_bot = _is_bot(body)
+    is_bot, pending = _flag(body, "bot", False), _flag(body, "pending", False)
     if is_bot and discord.user_called(name) is None:
         made = make_person(discord, {"username": name, "bot": True})
         members.join(discord, guild, find_user(discord, made["id"]))
@@ -252,14 +249,14 @@ def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[st
         raise Refusal(409, f"{user.username} is a person.")
     if user.id in guild.members:
         raise Refusal(409, f"{user.username} is in {guild.name} already.")
-    members.join(discord, guild, user)
+    members.join(discord, guild, user, pending=pending)
     return {}
 
 
-def _is_bot(body: Body) -> bool:
-    if not isinstance(is_bot := body.get("bot", False), bool):
-        raise Refusal(400, "bot is true or false.")
-    return is_bot
+def _flag(body: Body, name: str, default: bool | None = None) -> bool:
+    if not isinstance(value := body.get(name, default), bool):
+        raise Refusal(400, f"{name} is true or false.")
+    return value
 
 
 def _rename(discord: LocalDiscord, user: User, name: str) -> None:

@@ -7,9 +7,9 @@ from sandbox.discord.world.entities import Guild, Member, Role, User
 from sandbox.discord.world.snowflakes import now_iso
 
 
-def join(discord: Discord, guild: Guild, user: User) -> Member:
-    """Make the user a member."""
-    member = Member(guild.id, user.id, now_iso())
+def join(discord: Discord, guild: Guild, user: User, *, pending: bool = False) -> Member:
+    """Make the user a member, who may still have to pass the server's membership screening."""
+    member = Member(guild.id, user.id, now_iso(), pending=pending)
     discord.world.save(member)
     event = {**shapes.member(member, user), "guild_id": guild.id}
     discord.gateway.dispatch(guild.id, "GUILD_MEMBER_ADD", event, intents.GUILD_MEMBERS)

@@ -45,3 +45,10 @@ async def test_a_rival_bot_joins_by_the_call_about_members(discord: Outside):
         ({**joins, "user": "nobody-at-all", "bot": False}, 404),
     ):
         assert (await discord.http.post("/control/members", json=body)).status_code == status, body
+
+
+async def test_a_newcomer_may_still_have_to_pass_the_screening(discord: Outside):
+    joins = {"guild": "Quiet Corner", "user": "mallory", "action": "join"}
+    assert (await discord.http.post("/control/members", json={**joins, "pending": "yes"})).status_code == 400
+    await discord.control("members", **joins, pending=True)
+    assert (await discord.member("1170000000000003000", "mallory"))["pending"] is True
