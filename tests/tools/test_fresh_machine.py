@@ -1,5 +1,6 @@
 """How `make fresh` reads its commands' output, which files a machine gets, and the table that it prints."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,25 @@ def test_settings_of_packages_go_along_and_nothing_else(tmp_path: Path, monkeypa
 @pytest.mark.parametrize("said", ["Traceback (most recent call last):", "[INFO] Killing worker-1", "panicked at"])
 def test_a_stop_that_is_not_clean_is_seen(said: str) -> None:
     assert fresh_machine.UNCLEAN.search(said)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_each_release_is_tried_until_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kept: bool
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def try_out(number: str, home: Path) -> Machine:
+        root = home / f"debian-{number}"
+        root.mkdir(parents=True)
+        if number == "14":
+            raise fresh_machine.FreshFailed("Debian 14: it did not start.")
+        return Machine(number, root, (), {}, home / f"{number}.log", [("start", "healthy", 1.0)])
+
+    where = tmp_path / "kept" if kept else None
+    assert fresh_machine.on_each(["12", "13"], where, "fresh-", try_out) == 0
+    said = capsys.readouterr().out
+    assert "| | Debian 12 | Debian 13 |" in said
+    assert fresh_machine.on_each(["14"], where, "fresh-", try_out) == 1
+    assert capsys.readouterr().out == "Debian 14: it did not start.\n"
+    assert len(list(tmp_path.rglob("debian-*"))) == (3 if kept else 0)

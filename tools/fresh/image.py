@@ -14,7 +14,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,9 +29,9 @@ from tools.fresh.machine import (
     debootstrap,
     free_port,
     make,
+    on_each,
     run,
     start_and_stop,
-    table,
 )
 from tools.steps import PYTHON
 
@@ -51,20 +50,7 @@ def main() -> int:
     if os.geteuid() != 0 or not shutil.which("debootstrap"):
         print("make fresh-image needs root and debootstrap: it makes machines with debootstrap and chroot.")
         return 1
-    home = given.where or Path(tempfile.mkdtemp(prefix="holdfast-image-"))
-    machines: list[Machine] = []
-    try:
-        for number in given.releases:
-            machines.append(try_out(number, home))
-    except FreshFailed as failed:
-        print(failed)
-        return 1
-    finally:
-        if given.where is None:
-            for path in home.glob("*/"):
-                shutil.rmtree(path, ignore_errors=True)
-    print(f"\n{table(machines)}\n\nWhat the steps said is in {home}/*.log.")
-    return 0
+    return on_each(given.releases, given.where, "holdfast-image-", try_out)
 
 
 def try_out(number: str, home: Path) -> Machine:

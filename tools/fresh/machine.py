@@ -119,6 +119,27 @@ def main() -> int:
     return 0
 
 
+def on_each(releases: Sequence[str], where: Path | None, prefix: str, try_out: Callable[[str, Path], Machine]) -> int:
+    """Try something on a machine of each release and print the table; return 0, or 1 with the failure printed.
+
+    Without `where`, the machines are made in a temporary directory and deleted, and only their logs stay.
+    """
+    home = where or Path(tempfile.mkdtemp(prefix=prefix))
+    machines: list[Machine] = []
+    try:
+        for number in releases:
+            machines.append(try_out(number, home))
+    except FreshFailed as failed:
+        print(failed)
+        return 1
+    finally:
+        if where is None:
+            for path in home.glob("*/"):
+                shutil.rmtree(path, ignore_errors=True)
+    print(f"\n{table(machines)}\n\nWhat the steps said is in {home}/*.log.")
+    return 0
+
+
 def make(number: str, home: Path) -> Machine:
     """Make a minimal Debian with the README's requirements and a clone of the committed tree. Raises FreshFailed."""
     root = home / f"debian-{number}"

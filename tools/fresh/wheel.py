@@ -16,10 +16,11 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from tools.fresh.image import ACCOUNT, world
-from tools.fresh.machine import PIP_FILES, RELEASES, FreshFailed, Machine, free_port, make, run, start_and_stop, table
+from tools.fresh.machine import PIP_FILES, RELEASES, FreshFailed, Machine, free_port, make, on_each, run, start_and_stop
 from tools.prepare import LIVE_BUILD
 from tools.wheel import MADE, build, stage
 
@@ -36,20 +37,7 @@ def main() -> int:
     if os.geteuid() != 0 or not shutil.which("debootstrap") or not wheels:
         print("make fresh-wheel needs root, debootstrap, and a wheel that `make wheel` has made.")
         return 1
-    home = given.where or Path(tempfile.mkdtemp(prefix="holdfast-wheel-"))
-    machines: list[Machine] = []
-    try:
-        for number in given.releases:
-            machines.append(try_out(number, home, wheels[-1]))
-    except FreshFailed as failed:
-        print(failed)
-        return 1
-    finally:
-        if given.where is None:
-            for path in home.glob("*/"):
-                shutil.rmtree(path, ignore_errors=True)
-    print(f"\n{table(machines)}\n\nWhat the steps said is in {home}/*.log.")
-    return 0
+    return on_each(given.releases, given.where, "holdfast-wheel-", partial(try_out, wheel=wheels[-1]))
 
 
 def try_out(number: str, home: Path, wheel: Path) -> Machine:
