@@ -202,9 +202,6 @@ def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
     changes |= changes.pop("details", {})
     if payload.traits is not None:
         changes["traits"] = [(one.type, one.value) for one in payload.traits]
-    if changes.get("shadow"):
-        del changes["shadow"]
-        changes.setdefault("state", "shadow")
     return changes
 
 

@@ -72,23 +72,26 @@ def set_expression(rule: Rule, tree: Expression) -> None:
 def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
     """Change fields of a row (named as in the payload) and its state. Raises FieldRefused, Conflict.
 
-    A rule that becomes active or shadow is checked again even if nothing else changes. With `shadow` false a rule in
-    shadow becomes active. Another role means that members lose the present one, so a person may not change the role of
-    a rule whose present role is not below their own.
+    A rule that becomes active or shadow is checked again even if nothing else changes. Without a `state`, `shadow` puts
+    a rule in shadow, or makes a rule in shadow active if it is false. Another role means that members lose the present
+    one, so a person may not change the role of a rule whose present role is not below their own.
     """
-    leaves_shadow = changes.get("shadow") is False and rule.state == "shadow"
-    state = changes.get("state", "active" if leaves_shadow else rule.state)
+    fields = dict(changes)
+    shadow = fields.pop("shadow", None)
+    if shadow or (shadow is False and rule.state == "shadow"):
+        fields.setdefault("state", "shadow" if shadow else "active")
+    names_state = "state" in fields
+    state = fields.pop("state", rule.state)
     if state not in STATES:
         raise FieldRefused("state", _("A rule's state is one of {states}.").format(states=", ".join(STATES)))
-    fields = {name: value for name, value in changes.items() if name not in {"state", "shadow"}}
     if fields.get("roleId", rule.role_id) != rule.role_id and (reason := taking_refused(found, rule.role_id)):
         raise FieldRefused("roleId", reason)
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
-    if fields and rule.pause_cause is not None and "state" not in changes:
+    if fields and rule.pause_cause is not None and not names_state:
         # The check has just shown that the cause of the automatic pause is gone, so the rule resumes.
         state = "active"
-    if "state" in changes or state != rule.state:
+    if names_state or state != rule.state:
         rule.pause_reason = N_("Paused by an admin") if state == "paused" else None
         rule.pause_cause, rule.paused_at = None, now() if state == "paused" else None
     rule.state, rule.updated_at = state, now()
