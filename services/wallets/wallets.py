@@ -112,16 +112,13 @@ async def verify(
         )
     try:
         if names.is_name(claimed):
-            try:
-                name, address = await names.resolve(outside, claimed)
-            except ProviderUnavailable as fault:
-                return Verdict(False, fault.message)
+            name, address = await names.resolve(outside, claimed)
             said = _("{name} stands for {address}. If that is your wallet, confirm it by sending this address.").format(
                 name=name, address=address
             )
             return Verdict(False, said, resolved=(name, address))
         family, parsed = parse(claimed)
-    except (AddressRefused, names.NameRefused) as fault:
+    except (AddressRefused, names.NameRefused, ProviderUnavailable) as fault:
         return Verdict(False, str(fault))
     if not transaction.strip() and await _just_proved(db, actor, family, parsed):
         return Verdict(True, _(VERIFIED))
