@@ -95,6 +95,13 @@ class RuleNotFound(NotFound):
         super().__init__(_(message))
 
 
+class RoleNotFound(NotFound):
+    """No rule of the server gives such a role."""
+
+    def __init__(self, message: str = N_("No rule of this server gives that role.")) -> None:
+        super().__init__(_(message))
+
+
 class ReachNotFound(NotFound):
     """No such count in the servers that the caller runs."""
 

@@ -16,7 +16,7 @@ from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.discord_text import DEFAULT_COLOR
-from services.core.errors import RuleNotFound
+from services.core.errors import RoleNotFound
 from services.core.json_view import Internal, json_view
 from services.guilds import members as membership
 from services.guilds import permissions
@@ -138,13 +138,13 @@ async def of_role(
 ) -> None:
     """Protect a role of the server's rules, or end the protection. Grace times begin then.
 
-    Raises ServerNotFound, RuleNotFound, ProviderUnavailable.
+    Raises ServerNotFound, RoleNotFound, ProviderUnavailable.
     """
     await permissions.require_admin(db, outside, actor, server_id)
     named = await db.exec(select(Rule.role_name).where(Rule.server_id == server_id, Rule.role_id == role_id))
     name = named.first()
     if protected and name is None:
-        raise RuleNotFound
+        raise RoleNotFound
     data = {"protected": protected, "roleName": name or role_id}
     line = audit.line(ROLE, server_id=server_id, actor=actor.discord_id, role_id=role_id, data=data)
     if await _change(db, "protected_roles", role_id, line):

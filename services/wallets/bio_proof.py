@@ -41,6 +41,8 @@ class Marker(Enum):
 
     CODE = "code"
     HANDLE = "handle"
+    SPACED_HANDLE = "spaced_handle"
+    """A marker with white space after the colon, as an ordinary sentence may contain it."""
     BARE_PRODUCT = "bare_product"
     """Only the product's name, which anybody's bio may contain."""
     BARE_HANDLE = "bare_handle"
@@ -88,6 +90,8 @@ def judge(bio: str, code: str, username: str) -> Marker:
     markers = re.finditer(rf"(?<![\w\-/@.:]){re.escape(prefix())}:{name}", text) if name else ()
     if any(_ends_word(text[found.end() :]) for found in markers):
         return Marker.HANDLE
+    if name and re.search(rf"(?<!\w){re.escape(prefix())}:\s+{name}(?!\w)", text):
+        return Marker.SPACED_HANDLE
     if re.search(rf"(?<!\w){re.escape(prefix())}(?!\w)", text):
         return Marker.BARE_PRODUCT
     if name and re.search(rf"(?<!\w){name}(?!\w)", text):
@@ -273,6 +277,10 @@ def _what_to_add(row: Challenge, username: str) -> str:
 
 
 def _not_yet(marker: Marker, row: Challenge, username: str) -> str:
+    if marker is Marker.SPACED_HANDLE:
+        return _("The bio has a space after “{prefix}:”. Write {marker} without a space, save, and try again.").format(
+            prefix=prefix(), marker=handle_marker(username)
+        )
     add = _what_to_add(row, username)
     if marker is Marker.BARE_PRODUCT:
         return _("The bio only says {product}, which verifies nobody's wallet. {add}").format(

@@ -92,6 +92,20 @@ async def test_a_wallet_that_opensea_shows_as_anothers_profile_is_told_so(
     assert main in answer["message"]
 
 
+async def test_a_marker_with_a_space_proves_nothing_and_the_answer_says_what_to_change(
+    browser: Browser, sandbox: httpx.AsyncClient
+) -> None:
+    await browser.sign_in("dave")
+    address = fresh()
+    put = await sandbox.put(f"/control/opensea/accounts/{address}", json={"bio": "gm! Holdfast: dave"})
+    assert put.status_code == 200
+    answer = await verify(browser, address, verificationMethod="opensea_bio")
+    assert answer["success"] is False
+    assert answer["message"] == (
+        "The bio has a space after “holdfast:”. Write holdfast:dave without a space, save, and try again."
+    )
+
+
 async def test_it_is_told_in_how_many_seconds_opensea_answers_again(
     browser: Browser, sandbox: httpx.AsyncClient
 ) -> None:

@@ -13,7 +13,7 @@ from jobs.role_writer import RoleWriter
 from models import Grant, now, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
-from services.core.errors import MemberNotFound, RuleNotFound, ServerNotFound
+from services.core.errors import MemberNotFound, RoleNotFound, ServerNotFound
 from services.privacy import erasure
 from services.rules import rules
 from services.rules.replacements import new_role
@@ -143,7 +143,7 @@ async def test_only_who_runs_the_server_protects_and_only_what_is_there(town: To
         await protect(town, "member", town.people["carol"]["id"], by="carol")
     with pytest.raises(MemberNotFound):
         await protect(town, "member", "1")
-    with pytest.raises(RuleNotFound):
+    with pytest.raises(RoleNotFound, match=r"^No rule of this server gives that role\.$"):
         await protect(town, "role", await town.role("Holder"))
     await protect(town, "member", "1", protected=False)
 
