@@ -1,4 +1,4 @@
-"""Placeholders: nothing there yet, still loading, or not loadable."""
+"""Placeholders of any content: nothing there yet, still loading (later with a retry button), or not loadable."""
 
 import reflex as rx
 

@@ -1,4 +1,4 @@
-"""What a server's screens show while they load, after a failure, and for a server that does not exist."""
+"""Which placeholder a tab of a server shows and with which outline, and the screen for a server that does not exist."""
 
 import reflex as rx
 

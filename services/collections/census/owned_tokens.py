@@ -1,4 +1,4 @@
-"""The rows of a count: transfers added up to the amount of each token that each address owns."""
+"""The rows of a count and the most of them: transfers added up to the amount of each token that each address owns."""
 
 import asyncio
 from collections import Counter
