@@ -27,7 +27,7 @@ NAMED = 200
 CAUSES = frozenset({"rule.changed", "rule.deleted"})
 CAUSE_WITHIN = timedelta(hours=24)
 ROUNDED = timedelta(seconds=1)
-DECIDED = N_("Somebody has decided about this role already.")
+DECIDED = N_("Nobody waits for a decision about this role any more.")
 
 
 @json_view

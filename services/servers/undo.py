@@ -289,7 +289,7 @@ def _with_rest(words: str, left: Sequence[str]) -> str:
 async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Resume the rules that were paused together, except those that were paused again since, perhaps by an admin.
 
-    Raises Conflict when none of them is paused any more, FieldRefused.
+    Raises Conflict when none of them is still paused by that, FieldRefused.
     """
     rows = await db.exec(
         select(Event.rule_id).where(
@@ -316,7 +316,7 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
         names.append(_("“{name}”").format(name=rule.name))
         await _look(db, rule)
     if not names:
-        raise Conflict(_("None of these rules is paused any more."))
+        raise Conflict(_("These rules have been resumed, deleted or paused again since."))
     await pausing.begin_grace_again(db, found.server.id or 0, [rule.id or 0 for rule in resumed])
     words = ngettext(
         "{rules} goes on deciding. Everybody is checked again.",

@@ -144,7 +144,7 @@ async def test_a_dismissal_after_an_approval_says_that_it_came_too_late(
     state.ask(rule["roleId"], False)
     body = {"approve": True, "roleId": rule["roleId"]}
     assert (await browser.client.post(f"/api/servers/{rule['serverId']}/breaker", json=body)).status_code == 200
-    with pytest.raises(Conflict, match="Somebody has decided about this role already"):
+    with pytest.raises(Conflict, match="Nobody waits for a decision about this role any more"):
         await tab.run(state.decide())
     assert state.roles == []
     assert [grant.gift_since for grant in await grants(rule)] == [None] * 2
@@ -193,4 +193,4 @@ async def test_a_program_says_what_it_was_shown(tripped: tuple[Tab, Browser, dic
     assert [grant.held_back_at is not None for grant in await grants(rule)] == [True] * 3
     await decided(422, seen=seen, roleId=None)
     await decided(200, seen=await shown())
-    assert "Somebody has decided" in await decided(409, seen=seen)
+    assert "Nobody waits for a decision" in await decided(409, seen=seen)
