@@ -1,6 +1,6 @@
 # Every target does all of its own set-up; the steps are in tools/prepare.py, which needs nothing but Python.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-TARGETS := run dev test check bench backup restore doctor live-check audit fuzz load screenshots demo lighthouse soak fresh fresh-image fresh-wheel wheel release update texts lock clean
+TARGETS := run dev test check bench backup restore psql doctor live-check audit fuzz load screenshots demo lighthouse soak fresh fresh-image fresh-wheel wheel release update texts lock clean
 export FILE FORCE VERSION
 
 .PHONY: help $(TARGETS)
@@ -12,6 +12,7 @@ help:
 	@echo "make bench  how fast it is, beside other libraries, and which goals are met (ARGS=--quick: in a few minutes)"
 	@echo "make backup   the database in one file, in data/backups or at FILE=; nobody has to stop for it"
 	@echo "make restore FILE=…   a database of such a file; FORCE=1 puts the present one aside"
+	@echo "make psql   PostgreSQL's prompt on the database, also while nothing runs (ARGS=\"-c 'SELECT 1'\")"
 	@echo "make update   the newest release, or VERSION=…, and back to this one with its data if that does not work"
 	@echo "make doctor   what a start with your own Discord application still lacks, and how to get it"
 	@echo "make live-check   ask the real Discord, OpenSea and nodes with your keys, reading only"

@@ -1,4 +1,6 @@
-"""Back up the whole database to one file (`python -m app.backup make`) and restore it (`… restore FILE`).
+"""Back up the whole database to one file (`python -m app.backup make`), restore it (`… restore FILE`), look into it.
+
+`python -m app.backup psql` opens PostgreSQL's prompt on it, whether the product runs or not.
 
 Nothing here or elsewhere deletes a backup.
 """
@@ -150,7 +152,7 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     restore_swap.finish(database, say)
     if (database / "cluster").exists():
         if not force:
-            raise BackupFailed(f"There is a database in {database} already. To put it aside and restore: FORCE=1.")
+            raise BackupFailed(f"There is a database in {database} already. To put it aside: FORCE=1, or --force.")
         old = Postgres(database, say=say)
         if old.is_running():  # its supervisor was killed
             old.start()
@@ -174,7 +176,7 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
     aside = f"before_{_stamp().replace('-', '_')}"
     full = has_tables(url)
     if full and not force:
-        raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1.")
+        raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1, or --force.")
     try:
         if full:
             put_aside(url, aside)
@@ -188,7 +190,7 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
 
 
 def main() -> int:
-    """Parse the command line and run. Return 0 on success, 1 with a printed sentence on failure."""
+    """Parse the command line and run. Return 0 on success, 1 with a printed sentence on failure, 130 after Ctrl+C."""
     parser = argparse.ArgumentParser(prog="python -m app.backup", description="The database in one file, and back.")
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make", help="write a backup")
@@ -196,10 +198,15 @@ def main() -> int:
     restoring = commands.add_parser("restore", help="make a database of a backup")
     restoring.add_argument("file", type=Path)
     restoring.add_argument("--force", action="store_true", help="put what is there aside")
+    # With a prefix that nobody types, everything that follows is psql's own, also what begins with a dash.
+    looking = commands.add_parser("psql", help="PostgreSQL's prompt", add_help=False, prefix_chars="\0")
+    looking.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args()
     try:
         if given.command == "make":
             _make(given.to)
+        elif given.command == "psql":
+            return _psql(given.arguments)
         else:
             _restore(given.file, given.force)
     except (BackupFailed, PostgresFailed, NoDatabaseAccount, SettingsError, psycopg.Error) as fault:
@@ -222,19 +229,44 @@ def _make(to: Path | None) -> None:
     home = data_dir(settings)
     kind = "sandbox" if settings.sandbox else "live"
     file = (to or home / "backups" / f"{kind}-{_stamp()}.dump").absolute()
-    with _database(home / kind / "db") as (url, major):
-        dump(settings.database_url or url, file, None if settings.database_url else major)
-    print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: make restore FILE={file}")
-    print("Keep SECRET_KEY with it, but apart: without it people have to sign in again.")
+    with _opened() as (url, major):
+        dump(url, file, major)
+    print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
+    print("Keep SECRET_KEY too, in another place: without it people have to sign in again, and webhooks stop.")
+
+
+def _restoring(file: Path) -> str:
+    """Return the command that restores a backup in this installation: a wheel, a repository or an image."""
+    if "HOLDFAST_HOME" in os.environ:
+        return f"holdfast restore {file}"
+    return f"make restore FILE={file}" if (ROOT / "Makefile").exists() else f"python -m app.backup restore {file}"
+
+
+def _psql(arguments: list[str]) -> int:
+    """Run psql on the product's database; return its exit code."""
+    with _opened() as (url, major):
+        command, environment = _on(url, "psql", major)
+        environment = {**environment, "LC_ALL": os.environ.get("LC_ALL", "")}  # the prompt is for people
+        # Ctrl+C ends the statement that psql runs, and neither this process nor the database that it started.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            return subprocess.run([*command, *arguments], env=environment, check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
-def _database(database: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield the URL and version of the embedded database, which is started for the block unless it already runs."""
-    if load().database_url:
-        yield "", None
+def _opened() -> Iterator[tuple[str, str | None]]:
+    """Yield the URL of the product's database, and the embedded server's major version (None with DATABASE_URL).
+
+    The embedded database is started for the block unless it already runs.
+    """
+    settings = load()
+    if settings.database_url:
+        yield settings.database_url, None
         return
-    now = running(data_dir(load()))
+    home = data_dir(settings)
+    database, now = home / ("sandbox" if settings.sandbox else "live") / "db", running(home)
     if now is not None and not now.database_url:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
@@ -267,7 +299,7 @@ def _restore(file: Path, force: bool) -> None:
                 restore(file.absolute(), database, force=force, say=print)
     finally:
         lock.release()
-    print("Restored. The next start (make run) brings it up to date.")
+    print("Restored. The next start brings it up to date.")
 
 
 @contextmanager

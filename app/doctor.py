@@ -404,16 +404,25 @@ def main() -> int:
     if url := values.get("DATABASE_URL"):
         found += [asyncio.run(database(url)), *asyncio.run(connections(url))]
     found += asyncio.run(added_nodes(values))
-    if any(one.level == LACKING for one in found) and (start := refused()):
-        found.append(start)
-    for one in found:
+    start = refused() if any(one.level == LACKING for one in found) else None
+    for one in [*found, *([start] if start else [])]:
         print(f"{one.level:<8} {one.name}: {one.text}")
         if one.how:
             print(f"{'':<8} → {one.how}")
     lacking = sum(one.level == LACKING for one in found)
-    print("\nNothing is lacking; `make live-check` asks the providers themselves." if lacking == 0 else
-          f"\n{lacking} things are lacking for a live start. Until then `make run` uses the sandbox.")  # fmt: skip
+    print(f"\n{conclusion(lacking, refused=start is not None)}")
     return 1 if lacking else 0
+
+
+def conclusion(lacking: int, *, refused: bool) -> str:
+    """Return the last line: how much a live start lacks, and what a start does until then."""
+    if lacking == 0:
+        return "Nothing is lacking; `make live-check` asks the providers themselves."
+    counted = f"{lacking} things are" if lacking > 1 else "1 thing is"
+    if refused:
+        return f"{counted} lacking for a live start, and nothing starts until then."
+    now = "uses the sandbox" if load().sandbox else "is live, and works without it as far as it can"
+    return f"{counted} lacking for a live start. Until then a start {now}."
 
 
 if __name__ == "__main__":

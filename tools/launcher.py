@@ -19,6 +19,7 @@ COMMANDS = {
     "live-check": (("app.live_check",), "ask the real Discord, OpenSea and nodes with your keys, reading only"),
     "backup": (("app.backup", "make"), "the database in one file, in data/backups or at FILE"),
     "restore": (("app.backup", "restore"), "the database of such a FILE; --force puts the present one aside"),
+    "psql": (("app.backup", "psql"), "PostgreSQL's prompt on the database, also while nothing runs"),
     "update": (
         ("app.supervisor.update",),
         "the wheel at FILE or its URL instead of this, and back if it does not work",

@@ -56,7 +56,7 @@ def main(target: str, arguments: list[str]) -> int:
         "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
         "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
         "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts, "release": release,
-        "update": update, "set-up": set_up, "fresh-wheel": fresh_wheel, "demo": demo,
+        "update": update, "set-up": set_up, "fresh-wheel": fresh_wheel, "demo": demo, "psql": psql,
     }  # fmt: skip
     if target not in targets:
         print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
@@ -168,6 +168,12 @@ def restore(arguments: list[str]) -> int:
     interpreter()
     force = ["--force"] if os.environ.get("FORCE") == "1" else []
     return become("-m", "app.backup", "restore", os.environ["FILE"], *force, *arguments)
+
+
+def psql(arguments: list[str]) -> int:
+    """`make psql`: PostgreSQL's prompt on the product's database."""
+    interpreter()
+    return become("-m", "app.backup", "psql", *arguments)
 
 
 def doctor(arguments: list[str]) -> int:

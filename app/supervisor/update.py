@@ -238,7 +238,7 @@ def _alone(note: Journal) -> Iterator[None]:
 
 
 def main() -> int:
-    """Return 0 after an update, or if there is nothing newer; 1 if the previous version is still installed."""
+    """Update; return 0 after that or if there is nothing newer, 1 if the previous version stays, 130 after Ctrl+C."""
     parser = argparse.ArgumentParser(prog="update", description="Another version, or the present one again.")
     parser.add_argument("version", nargs="?", default="", help="a version or branch; for a wheel its file or URL")
     parser.add_argument("--restore", type=Path, metavar="FILE", help="replace the database by this backup as well")

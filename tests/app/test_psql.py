@@ -1,0 +1,67 @@
+"""PostgreSQL's prompt on the product's database: the running one, one that is started for it, or one elsewhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from app.postgres.server import Postgres
+from app.supervisor.leftovers import Lock, Running
+from models.db.database import libpq_url
+from tests.conftest import ROOT
+
+QUESTION = ("-XAtc", "SELECT mark FROM left_here")
+
+
+def asked(data: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the prompt with one question on the data directory."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "SANDBOX_URL"}}
+    return subprocess.run(
+        [sys.executable, "-m", "app.backup", "psql", *QUESTION],
+        cwd=ROOT, env={**environment, "DATA_DIR": str(data), **more}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def data(short_dir: Path) -> Path:
+    """A data directory with a stopped embedded database of the sandbox."""
+    with Postgres(short_dir / "sandbox" / "db", durable=False, say=lambda _: None) as server:
+        leave(server.url, "embedded")
+    return short_dir
+
+
+def leave(url: str, mark: str) -> None:
+    with psycopg.connect(libpq_url(url)) as admin:
+        admin.execute("CREATE TABLE left_here AS SELECT %s::text AS mark", [mark])
+
+
+def test_a_stopped_database_is_started_for_the_question_and_stopped_again(data: Path) -> None:
+    done = asked(data)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "embedded"), done.stdout + done.stderr
+    assert not Postgres(data / "sandbox" / "db").is_running()
+
+
+def test_the_running_products_database_is_asked_and_stays(data: Path) -> None:
+    lock = Lock(data)
+    with Postgres(data / "sandbox" / "db", durable=False, say=lambda _: None) as server:
+        lock.take(Running(os.getpid(), "http://localhost:3000"))
+        starting = asked(data)
+        assert (starting.returncode, "try again when it is ready" in starting.stdout) == (1, True)
+        lock.say(Running(os.getpid(), "http://localhost:3000", server.url))
+        assert asked(data).stdout == "embedded\n"
+        assert server.is_running()
+        lock.release()
+
+
+def test_a_database_elsewhere_is_asked_instead(data: Path, short_dir: Path) -> None:
+    with Postgres(short_dir / "elsewhere", durable=False, say=lambda _: None) as server:
+        leave(server.url, "elsewhere")
+        assert asked(data, DATABASE_URL=server.url).stdout == "elsewhere\n"
+
+
+def test_without_a_database_it_says_so(short_dir: Path) -> None:
+    done = asked(short_dir)
+    assert (done.returncode, "There is no database in" in done.stdout) == (1, True)
