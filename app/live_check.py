@@ -145,7 +145,7 @@ def _node(outside: Gateways, chain: str, place: int) -> Check:
         if CHAINS[chain].family == "evm":
             first = max(0, head.block - BLOCKS)
             moved = (await outside.transfers.of_contracts(chain, [NOBODY], first, head.block, place)).transfers
-            return f"the right chain, its newest block is {head.block}; logs are told ({len(moved)} transfers)"
+            return f"the right chain, its newest block is {head.block}; its logs were read ({len(moved)} transfers)"
         held = await outside.chains.anything(chain, [NOBODY_ON_SOLANA], at=ReadPoint(place))
         return f"the right network, its newest slot is {head.block}; the index of assets answers at {held.block}"
 

@@ -201,7 +201,7 @@ class Events(BackgroundCog):
         if not tried.done():
             tried.set_result(None)
         if not task.cancelled() and (fault := task.exception()) is not None:
-            log.error("guild not passed on guild=%s", guild_id, exc_info=fault)
+            log.error("guild event failed guild=%s", guild_id, exc_info=fault)
 
     async def _seen(self, guild: nextcord.Guild, tried: asyncio.Future[None]) -> None:
         pause = FIRST_PAUSE

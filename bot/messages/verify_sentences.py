@@ -79,7 +79,7 @@ def _send(asked: ChallengeView) -> str:
             "```\n{memo}\n```"
         ).format(address=asked.address, memo=asked.memo)
     if not asked.chains:
-        return _("No chain is set up for transaction proofs here. Take the bio instead.")
+        return _("No chain is set up for transaction proofs here. Use the OpenSea bio instead.")
     first = asked.chains[0]
     chains = series(f"{one.title} ({one.coin})" for one in asked.chains)
     return _(

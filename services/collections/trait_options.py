@@ -56,7 +56,7 @@ def values(known: Kinds, kind: str) -> list[str]:
     """Return the values of a kind in alphabetical or numerical order. Raises CollectionNotFound for no such kind."""
     name = kind if kind in known else next((one for one in known if folded(one) == folded(kind)), None)
     if name is None:
-        raise CollectionNotFound(_("No trait {kind} is known of this collection.").format(kind=kind[:80]))
+        raise CollectionNotFound(_("This collection has no known trait {kind}.").format(kind=kind[:80]))
     return sorted(known[name], key=_order)
 
 

@@ -72,12 +72,12 @@ def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
         return
     moment, kind = time.monotonic(), _kind(fault)
     if moment - _told.get(kind, -TOLD_FOR_SECONDS) < TOLD_FOR_SECONDS:
-        log.warning("same error again, %s reason=%s", then, first_line(fault))
+        log.warning("same database error again, %s reason=%s", then, first_line(fault))
         return
     for one in [one for one, since in _told.items() if moment - since >= TOLD_FOR_SECONDS]:
         del _told[one]
     _told[kind] = moment
-    log.error("error, %s reason=%s", then, first_line(fault), exc_info=fault)
+    log.error("database error, %s reason=%s", then, first_line(fault), exc_info=fault)
 
 
 def _original(fault: BaseException) -> BaseException:

@@ -5,10 +5,10 @@ import reflex as rx
 from components.layout.navigation import LOGIN_PATH, SUPPORT_PATH
 from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.ui.effects.texts import sentence
-from locales import _, number
+from locales import _, listed, number
 from settings import settings
 from state.help.panel import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
-from state.public.chains import chain_list
+from state.public.chains import evm_titles
 
 _NAME, _BOT = settings().product_name, settings().bot_name
 
@@ -113,7 +113,7 @@ QUESTIONS = (
         _("Which blockchains are supported?"),
         _(
             "{chains}. A rule on a chain that this installation has no node for is refused, and the form says so."
-        ).format(chains=chain_list()),
+        ).format(chains=listed([*evm_titles(), "Solana"])),
     ),
     (
         _("What happens when I sell my NFT?"),
@@ -124,7 +124,7 @@ QUESTIONS = (
     ),
     (
         _("Can I verify more than one wallet?"),
-        _("Yes, as many as you own. Their balances add up. A wallet belongs to one member at a time."),
+        _("Yes. Their balances add up. A wallet belongs to one member at a time."),
     ),
     (_("Is it free?"), _("Yes. Rules, members and servers are not limited, and nothing has to be paid.")),
     (

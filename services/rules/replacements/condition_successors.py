@@ -121,7 +121,7 @@ async def _other_traits(db: AsyncSession, outside: Gateways, leaf: Requirement) 
         try:
             values = await catalogue.trait_values(db, outside, leaf.contract, leaf.chain, kind)
         except (CollectionNotFound, FieldRefused) as fault:
-            told = _("Its trait {trait} is not known of the new contract. {reason}")
+            told = _("The new contract has no known trait {trait}. {reason}")
             return told.format(trait=kind[:60], reason=fault.message)
         compares = wanted.strip()[:1] in "<>≤≥" or ".." in wanted
         if values and not compares and folded(wanted) not in {folded(value) for value in values}:

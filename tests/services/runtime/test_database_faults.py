@@ -118,11 +118,11 @@ async def test_a_fault_is_told_in_full_once_and_an_absent_database_in_a_line(cap
     log_fault(log, await raised("40P01"), "it is tried again")
     told = [(record.levelname, bool(record.exc_info), record.getMessage()) for record in caplog.records]
     assert told == [
-        ("ERROR", True, "error, it is tried again reason=as told"),
+        ("ERROR", True, "database error, it is tried again reason=as told"),
         ("WARNING", False, "database did not answer, it goes on later reason=as told"),
-        ("WARNING", False, "same error again, it is tried again reason=as told"),
+        ("WARNING", False, "same database error again, it is tried again reason=as told"),
         ("WARNING", False, "database did not answer, it goes on later reason=as told"),
-        ("ERROR", True, "error, it is tried again reason=as told"),
+        ("ERROR", True, "database error, it is tried again reason=as told"),
     ]
 
 
