@@ -43,6 +43,8 @@ class Marker(Enum):
     HANDLE = "handle"
     SPACED_HANDLE = "spaced_handle"
     """A marker with white space after the colon, as an ordinary sentence may contain it."""
+    OTHER_CODE = "other_code"
+    """A code that was used or has expired, or that belongs to another wallet or person."""
     BARE_PRODUCT = "bare_product"
     """Only the product's name, which anybody's bio may contain."""
     BARE_HANDLE = "bare_handle"
@@ -92,6 +94,8 @@ def judge(bio: str, code: str, username: str) -> Marker:
         return Marker.HANDLE
     if name and re.search(rf"(?<!\w){re.escape(prefix())}:\s+{name}(?!\w)", text):
         return Marker.SPACED_HANDLE
+    if re.search(rf"(?<![\w-]){re.escape(prefix())}-[{_LETTERS}]{{{CODE_LENGTH}}}(?![\w-])", text):
+        return Marker.OTHER_CODE
     if re.search(rf"(?<!\w){re.escape(prefix())}(?!\w)", text):
         return Marker.BARE_PRODUCT
     if name and re.search(rf"(?<!\w){name}(?!\w)", text):
@@ -280,6 +284,10 @@ def _not_yet(marker: Marker, row: Challenge, username: str) -> str:
     if marker is Marker.SPACED_HANDLE:
         return _("The bio has a space after “{prefix}:”. Write {marker} without a space, save, and try again.").format(
             prefix=prefix(), marker=handle_marker(username)
+        )
+    if marker is Marker.OTHER_CODE:
+        return _("The bio has another code. Yours is {code} now: replace it, save, and try again.").format(
+            code=row.code
         )
     add = _what_to_add(row, username)
     if marker is Marker.BARE_PRODUCT:

@@ -92,18 +92,27 @@ async def test_a_wallet_that_opensea_shows_as_anothers_profile_is_told_so(
     assert main in answer["message"]
 
 
-async def test_a_marker_with_a_space_proves_nothing_and_the_answer_says_what_to_change(
-    browser: Browser, sandbox: httpx.AsyncClient
+@pytest.mark.parametrize(
+    ("bio", "said"),
+    [
+        (
+            "gm! Holdfast: dave",
+            "The bio has a space after “holdfast:”. Write holdfast:dave without a space, save, and try again.",
+        ),
+        ("gm! holdfast-zzzzzzzz99", "The bio has another code. Yours is {code} now: replace it, save, and try again."),
+    ],
+    ids=["a space", "another code"],
+)
+async def test_a_bio_that_nearly_proves_says_what_to_change(
+    browser: Browser, sandbox: httpx.AsyncClient, bio: str, said: str
 ) -> None:
     await browser.sign_in("dave")
     address = fresh()
-    put = await sandbox.put(f"/control/opensea/accounts/{address}", json={"bio": "gm! Holdfast: dave"})
+    code = (await asked(browser, address))["code"]
+    put = await sandbox.put(f"/control/opensea/accounts/{address}", json={"bio": bio})
     assert put.status_code == 200
     answer = await verify(browser, address, verificationMethod="opensea_bio")
-    assert answer["success"] is False
-    assert answer["message"] == (
-        "The bio has a space after “holdfast:”. Write holdfast:dave without a space, save, and try again."
-    )
+    assert (answer["success"], answer["message"]) == (False, said.format(code=code))
 
 
 async def test_it_is_told_in_how_many_seconds_opensea_answers_again(

@@ -40,7 +40,7 @@ CODE = "holdfast-abcdefgh23"
         ("notholdfast:dave", Marker.BARE_HANDLE),
         ("Holdfast", Marker.BARE_PRODUCT),
         ("I am dave", Marker.BARE_HANDLE),
-        ("holdfast-zzzzzzzz99", Marker.BARE_PRODUCT),
+        ("holdfast-zzzzzzzz99", Marker.OTHER_CODE),
         ("", Marker.NOTHING),
         ("davenport", Marker.NOTHING),
     ],
