@@ -1,7 +1,15 @@
 """The modal dialog that confirms an action."""
 
 import reflex as rx
-from reflex_components_radix.primitives.dialog import dialog
+from reflex_components_radix.primitives.dialog import DialogContent, dialog
+
+
+class _Content(DialogContent):
+    """The dialog's content, which gives the focus back to the control that opened it."""
+
+    library = "$/public/screens/dialog.js"
+    tag = "DialogContent"
+    alias = ""
 
 
 def confirm(
@@ -21,7 +29,7 @@ def confirm(
     return dialog.root(
         dialog.portal(
             dialog.overlay(class_name="fixed inset-0 z-40 bg-black/60"),
-            dialog.content(
+            _Content.create(
                 dialog.title(title, class_name="display text-xl font-semibold"),
                 dialog.description(text, class_name="muted mt-2"),
                 body or rx.fragment(),

@@ -37,9 +37,20 @@ def text_input(name: str, **props: Any) -> rx.Component:
     return rx.el.input(id=name, name=name, auto_complete="off", class_name="input", **props)
 
 
-def number_input(name: str, **props: Any) -> rx.Component:
-    """Return an input for a whole number."""
-    return rx.el.input(id=name, name=name, type="number", input_mode="numeric", class_name="input", **props)
+def _number_or_null(event: rx.vars.ObjectVar[dict[str, Any]]) -> tuple[rx.Var[float | None]]:
+    """Return the number in a field as an event sends it: null when the field is empty, where Reflex would send 0."""
+    typed = f"{event!s}.target.value"
+    return (rx.Var(f"({typed} === '' ? null : Number({typed}))").to(float | None),)
+
+
+class _NumberInput(rx.el.Input):
+    on_change: rx.EventHandler[_number_or_null]
+
+
+def number_input(name: str = "", **props: Any) -> rx.Component:
+    """Return an input for a whole number; its `on_change` receives None when it is emptied."""
+    named = {"id": name, "name": name} if name else {}
+    return _NumberInput.create(type="number", input_mode="numeric", **{"class_name": "input", **named, **props})
 
 
 def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Component:

@@ -115,11 +115,13 @@ def check(draft: RuleDraft) -> RuleDraft:
         raise FieldRefused("removal", _("Removal is either at once (now) or after a grace time (grace)."))
     _whole_number(
         "removal", draft.removal_hours, 0, LONGEST_GRACE_HOURS,
-        _("The grace time is a whole number of hours, at most {hours}.").format(hours=LONGEST_GRACE_HOURS),
+        _("The grace time is a whole number of hours, from 1 to {hours}.").format(hours=LONGEST_GRACE_HOURS),
     )  # fmt: skip
     if draft.role_color and not _COLOR.fullmatch(draft.role_color):
         raise FieldRefused("roleColor", _("The role's colour is # and six hexadecimal digits, such as #5865F2."))
-    return replace(draft, rule_name=name, **_flat(leaf))
+    # A grace time of no hours takes roles at once, and is stored as that.
+    mode = draft.removal_mode if draft.removal_hours else "now"
+    return replace(draft, rule_name=name, removal_mode=mode, **_flat(leaf))
 
 
 def without_lists(draft: RuleDraft, lists: GivenLists) -> RuleDraft:

@@ -1,8 +1,10 @@
 """The fields of one condition in the rule form: what is typed, looked up and chosen."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import reflex as rx
 
@@ -32,6 +34,7 @@ from state.rule_form.condition_draft import (
     LIMITED,
     OF_COINS,
     OF_COLLECTIONS,
+    WITH_IDS,
     WITH_TRAITS,
     ConditionDraft,
     as_typed,
@@ -381,8 +384,12 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def add_tokens(self, actor: Actor, form: dict[str, str]):
         """Add an id, a range or a list from the entry; an invalid entry stays in the field."""
-        entry, self.token_fault = form.get(TOKEN_INPUT, ""), ""
-        if not entry.strip(" ,"):
+        return self._take_entry(form)
+
+    def _take_entry(self, form: Mapping[str, Any]) -> rx.event.EventSpec | None:
+        """Add what was typed into the entry of token ids, also when a rule is saved before it was added."""
+        entry, self.token_fault = form.get(TOKEN_INPUT), ""
+        if self.type not in WITH_IDS or not isinstance(entry, str) or not entry.strip(" ,"):
             return None
         try:
             self.token_ids = list(token_ids.added(self.token_ids, entry, self.chain))

@@ -68,9 +68,11 @@ class RoleOptions(rx.State, mixin=True):
         self._name_role()
 
     def _hours(self) -> int:
-        """Return the grace time in hours; -1 if it is not a number."""
-        hours = self.grace_hours if self.removal == GRACE else "0"
-        return int(hours) if hours.isascii() and hours.isdigit() else -1
+        """Return the grace time in hours; -1 if it is not a number of at least 1."""
+        if self.removal != GRACE:
+            return 0
+        hours = self.grace_hours
+        return int(hours) if hours.isascii() and hours.isdigit() and hours.strip("0") else -1
 
     def _new_state(self) -> str:
         """Return the new state of a stored rule; empty if unchanged."""

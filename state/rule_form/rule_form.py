@@ -37,8 +37,7 @@ from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.condition_groups import from_tree
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.role_options import RoleOptions
-from state.rule_form.tiers import TierList, drafts
-from state.rule_form.tiers import fault as tier_fault
+from state.rule_form.tiers import TierList, drafts, tier_fault
 from state.rule_form.try_call import ViewCallTrial
 
 _log = logging.getLogger(__name__)
@@ -223,9 +222,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         The conditions come first, as on the screen: the rule's name follows from them and cannot be typed.
         """
         for slot in self._ordered():
+            entry = self.token_fault if slot.number == self.open else ""
             draft = self._drafted(slot.draft, None)
             named = replace(draft, rule_name=draft.rule_name or UNNAMED, role_id=draft.role_id or UNNAMED)
-            if fault := _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
+            if fault := entry or _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
                 return fault, slot.number
         if not self.rule_name:
             # The name lacks that of a collection: why it could not be read helps more than that the name is missing.
@@ -344,6 +344,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
             typed = form.get(CONTRACT_INPUT)
             async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
                 yield outcome
+            yield self._take_entry(form)
             fault, number = self._first_fault()
             if fault:
                 if number != self.open and not self.too_deep:

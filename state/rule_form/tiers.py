@@ -69,7 +69,7 @@ class TierList(rx.State, mixin=True):
         raise TypeError("a form says where its first tier ends")
 
 
-def fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
+def tier_fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
     """Return what is wrong with the tiers after the first one, or an empty text."""
     before = first.max_tokens
     for place, tier in enumerate(tiers, start=2):

@@ -1,13 +1,12 @@
 """A rule's conditions: the list, how many must hold, and groups."""
 
-from typing import cast
-
 import reflex as rx
 
 from components.pages.rule_form.condition_fields import condition_fields
 from components.ui.badge import badge
 from components.ui.button import button
 from components.ui.effects.texts import filled
+from components.ui.field import number_input
 from locales import _
 from state.rule_form.conditions import ROOT, ConditionView, SectionView
 from state.rule_form.rule_form import RuleFormState
@@ -116,15 +115,11 @@ def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.C
         rx.cond(
             section.mode == "some",
             rx.el.div(
-                rx.el.input(
-                    type="number",
-                    input_mode="numeric",
+                number_input(
                     min=1,
                     step=1,
                     default_value=section.least,
-                    on_change=lambda value: RuleFormState.enter_least(
-                        section.number, cast(rx.Var[float | None], value)
-                    ),
+                    on_change=lambda value: RuleFormState.enter_least(section.number, value),
                     aria_label=rx.cond(
                         root,
                         _("At least so many conditions"),

@@ -76,3 +76,17 @@ async def test_a_second_press_makes_no_second_rule(
     assert len(await stored(town)) == 1
     assert (await tab.toast()) == "Success: Verification rule created successfully!"
     assert (rule.pending, rule.asking) == (False, False)
+
+
+async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(
+    form: tuple[Tab, RuleFormState], town: Town
+) -> None:
+    tab, rule = form
+    await tab.run(rule.choose_type("token_id"))
+    await tab.run(rule.add_tokens({"tokenEntry": "5"}))
+    await tab.run(rule.save({"tokenEntry": "9-1"}))
+    assert rule.fault == rule.token_fault == "9-1 runs backwards. Write the smaller ID first: 1-9."
+    assert await stored(town) == []
+    await tab.run(rule.save({"tokenEntry": "777"}))
+    (made,) = await stored(town)
+    assert made.token_ids == ["5", "777"]

@@ -1,6 +1,7 @@
 """A server's rules by clicks: the choices, editing, pausing, resuming and deleting, each after a confirmation."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 
 from playwright.async_api import WebSocketRoute, expect
@@ -40,7 +41,12 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await page.get_by_label("Contract Address").fill(contract)
     await expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
     await page.get_by_label("Minimum Tokens").fill("9")
-    await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
+    name = page.get_by_label("Rule Name", exact=True)
+    await page.get_by_label("Maximum Tokens").fill("12")
+    await expect(name).to_have_value(re.compile(r"9 to 12"))
+    # Emptied again, it means that there is no maximum; a maximum of 0 would be another rule.
+    await page.get_by_label("Maximum Tokens").fill("")
+    await expect(name).not_to_have_value(re.compile(r"12|none"))
     await roles.select_option("Whale")
     await page.get_by_role("button", name="Create Rule").click()
     rule = page.get_by_role("listitem").filter(has_text="At least 9")
@@ -79,6 +85,7 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await rule.get_by_role("button", name="What it would do").click()
     await expect(question.get_by_text("No member known here gains or loses the role.")).to_be_visible()
     await page.keyboard.press("Escape")
+    await expect(rule.get_by_role("button", name="What it would do")).to_be_focused()
 
     await rule.get_by_role("button", name="Delete").click()
     await expect(question.get_by_text("Nobody has Whale through this rule")).to_be_visible()

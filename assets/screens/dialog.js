@@ -1,0 +1,22 @@
+// The content of a modal dialog: when it closes, the focus goes back to what had it before.
+import { createElement, useRef } from "react";
+import { Content } from "@radix-ui/react-dialog";
+
+/** Radix itself gives the focus back only to a trigger inside the dialog's root; our dialogs are opened by the state. */
+export function DialogContent(props) {
+  const before = useRef(null);
+  const restore = (event) => {
+    event.preventDefault();
+    const main = document.getElementById("content");
+    if (before.current?.isConnected) before.current.focus();
+    else if (main) {
+      main.tabIndex = -1;
+      main.focus({ preventScroll: true });
+    }
+  };
+  return createElement(Content, {
+    ...props,
+    onOpenAutoFocus: () => { before.current = document.activeElement; },
+    onCloseAutoFocus: restore,
+  });
+}
