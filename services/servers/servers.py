@@ -25,7 +25,7 @@ from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
 from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
-from services.guilds.gateway import known_people
+from services.guilds.gateway import known_guilds, known_people
 from services.guilds.role_safety import MANAGE_ROLES, judge, rank
 from services.roles import breaker
 from services.rules.views import RuleView
@@ -282,9 +282,7 @@ async def add(
     )
     if guild is None:
         raise ServerNotFound(_("You do not run a Discord server with that ID."))
-    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
-    if server is None:
-        server = Server(discord_id=discord_id, name=name)
+    server = await known_guilds.ensure_server(db, discord_id, name)
     server.name, server.icon, server.description = name, icon or server.icon or guild.icon, description
     if guild.owner:
         server.owner_id = actor.discord_id

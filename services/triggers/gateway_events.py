@@ -12,7 +12,8 @@ from models import Access, Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
 from services.guilds import members
-from services.guilds.gateway import guild_snapshots, known_people
+from services.guilds.gateway import guild_snapshots, known_guilds, known_people
+from services.guilds.gateway.known_guilds import server_of as server_of
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
@@ -55,10 +56,8 @@ async def guild_available(db: AsyncSession, guild: GuildFacts) -> None:
 
     Report its members after that: the pages of their list to `listed`, then call `list_ended` and `who_runs`.
     """
-    server = await server_of(db, guild.id)
-    came = server is None or not server.bot_invited
-    if server is None:
-        server = Server(discord_id=guild.id, name=guild.name)
+    server = await known_guilds.ensure_server(db, guild.id, guild.name)
+    came = not server.bot_invited
     server.name, server.icon, server.owner_id = guild.name, guild.icon or server.icon, guild.owner_id
     server.bot_invited, server.member_count = True, guild.member_count
     if came:
@@ -258,8 +257,3 @@ async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     if server := await server_of(db, guild_id):
         await members.left_many(db, [(server.id or 0, discord_id)])
         await db.execute(text(_NO_LONGER), {"server": server.id, "who": discord_id})
-
-
-async def server_of(db: AsyncSession, guild_id: str) -> Server | None:
-    """Return our row of a guild, or None."""
-    return (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
