@@ -118,10 +118,32 @@ _KEEP = """
 """
 
 
-async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
-    """Record that these members left: their grants are deleted, their proofs stay."""
+async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Mark those whose count depends on these members, who left.
+
+    A vault's holdings count for the member with the oldest claim, which may now be somebody else.
+    """
+    wallets = await db.execute(
+        text(
+            'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
+            "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))"
+        ),
+        {"people": [discord_id for _, discord_id in gone]},
+    )
+    if addresses := [str(address) for (address,) in wallets.all()]:
+        await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
+
+
+async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]], *, marked: bool = False) -> None:
+    """Record that these members left: their grants are deleted, their proofs stay.
+
+    `marked` says that the transaction has called `mark_left` already, because it had to lock a grant before this.
+    """
     if not gone:
         return
+    if not marked:
+        # Before any lock on a grant: a reconcile of another delegate may wait for one of these grants.
+        await mark_left(db, gone)
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
@@ -143,16 +165,6 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         .values(left_at=func.now(), roles=[])
     )
     await _end_memberships(db, gone)
-    # A vault's holdings count for the member with the oldest claim, which may now be somebody else.
-    wallets = await db.execute(
-        text(
-            'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
-            "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))"
-        ),
-        {"people": [discord_id for _, discord_id in gone]},
-    )
-    if addresses := [str(address) for (address,) in wallets.all()]:
-        await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
 async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
@@ -273,8 +285,8 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     )
     missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
     if doubtful := [discord_id for discord_id, ours in missing if ours]:
+        await queue.mark_named(db, server_id, doubtful, queue.JOINED)
         # Their stored state is deleted, so that their reconcile begins by asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
-        await queue.mark_named(db, server_id, doubtful, queue.JOINED)
     await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])
     return len(missing)

@@ -1,7 +1,7 @@
 """A request that changes a member's data waits for a running reconcile of them before it locks any of their rows."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
@@ -28,6 +28,7 @@ from models import (
 )
 from services.core import queue
 from services.core.actors import Actor
+from services.core.queue.claims import Claim
 from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.guilds.permissions import Rights
@@ -83,6 +84,15 @@ async def a_scene(db: AsyncSession, state: str) -> Scene:
     return Scene(Actor(proved.user_id, member.discord_id, "somebody"), member, proved, grant, batch)
 
 
+def an_intent(scene: Scene) -> Intent:
+    """Return the removal of the member's role that the writer has just asked Discord for."""
+    grant = scene.grant
+    return Intent(
+        grant.id or 0, scene.server_id, snowflake(), scene.member.discord_id, grant.role_id, "Role", giving=False,
+        intended_at=grant.intended_at or now(), attempts=1, evidence={},
+    )  # fmt: skip
+
+
 Change = Callable[[AsyncSession, Scene], Awaitable[object]]
 
 
@@ -128,13 +138,20 @@ async def join(db: AsyncSession, scene: Scene) -> None:
     await members.joined(db, scene.server_id, scene.without_roles())
 
 
+async def leave(db: AsyncSession, scene: Scene) -> None:
+    await members.left_many(db, [(scene.server_id, scene.member.discord_id)])
+
+
+async def be_missing_from_the_list(db: AsyncSession, scene: Scene) -> None:
+    await members.list_ended(db, scene.server_id, now() + timedelta(1))
+
+
+async def turn_out_to_have_left(db: AsyncSession, scene: Scene) -> None:
+    await write_results.record(db, an_intent(scene), WriteOutcome(WriteResult.LEFT))
+
+
 async def decide_again(db: AsyncSession, scene: Scene) -> None:
-    grant = scene.grant
-    intent = Intent(
-        grant.id or 0, scene.server_id, snowflake(), scene.member.discord_id, grant.role_id, "Role", giving=False,
-        intended_at=grant.intended_at or now(), attempts=1, evidence={},
-    )  # fmt: skip
-    await write_results.record(db, intent, WriteOutcome(WriteResult.AGAIN))
+    await write_results.record(db, an_intent(scene), WriteOutcome(WriteResult.AGAIN))
 
 
 async def give_back(db: AsyncSession, scene: Scene) -> None:
@@ -162,6 +179,7 @@ WRITTEN = (
     [
         (forget, "held"), (remove_wallet, "held"), (prove_their_wallet, "held"), (count_no_wallets, "held"),
         (approve, "held"), (dismiss, "held"), (dismiss, "taking"), (lose_the_role, "held"), (join, "held"),
+        (be_missing_from_the_list, "held"),
         (decide_again, "taking"), (give_back, "taking"),
     ],
 )  # fmt: skip
@@ -173,13 +191,18 @@ async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
         scene = await a_scene(db, state)
     async with transaction() as db:
         (claim,) = await queue.claim(db, "w1", 1)
+    await holds_nothing_while_it_waits(change, scene, [claim])
+
+
+async def holds_nothing_while_it_waits(change: Change, scene: Scene, claims: Sequence[Claim]) -> None:
+    """Run the change while a reconcile holds these claims, and check that it locks no row that the reconcile writes."""
 
     async def changed() -> None:
         async with transaction() as db:
             await change(db, scene)
 
     async with transaction() as db:
-        queue.check_unchanged(db, "w1", [claim])
+        queue.check_unchanged(db, "w1", claims)
         await db.execute(text("SELECT 1"))
         changing = asyncio.create_task(changed())
         async with asyncio.timeout(60):
@@ -189,6 +212,28 @@ async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
         for statement in WRITTEN:
             await db.execute(text(statement), {"who": scene.member.discord_id, "wallet": scene.wallet.address})
     await changing
+
+
+@pytest.mark.parametrize("change", [leave, turn_out_to_have_left])
+async def test_a_member_who_leaves_marks_the_other_delegates_before_anything_of_theirs_is_locked(
+    change: Change,
+) -> None:
+    async with transaction() as db:
+        scene = await a_scene(db, "taking")
+        server, delegate, vault = await db.get_one(Server, scene.server_id), address(), address()
+        other = await a_member(db, server, wallet=delegate)
+        for one in (scene.wallet.address, delegate):
+            said = {"chain": "base", "vault": vault, "contract": "", "token_id": "", "first_seen_at": now()}
+            db.add(Delegation(delegate=one, **said))
+        await queue.mark_member(db, scene.server_id, other.discord_id, queue.SWEPT)
+    async with transaction() as db:
+        claims = await queue.claim(db, "w1", 2)
+    assert len(claims) == 2
+    await holds_nothing_while_it_waits(change, scene, claims)
+    async with transaction() as db:
+        assert (await db.exec(select(Grant))).all() == []
+        seen = (await db.execute(text("SELECT key FROM due WHERE seen > 0"))).scalars().all()
+    assert seen == [f"{scene.server_id}:{other.discord_id}"]
 
 
 async def test_people_and_the_other_delegates_of_their_vaults_are_marked_at_once_in_the_order_of_their_keys() -> None:
