@@ -85,7 +85,7 @@ class ScheduledJob:
 EACH_SECOND = Every(timedelta(seconds=1))
 """Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 CALM = timedelta(seconds=5)
-"""How long a job pauses when it found nothing to do and nobody waits for it, so that a quiet product asks little."""
+"""How long a job pauses when it found nothing to do, so that a quiet product asks little."""
 FOLD_EVERY = timedelta(seconds=10)
 """The longest wait of counts before they are folded. Until then, each read adds them up."""
 IDLE_EVERY = timedelta(seconds=10)
@@ -102,7 +102,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
     return (
         ScheduledJob(sweep.SCHEDULE, EACH_SECOND, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
         ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
-        ScheduledJob("erasure", EACH_SECOND, erasure.finish),
+        ScheduledJob("erasure", EACH_SECOND, erasure.finish, idle=CALM),
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired, idle=CALM),
         ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY, idle=CALM),
         ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due, idle=CALM),

@@ -4,12 +4,13 @@ import secrets
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
+from typing import cast
 
-from sqlalchemy import text
+from sqlalchemy import or_, text
 from sqlmodel import col, select
 
 from locales import _, ngettext
-from models import Farewell, Rule, Server, User, Wallet, now
+from models import Farewell, Grant, Rule, Server, User, Wallet, now
 from models.db.session import AsyncSession
 from services.accounts import forgotten_people, users
 from services.core import audit, queue
@@ -30,6 +31,8 @@ HELD = frozenset({"giving", "held", "taking"})
 _NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 LINES_AT_ONCE = 5_000
 """Lines of the log that one call of `finish` rewrites."""
+PEOPLE_AT_ONCE = 50
+"""People whom one call of `finish` advances."""
 
 
 class RoleEnd(Enum):
@@ -185,31 +188,21 @@ _AT_ONCE = (
 async def finish(db: AsyncSession) -> int:
     """Replace forgotten people's ids in the log, and delete the farewells of people who have no grant or have returned.
 
-    Return how many farewells were deleted. Each call rewrites at most LINES_AT_ONCE lines of the log. For people who
-    have returned, it rewrites only lines from before their return.
+    Return how many farewells were deleted. Each call advances at most PEOPLE_AT_ONCE people and rewrites at most
+    LINES_AT_ONCE lines of the log. For people who have returned, it rewrites only lines from before their return.
     """
-    waiting = await db.exec(
-        select(Farewell)
-        .where(~col(Farewell.discord_id).startswith(forgotten_people.DIGEST))
-        .order_by(col(Farewell.asked_at))
-        .with_for_update(skip_locked=True)
-    )
     gone, left = 0, LINES_AT_ONCE
-    for row in waiting.all():
-        back = (await db.exec(select(User.created_at).where(User.discord_id == row.discord_id))).first()
-        roles = await db.execute(text('SELECT 1 FROM "grant" WHERE discord_id = :who LIMIT 1'), {"who": row.discord_id})
-        over = back is not None or roles.first() is None
-        if over or row.renamed_at is None:
-            # Without a return there is no time limit, so lines that another process dated by its own clock count too.
-            values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
-            for statement in _LINES:
-                if left > 0:
-                    left -= len((await db.execute(text(statement), values | {"most": left})).all())
-            if left <= 0:
-                return gone
-            for statement in _UNNAME:
-                await db.execute(text(statement), values)
-            row.renamed_at = now()
+    for row, returned_at, over in (await db.exec(_ADVANCING.limit(PEOPLE_AT_ONCE))).all():
+        back = cast("datetime | None", returned_at)
+        # Without a return there is no time limit, so lines that another process dated by its own clock count too.
+        values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
+        for statement in _LINES:
+            if left > 0:
+                left -= len((await db.execute(text(statement), values | {"most": left})).all())
+        if left <= 0:
+            return gone
+        await db.together(*((statement, values) for statement in _UNNAME))
+        row.renamed_at = now()
         if over:
             if back is None:
                 await forgotten_people.remember(db, row.discord_id, row.pseudonym)
@@ -218,6 +211,16 @@ async def finish(db: AsyncSession) -> int:
     return gone
 
 
+_OVER = or_(col(User.id).is_not(None), ~select(Grant.id).where(Grant.discord_id == Farewell.discord_id).exists())
+# A farewell waits for months where a paused rule, or a server without the bot, keeps a role: such rows are not locked.
+_ADVANCING = (
+    select(Farewell, User.created_at, _OVER)
+    .outerjoin(User, col(User.discord_id) == col(Farewell.discord_id))
+    .where(~col(Farewell.discord_id).startswith(forgotten_people.DIGEST))
+    .where(or_(col(Farewell.renamed_at).is_(None), _OVER))
+    .order_by(col(Farewell.asked_at))
+    .with_for_update(skip_locked=True, of=Farewell)
+)
 # A line's data names only its actor and its subject, so no other line has to be read.
 _LINES = tuple(
     f"""
