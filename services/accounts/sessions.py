@@ -121,7 +121,6 @@ async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
             expires_at=min(end, grant_end) if grant_end is not None else end,
         )
     )
-    await db.exec(delete(Session).where(col(Session.expires_at) <= now()))
     await db.flush()
     return session_id
 

@@ -76,7 +76,6 @@ async def begin(
 ) -> str:
     """Record the start of a sign-in; return Discord's URL for the browser, which has ten minutes to return."""
     state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
-    await db.exec(delete(SignIn).where(col(SignIn.expires_at) <= now()))
     db.add(
         SignIn(
             state_hash=sessions.hash_of(state),

@@ -6,12 +6,14 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import select, update
 
 import models
 from gateways import close_gateways, gateways
-from models import SignIn, now, transaction
-from services.accounts import return_paths, sign_in
+from models import Session, SignIn, now, transaction
+from services.accounts import return_paths, sessions, sign_in
+from services.accounts.users import ensure
 from settings import settings
 
 
@@ -55,14 +57,28 @@ async def test_a_journey_shown_by_another_browser_is_over(product: None, cookie:
     assert await taken(state) is None
 
 
-async def test_a_journey_is_over_after_ten_minutes_and_swept_away_by_the_next(product: None):
+async def test_a_journey_is_over_after_ten_minutes(product: None):
     state = await begun()
     async with transaction() as db:
         await db.exec(update(SignIn).values(expires_at=now() - timedelta(seconds=1)))
+    assert await taken(state) is None
+
+
+async def test_a_sign_in_waits_for_no_other_persons_expired_rows(product: None):
     await begun()
     async with transaction() as db:
-        assert len((await db.exec(select(SignIn))).all()) == 1
-    assert await taken(state) is None
+        ada, bob = [await ensure(db, name, name) for name in ("ada", "bob")]
+        await sessions.open_session(db, ada, "A browser")
+        await db.exec(update(SignIn).values(expires_at=now() - timedelta(seconds=1)))
+        await db.exec(update(Session).values(expires_at=now() - timedelta(seconds=1)))
+    async with transaction() as db:
+        await db.execute(text("SELECT 1 FROM sign_in, session FOR UPDATE"))
+        async with transaction() as other:
+            await other.execute(text("SET LOCAL lock_timeout = '100ms'"))
+            await sign_in.begin(
+                other, gateways(), purpose=sign_in.SIGN_IN, return_path=None, login_cookie=sign_in.new_login_cookie()
+            )
+            await sessions.open_session(other, bob, "A browser")
 
 
 async def test_nothing_stored_of_a_journey_lets_anybody_finish_it(product: None):

@@ -19,6 +19,7 @@ from models import (
     Notice,
     PayoutListing,
     Schedule,
+    Session,
     Sighting,
     SignIn,
     User,
@@ -172,6 +173,8 @@ async def test_what_has_ended_goes(database: str) -> None:
         db.add(user)
         await db.flush()
         user_id, server_id = user.id or 0, server.id or 0
+        await sessions.open_session(db, user_id, "ended")
+        await db.execute(text("UPDATE session SET expires_at = :ended"), {"ended": days[1]})
         await sessions.open_session(db, user_id, "lives")
         for address, ended in (("0xa", days[1]), ("0xb", days[8])):
             db.add(
@@ -197,6 +200,7 @@ async def test_what_has_ended_goes(database: str) -> None:
         await retention.clear_expired(db)
     async with transaction() as db:
         assert (await db.exec(select(Challenge.address))).all() == ["0xa"]
+        assert (await db.exec(select(Session.user_agent))).all() == ["lives"]
         assert (await db.exec(select(SignIn.state_hash))).all() == [b"b"]
         assert (await db.exec(select(Sighting.address))).all() == ["0xa"]
         assert set((await db.exec(select(Notice.kind))).all()) == {"told lately", "never told"}
