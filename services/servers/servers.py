@@ -1,13 +1,13 @@
 """The servers that a person runs or could add the bot to, and their roles."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 from weakref import WeakValueDictionary
 
-from sqlalchemy import delete, func
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import delete, func, text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -145,7 +145,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
     if not guilds:
         await _runs_none(db, outside, actor)
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
-    mine: list[int] = []
+    mine: dict[int, bool] = {}
     for server in known:
         guild = guilds[server.discord_id]
         server.name, server.icon = guild.name, guild.icon or server.icon
@@ -153,9 +153,9 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
             server.owner_id = actor.discord_id
         db.add(server)
         if guild.is_admin:
-            mine.append(server.id or 0)
+            mine[server.id or 0] = guild.owner
             last_answers.of(outside.discord).keep(actor.discord_id, server.id or 0)
-            await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
+    await allow(db, actor.discord_id, mine)
     await db.execute(
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))
     )
@@ -216,15 +216,22 @@ async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
         raise unavailable(ProviderConfused("Discord", "it lists no servers for somebody who runs one"))
 
 
-async def allow(db: AsyncSession, server_id: int, discord_id: str, *, owner: bool) -> None:
-    """Add a server to the list of servers that a person runs; each change by them is still checked live."""
-    row = insert(Access).values(server_id=server_id, discord_id=discord_id, owner=owner, checked_at=now())
-    await db.execute(
-        row.on_conflict_do_update(
-            index_elements=["server_id", "discord_id"],
-            set_={"owner": row.excluded.owner, "checked_at": row.excluded.checked_at},
-        )
-    )
+async def allow(db: AsyncSession, discord_id: str, servers: Mapping[int, bool]) -> None:
+    """Add servers to the list of those that a person runs, each with whether they own it.
+
+    Each change by them is still checked live.
+    """
+    values = {"who": discord_id, "servers": list(servers), "owners": list(servers.values()), "now": now()}
+    await db.execute(text(_ALLOW), values)
+
+
+# A fixed order, so that overlapping calls wait for each other instead of deadlocking.
+_ALLOW = """
+    INSERT INTO access (server_id, discord_id, owner, checked_at)
+    SELECT s.id, :who, s.owner, :now
+    FROM unnest(CAST(:servers AS integer[]), CAST(:owners AS boolean[])) AS s (id, owner) ORDER BY s.id
+    ON CONFLICT (server_id, discord_id) DO UPDATE SET owner = EXCLUDED.owner, checked_at = EXCLUDED.checked_at
+"""
 
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
@@ -288,7 +295,7 @@ async def add(
         server.owner_id = actor.discord_id
     db.add(server)
     await db.flush()
-    await allow(db, server.id or 0, actor.discord_id, owner=guild.owner)
+    await allow(db, actor.discord_id, {server.id or 0: guild.owner})
     await audit.record(db, audit.line("server.added", server_id=server.id, actor=actor.discord_id))
     return (await _views(db, [(server, guild.owner)]))[0]
 
