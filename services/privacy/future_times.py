@@ -2,9 +2,7 @@
 
 from datetime import timedelta
 
-from sqlalchemy import text
-
-from models.db.session import AsyncSession
+from models.db.session import Question
 
 LONGEST_LEASE = timedelta(minutes=2)
 LONGEST_REST = timedelta(hours=2)
@@ -69,11 +67,15 @@ _CORRECTIONS = (
 )
 
 
-async def correct(db: AsyncSession) -> None:
-    """Correct every stored time that no correct clock could have set."""
+def corrections() -> list[Question]:
+    """Return the statements that correct every stored time that no correct clock could have set.
+
+    Each is independent of the others, and locks rows of one table in the order in which others lock them.
+    """
     values = {
         "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "soon": SOON,
     }  # fmt: skip
-    for statement in _CORRECTIONS:
-        named = {name: value for name, value in values.items() if f":{name}" in statement}
-        await db.execute(text(statement), named)
+    return [
+        (statement, {name: value for name, value in values.items() if f":{name}" in statement})
+        for statement in _CORRECTIONS
+    ]

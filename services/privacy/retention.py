@@ -1,8 +1,13 @@
 """Delete expired data: sessions, sign-ins, challenges, members who left, answered breakers, old readings."""
 
-from sqlalchemy import text
+import logging
+from dataclasses import dataclass
+from typing import Any, cast
 
-from models.db.session import AsyncSession
+from sqlalchemy import CursorResult, text
+
+from models import transaction
+from models.db.session import AsyncSession, Question
 from services.accounts import forgotten_people
 from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
@@ -11,12 +16,16 @@ from services.guilds import refusal_budget
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import surveys
 from services.privacy import future_times, log_partitions, payouts
-from services.roles import in_doubt
+from services.roles import breaker, in_doubt, rival_names
 from services.rules import limits, pausing
 from services.rules.types import stored_lists
-from services.runtime import schedules
+from services.runtime import database_faults, schedules
+from services.runtime.schedules import Work
 from services.triggers import quarantine, sightings, unreached_blocks
+from services.wallets import challenges
 from settings import settings
+
+log = logging.getLogger(f"holdfast.{__name__}")
 
 SCHEDULE = schedules.HOUSEKEEPING
 """The name of its row in the schedule."""
@@ -33,20 +42,54 @@ STRANGERS = "strangers"
 SERVERS_AT_ONCE = 50
 """The most servers that one turn searches for such members."""
 AT_ONCE = 50_000
-"""Lines of the log that one transaction deletes."""
+"""Lines of the log, and expired rows of a table, that one transaction deletes."""
+
+
+class StepsFailed(Exception):
+    """Some steps of housekeeping failed; the text names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of housekeeping with a transaction of its own, so that its failure or length affects no other.
+
+    With `in_portions`, the work returns how many rows it deleted, and is repeated while these are AT_ONCE.
+    """
+
+    name: str
+    work: Work
+    in_portions: bool = False
 
 
 async def housekeep(db: AsyncSession) -> None:
     """Delete everything that is older than it may be. If the log may have more of it, make the next turn due at once.
 
-    `log_partitions` drops whole months of the log. Secrets that are kept are sealed with the present key.
+    The caller's transaction holds the row of the schedule until the last step has ended, so no other process begins.
+    Raises StepsFailed after all steps if some of them failed, so that the turn counts as not taken.
     """
-    await webhook_deliveries.seal_again(db)
-    await clear_expired(db)
-    await pausing.sweep_deleted(db)
-    await payouts.forget(db, settings().log_days)
-    if await clear_log(db, settings().log_days) == AT_ONCE:
-        await schedules.bring_forward(db, SCHEDULE)
+    failed = list[str]()
+    for step in (*STEPS, _LOG):
+        try:
+            last = await _run(step)
+        except Exception as fault:
+            if database_faults.is_absent(fault):
+                raise
+            log.exception("housekeeping step failed step=%s", step.name)
+            failed.append(step.name)
+        else:
+            if step is _LOG and last == AT_ONCE:
+                await schedules.bring_forward(db, SCHEDULE)
+    if failed:
+        raise StepsFailed(", ".join(failed))
+
+
+async def _run(step: Step) -> object:
+    """Run a step, and return the result of its last transaction."""
+    while True:
+        async with transaction() as db:
+            last = await step.work(db)
+        if not step.in_portions or last != AT_ONCE:
+            return last
 
 
 async def forget_strangers(db: AsyncSession) -> None:
@@ -70,64 +113,6 @@ async def forget_strangers(db: AsyncSession) -> None:
         await schedules.bring_forward(db, STRANGERS)
 
 
-async def clear_expired(db: AsyncSession) -> None:
-    """Delete what can no longer be used, and what is older than the privacy policy permits."""
-    await future_times.correct(db)
-    await forgotten_people.clear(db)
-    await db.execute(text("DELETE FROM session WHERE expires_at < now()"))
-    await db.execute(text("DELETE FROM sign_in WHERE expires_at < now()"))
-    await db.execute(text("DELETE FROM handover WHERE expires_at < now()"))
-    await db.execute(text("DELETE FROM challenge WHERE expires_at < now() - interval '7 days'"))
-    await sightings.clear(db)
-    await quarantine.clear(db)
-    await unreached_blocks.correct(db)
-    await stored_traits.forget_old(db)
-    await reach.forget(db)
-    await days.forget(db)
-    await refusal_budget.clear(db)
-    await in_doubt.clear(db)
-    await pausing.forget_refusals(db)
-    await limits.pause(db)
-    await stored_lists.clear(db)
-    await webhook_deliveries.clear(db)
-    await surveys.forget_replaced(db)
-    await known_people.forget_watches(db)
-    await interaction_claims.forget_old(db)
-    # A member who returns later is recorded as new; the privacy policy names the time.
-    await db.execute(
-        text("DELETE FROM member WHERE left_at < now() - make_interval(days => :days)"), {"days": LEFT_DAYS}
-    )
-    await db.execute(
-        text("DELETE FROM tally WHERE observed_at < now() - make_interval(days => :days)"), {"days": TALLY_DAYS}
-    )
-    await db.execute(
-        text("DELETE FROM token_trail WHERE updated_at < now() - make_interval(days => :days)"), {"days": TRAIL_DAYS}
-    )
-    for table in ("delegation", "delegation_read"):
-        await db.execute(
-            text(
-                f"DELETE FROM {table} d WHERE NOT EXISTS "
-                "(SELECT 1 FROM wallet w WHERE w.family = 'evm' AND w.address = d.delegate "
-                "AND w.chain IN ('', d.chain))"
-            )
-        )
-    await db.execute(
-        text(
-            "DELETE FROM notice WHERE told_at < now() - make_interval(days => :told) "
-            "OR created_at < now() - make_interval(days => :untold)"
-        ),
-        {"told": TOLD_DAYS, "untold": UNTOLD_DAYS},
-    )
-    await db.execute(
-        text("DELETE FROM alert WHERE ended_at < now() - make_interval(days => :days)"), {"days": UNTOLD_DAYS}
-    )
-    await db.execute(
-        text("DELETE FROM rival_move WHERE at < now() - make_interval(days => :days)"), {"days": RIVAL_DAYS}
-    )
-    await db.execute(text("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - interval '2 days'"))
-    await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - interval '24 hours'"))
-
-
 async def clear_log(db: AsyncSession, days: int) -> int:
     """Delete the oldest lines of the log older than `days`, at most AT_ONCE; return how many.
 
@@ -148,3 +133,70 @@ async def clear_log(db: AsyncSession, days: int) -> int:
         {"most": AT_ONCE, "days": days, "first": await log_partitions.kept_from(db, days)},
     )
     return int(gone.scalar_one())
+
+
+def _expired(table: str, which: str, name: str = "", **values: object) -> Step:
+    """Return the step that deletes the rows of a table (as `t`) that match a condition in SQL."""
+    statement = f"""
+        DELETE FROM {table} WHERE ctid = ANY(ARRAY(
+            SELECT t.ctid FROM {table} t WHERE {which} LIMIT :most FOR UPDATE OF t SKIP LOCKED))
+    """
+
+    async def work(db: AsyncSession) -> int:
+        gone = await db.execute(text(statement), {**values, "most": AT_ONCE})
+        return cast("CursorResult[Any]", gone).rowcount
+
+    return Step(name or table, work, in_portions=True)
+
+
+def _correction(number: int, question: Question) -> Step:
+    statement, values = question
+
+    async def work(db: AsyncSession) -> None:
+        await db.execute(text(statement), values)
+
+    return Step(f"future_times_{number}", work)
+
+
+_OWN_WALLET = "w.family = 'evm' AND w.address = t.delegate AND w.chain IN ('', t.chain)"
+STEPS = (
+    # Secrets that are kept are sealed with the present key.
+    Step("webhook_secrets", webhook_deliveries.seal_again),
+    *(_correction(number, question) for number, question in enumerate(future_times.corrections())),
+    Step("forgotten_people", forgotten_people.clear),
+    _expired("session", "expires_at < now()"),
+    _expired("sign_in", "expires_at < now()"),
+    _expired("handover", "expires_at < now()"),
+    _expired("challenge", "expires_at < now() - :kept", kept=challenges.KEPT),
+    Step("sightings", sightings.clear),
+    Step("quarantine", quarantine.clear),
+    Step("unreached_blocks", unreached_blocks.correct),
+    Step("traits", stored_traits.forget_old),
+    Step("reach", reach.forget),
+    Step("reach_days", days.forget),
+    Step("refusals", refusal_budget.clear),
+    Step("in_doubt", in_doubt.clear),
+    Step("role_refusals", pausing.forget_refusals),
+    Step("rules_beyond_limits", limits.pause),
+    Step("address_lists", stored_lists.clear),
+    Step("webhook_deliveries", webhook_deliveries.clear),
+    Step("surveys", surveys.forget_replaced),
+    Step("role_watches", known_people.forget_watches),
+    Step("interaction_claims", interaction_claims.forget_old),
+    # A member who returns later is recorded as new; the privacy policy names the time.
+    _expired("member", "left_at < now() - make_interval(days => :days)", days=LEFT_DAYS),
+    _expired("tally", "observed_at < now() - make_interval(days => :days)", days=TALLY_DAYS),
+    _expired("token_trail", "updated_at < now() - make_interval(days => :days)", days=TRAIL_DAYS),
+    *(_expired(table, f"NOT EXISTS (SELECT 1 FROM wallet w WHERE {_OWN_WALLET})")
+      for table in ("delegation", "delegation_read")),
+    _expired("notice", "told_at < now() - make_interval(days => :days)", "told_notices", days=TOLD_DAYS),
+    _expired("notice", "created_at < now() - make_interval(days => :days)", "untold_notices", days=UNTOLD_DAYS),
+    _expired("alert", "ended_at < now() - make_interval(days => :days)", days=UNTOLD_DAYS),
+    _expired("rival_move", "at < now() - make_interval(days => :days)", days=RIVAL_DAYS),
+    Step("rival_names", rival_names.give_up),
+    Step("breakers", breaker.clear),
+    Step("deleted_rules", pausing.sweep_deleted),
+    Step("payout_listings", lambda db: payouts.forget(db, settings().log_days)),
+)  # fmt: skip
+"""What `housekeep` does, except the log."""
+_LOG = Step("log", lambda db: clear_log(db, settings().log_days))

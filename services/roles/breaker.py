@@ -170,6 +170,11 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
     return dict(rows.all())
 
 
+async def clear(db: AsyncSession) -> None:
+    """Delete the breakers whose approval no longer counts."""
+    await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - :kept"), {"kept": APPROVED_FOR})
+
+
 async def end_idle(db: AsyncSession) -> int:
     """End the trips for which nobody waits any more, and return how many; the breaker can trip again for the role."""
     of_role = Grant.server_id == Breaker.server_id, Grant.role_id == Breaker.role_id

@@ -66,6 +66,11 @@ async def claim(db: AsyncSession) -> Search | None:
     return Search(int(server_id), str(guild_id), allowed, tuple(moves))
 
 
+async def give_up(db: AsyncSession) -> None:
+    """Stop waiting for the names of moves that are too old to be looked up."""
+    await db.execute(text("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - :old"), {"old": 2 * LOOK_BACK})
+
+
 _ALLOWED = "s.bot_permissions & :bits <> 0"
 # Names that a missing permission hid are looked up once the bot has it.
 _CLAIM = f"""

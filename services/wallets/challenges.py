@@ -18,6 +18,8 @@ from services.wallets.proof_watch import chains_of
 from services.wallets.transaction_check import ChainAsk, ask, new_amount
 
 LIFETIME = timedelta(hours=24)
+KEPT = timedelta(days=7)
+"""How long a challenge is kept after its end; the privacy policy says a week."""
 SMALLEST_GAP = timedelta(minutes=10)
 """A challenge with less time left than this is replaced before it is shown."""
 

@@ -125,7 +125,8 @@ async def test_tokens_that_nobody_asks_about_are_forgotten_in_the_end(database: 
     async with transaction() as db:
         old = update(Token).where(col(Token.token_id) == "1").values(updated_at=now() - stored_traits.KEPT_FOR)
         await db.exec(old)
-        await retention.clear_expired(db)
+    async with transaction() as db:
+        await retention.housekeep(db)
         assert [row.token_id for row in (await db.exec(select(Token))).all()] == ["2"]
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import text
 
 import models
 from models import Member, ProviderState, Schedule, transaction
+from models.db.session import AsyncSession
 from services.core import queue
 from services.privacy import future_times
 from services.runtime import schedules
@@ -111,10 +112,15 @@ async def written(moved: timedelta) -> None:
             await db.execute(text(statement), named)
 
 
+async def correct(db: AsyncSession) -> None:
+    for statement, values in future_times.corrections():
+        await db.execute(text(statement), values)
+
+
 async def left() -> list[str]:
     """Correct the times, and return the tables in which one is still in the future."""
     async with transaction() as db:
-        await future_times.correct(db)
+        await correct(db)
     async with transaction() as db:
         return [name for name, count in (await db.execute(text(LEFT))).all() if count]
 
@@ -188,6 +194,6 @@ async def test_a_member_who_would_be_tried_again_only_in_days_is_due_now(
             {"priority": priority, "ahead": ahead, "attempts": attempts},
         )
     async with transaction() as db:
-        await future_times.correct(db)
+        await correct(db)
         claimed = await queue.claim(db, "w", 1)
     assert len(claimed) == (not waits)

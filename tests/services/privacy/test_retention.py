@@ -1,5 +1,6 @@
 """Which data expires by itself, and when."""
 
+import asyncio
 from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -26,12 +27,14 @@ from models import (
     now,
     transaction,
 )
+from models.db.session import AsyncSession
 from services.accounts import sessions
 from services.guilds.gateway import interaction_claims
 from services.privacy import retention
 from services.runtime import schedules
 from settings import settings
 from tests.support.builders import a_member, a_server, address
+from tests.support.statements import Statements
 
 
 async def test_members_who_left_are_forgotten_after_thirty_days(database: str) -> None:
@@ -41,7 +44,7 @@ async def test_members_who_left_are_forgotten_after_thirty_days(database: str) -
         lately.left_at, long_ago.left_at = now() - timedelta(days=29), now() - timedelta(days=31)
         db.add_all([lately, long_ago])
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     async with transaction() as db:
         kept = set((await db.exec(select(Member.discord_id))).all())
     assert kept == {here.discord_id, lately.discord_id}
@@ -55,7 +58,7 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
             db.add(Delegation(chain="base", delegate=one, vault=address(), contract="", token_id=""))
             db.add(DelegationRead(chain="base", delegate=one, block=7, endpoint=0))
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     async with transaction() as db:
         assert [one.delegate for one in (await db.exec(select(Delegation))).all()] == [kept]
         assert [one.delegate for one in (await db.exec(select(DelegationRead))).all()] == [kept]
@@ -67,7 +70,7 @@ async def test_claims_on_interactions_are_kept_while_discord_may_send_them_again
         assert await interaction_claims.claim(db, "new")
         await db.execute(text("UPDATE interaction_claim SET at = at - interval '61 minutes' WHERE id = 'old'"))
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     async with transaction() as db:
         assert await interaction_claims.claim(db, "old")
         assert not await interaction_claims.claim(db, "new")
@@ -164,6 +167,87 @@ async def test_notes_of_downloaded_payout_addresses_are_kept_as_long_as_the_log(
     settings.cache_clear()
 
 
+async def housekeeping_is_due() -> scheduler.ScheduledJob:
+    """Make the job due, and return it."""
+    async with transaction() as db:
+        await schedules.bring_forward(db, retention.SCHEDULE)
+    (job,) = (one for one in scheduler.all_jobs() if one.name == retention.SCHEDULE)
+    return job
+
+
+async def test_a_step_that_fails_stops_no_other_and_housekeeping_stays_due(database: str) -> None:
+    async with transaction() as db:
+        left = await a_member(db, await a_server(db), wallet=address())
+        left.left_at = now() - timedelta(days=31)
+        user = (await db.exec(select(User))).one()
+        db.add_all(
+            [
+                left,
+                Challenge(user_id=user.id or 0, family="evm", address=address(), code="c", amount_wei=Decimal(1),
+                          expires_at=now() - timedelta(days=8)),
+            ]
+        )  # fmt: skip
+        for statement in (
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'refused'; END $$",
+            "CREATE TRIGGER refuse BEFORE DELETE ON challenge EXECUTE FUNCTION refuse()",
+        ):
+            await db.execute(text(statement))
+    job = await housekeeping_is_due()
+    with pytest.raises(retention.StepsFailed, match=r"^challenge$"):
+        await scheduler.take_turn(job)
+    async with transaction() as db:
+        assert (await db.exec(select(Member))).all() == []
+        await db.execute(text("DROP FUNCTION refuse() CASCADE"))
+    assert await scheduler.take_turn(job), "it is still due"
+    async with transaction() as db:
+        assert (await db.exec(select(Challenge))).all() == []
+    assert not await scheduler.take_turn(job)
+
+
+async def test_of_two_processes_one_does_the_housekeeping(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go_on, times = asyncio.Event(), asyncio.Event(), list[int]()
+
+    async def work(_: AsyncSession) -> None:
+        times.append(1)
+        began.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(retention, "STEPS", (retention.Step("slow", work), *retention.STEPS))
+    job = await housekeeping_is_due()
+    turns = [asyncio.create_task(scheduler.take_turn(job))]
+    await began.wait()
+    turns.append(asyncio.create_task(scheduler.take_turn(job)))
+    async with transaction() as db:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        async with asyncio.timeout(60):
+            while (await db.execute(text(waiting))).first() is None:
+                assert not turns[1].done(), turns[1]
+                await asyncio.sleep(0.01)
+    go_on.set()
+    assert await asyncio.gather(*turns) == [True, False]
+    assert times == [1]
+
+
+async def test_many_expired_rows_are_deleted_in_portions(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(5):
+            left = await a_member(db, server)
+            left.left_at = now() - timedelta(days=31)
+            db.add(left)
+    with Statements() as statements:
+        async with transaction() as db:
+            await retention.housekeep(db)
+    more = statements.count
+    async with transaction() as db:
+        assert (await db.exec(select(Member))).all() == []
+    with Statements() as statements:
+        async with transaction() as db:
+            await retention.housekeep(db)
+    assert more - statements.count == 2
+
+
 async def test_what_has_ended_goes(database: str) -> None:
     moment = now()
     days = {number: moment - timedelta(days=number) for number in (1, 3, 8, 31, 91, 400)}
@@ -197,7 +281,7 @@ async def test_what_has_ended_goes(database: str) -> None:
         for key, ended in (("open", None), ("ended", days[91]), ("ended long ago", days[400])):
             db.add(Alert(server_id=server_id, key=key, title="", text="", mend="", began_at=days[400], ended_at=ended))
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     async with transaction() as db:
         assert (await db.exec(select(Challenge.address))).all() == ["0xa"]
         assert (await db.exec(select(Session.user_agent))).all() == ["lives"]

@@ -68,7 +68,7 @@ async def test_all_but_the_oldest_rules_of_a_server_far_beyond_the_limits_are_pa
     within, _ = await server_with(1, 1)
     assert await asked(far) == (len(rules), len(rules))
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     assert await active(far) == rules[:3]
     assert await asked(far) == (3, 3)
     assert (len(await active(beyond)), len(await active(within))) == (3 * limits.FAR_BEYOND, 2)

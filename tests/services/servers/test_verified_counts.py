@@ -102,7 +102,8 @@ class Crowd:
 
     async def clear_away(self) -> None:
         await self.db.execute(text("UPDATE member SET left_at = now() - interval '1 year' WHERE left_at IS NOT NULL"))
-        await retention.clear_expired(self.db)
+        for step in retention.STEPS:
+            await step.work(self.db)
 
     async def have_a_wallet(self) -> None:
         await self._wallet(await self.user())

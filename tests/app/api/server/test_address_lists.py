@@ -155,11 +155,12 @@ async def test_an_uploaded_list_is_used_by_name_and_goes_where_no_rule_uses_it(b
         await asked(browser, "POST", upload, 201, content=f"0x{number:040x}")
     assert await counted() == (stored_lists.MOST_UNUSED,) * 2
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     assert await counted() == (stored_lists.MOST_UNUSED,) * 2
     async with transaction() as db:
         await db.execute(text("UPDATE address_list SET used_at = now() - interval '25 hours'"))
-        await retention.clear_expired(db)
+    async with transaction() as db:
+        await retention.housekeep(db)
     assert await counted() == (0, 0)
 
 

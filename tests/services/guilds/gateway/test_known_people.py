@@ -180,7 +180,7 @@ async def test_a_role_is_watched_as_long_as_something_needs_it() -> None:
         await db.execute(text("UPDATE role_watch SET at = at - interval '2 days'"))
         await known_people.watch(db, server_id, [ADMINS])
     async with transaction() as db:
-        await retention.clear_expired(db)
+        await retention.housekeep(db)
     async with transaction() as db:
         assert set((await db.exec(select(RoleWatch.role_id))).all()) == {RULED, ADMINS}
 
