@@ -53,7 +53,6 @@ from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
 from services.servers import verified_counts
 from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
-from tests.support.statements import Statements
 
 
 @dataclass(frozen=True)
@@ -220,38 +219,6 @@ async def test_the_log_is_rewritten_in_steps_and_nobody_is_forgotten_before_the_
     assert len(ended) >= 3
     async with transaction() as db:
         assert "event" not in await tables_that_name(db, who)
-
-
-async def test_people_whose_roles_stay_are_read_once_and_not_locked(database: str) -> None:
-    async with transaction() as db:
-        people = [await somebody(db, state="paused") for _ in range(20)]
-        for one in people:
-            await preferences.forget(db, one.actor)
-    async with transaction() as db:
-        assert await erasure.finish(db) == 0
-        assert (await db.exec(select(Farewell).where(col(Farewell.renamed_at).is_(None)))).all() == []
-    async with transaction() as db:
-        with Statements() as statements:
-            assert await erasure.finish(db) == 0
-        assert statements.count == 1
-        async with transaction() as other:
-            locked = await other.execute(text("SELECT 1 FROM farewell FOR UPDATE NOWAIT"))
-            assert len(locked.all()) == len(people)
-
-
-async def test_of_many_people_some_are_forgotten_at_a_time(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erasure, "PEOPLE_AT_ONCE", 2)
-    async with transaction() as db:
-        for _ in range(5):
-            one = await somebody(db)
-            await db.delete(await db.get_one(Grant, one.grant.id))
-            await db.flush()
-            await preferences.forget(db, one.actor)
-    ended = list[int]()
-    for _ in range(4):
-        async with transaction() as db:
-            ended.append(await erasure.finish(db))
-    assert ended == [2, 2, 1, 0]
 
 
 async def test_lines_of_a_process_whose_clock_is_ahead_are_rewritten_too(database: str) -> None:

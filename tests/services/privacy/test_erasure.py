@@ -1,0 +1,51 @@
+"""Farewells of many people: those that cannot end cost one read, and some of the others end at a time."""
+
+import pytest
+from sqlalchemy import text
+from sqlmodel import col, select
+
+from models import Farewell, User, transaction
+from models.db.session import AsyncSession
+from services.core.actors import Actor
+from services.privacy import erasure
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address
+from tests.support.statements import Statements
+
+
+async def somebody(db: AsyncSession, *, roles: int) -> Actor:
+    """Store a person with a wallet, and with roles that paused rules keep."""
+    server = await a_server(db)
+    member = await a_member(db, server, wallet=address())
+    for number in range(roles):
+        await a_grant(db, member, await a_rule(db, server, str(7001 + number), state="paused"))
+    user = (await db.exec(select(User).where(User.discord_id == member.discord_id))).one()
+    return Actor(user.id or 0, user.discord_id, user.username)
+
+
+async def test_people_whose_roles_stay_are_read_once_and_not_locked(database: str) -> None:
+    async with transaction() as db:
+        people = [await somebody(db, roles=1) for _ in range(20)]
+        for one in people:
+            await erasure.forget(db, one)
+    async with transaction() as db:
+        assert await erasure.finish(db) == 0
+        assert (await db.exec(select(Farewell).where(col(Farewell.renamed_at).is_(None)))).all() == []
+    async with transaction() as db:
+        with Statements() as statements:
+            assert await erasure.finish(db) == 0
+        assert statements.count == 1
+        async with transaction() as other:
+            locked = await other.execute(text("SELECT 1 FROM farewell FOR UPDATE NOWAIT"))
+            assert len(locked.all()) == len(people)
+
+
+async def test_of_many_people_some_are_forgotten_at_a_time(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure, "PEOPLE_AT_ONCE", 2)
+    async with transaction() as db:
+        for _ in range(5):
+            await erasure.forget(db, await somebody(db, roles=0))
+    ended = list[int]()
+    for _ in range(4):
+        async with transaction() as db:
+            ended.append(await erasure.finish(db))
+    assert ended == [2, 2, 1, 0]
