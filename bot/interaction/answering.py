@@ -1,6 +1,5 @@
 """Answer interactions: acknowledge within three seconds, then send the result or an error, always something."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -99,21 +98,19 @@ async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) ->
 
 async def outcome(work: Awaitable[Reply]) -> Reply:
     """Return the reply, or a reply about the failure; an unexpected error is logged."""
-    task = asyncio.ensure_future(work)
-    await asyncio.wait({task})
-    fault = task.exception()
-    if fault is None:
-        return task.result()
-    if isinstance(fault, TooMany):
+    try:
+        return await work
+    except TooMany as fault:
         return Reply(_("Not so fast"), fault.message, "warning")
-    if isinstance(fault, HoldfastError):
+    except HoldfastError as fault:
         return Reply(_("That did not work"), fault.message, "warning")
-    if isinstance(fault, NOT_DONE):
+    except NOT_DONE as fault:
         log.warning("database did not answer an interaction reason=%s", first_line(fault))
         return Reply(
             _("One moment"), _("Our database does not answer right now. Please try again in a minute."), "warning"
         )
-    log.error("interaction failed", exc_info=fault)
+    except Exception:
+        log.exception("interaction failed")
     return Reply(_("Something went wrong on our side"), _("Nothing was changed. Please try again in a minute."), "bad")
 
 
