@@ -92,7 +92,7 @@ async def listed_of(owners: Sequence[str], listing: Listing, until: float) -> di
     finally:
         for task in tasks.values():
             task.cancel()
-    await asyncio.gather(*tasks.values(), return_exceptions=True)
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
     return {
         owner: N_("the indexer was not asked in time") if task.cancelled() else task.result()
         for owner, task in tasks.items()

@@ -10,6 +10,7 @@ from gateways.transport.errors import NotThere, ProviderError
 from locales import _
 from services.core.addresses import AddressRefused, parse
 from services.core.errors import FieldRefused, ProviderUnavailable
+from services.runtime.task_cancellation import outcomes
 
 LONGEST = 255
 RETRY_AFTER = 60
@@ -108,9 +109,10 @@ async def primary_names(outside: Gateways, addresses: Sequence[str]) -> dict[str
     tasks = {asyncio.create_task(outside.names.primary(address)): address for address in asked}
     if not tasks:
         return {}
-    done, late = await asyncio.wait(tasks, timeout=PATIENCE)
-    for task in late:
-        task.cancel()
+    try:
+        done, _late = await asyncio.wait(tasks, timeout=PATIENCE)
+    finally:
+        await outcomes(*tasks)
     found: dict[str, str] = {}
     for task in done:
         fault = task.exception()

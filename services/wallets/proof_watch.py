@@ -14,6 +14,7 @@ from gateways.transport.errors import NotThere, ProviderError
 from locales import N_
 from locales.stored_texts import storable
 from models import now
+from services.runtime.task_cancellation import outcomes
 from services.wallets.transaction_check import (
     Judgement,
     TransactionOutcome,
@@ -205,12 +206,12 @@ async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], 
     tasks = {asyncio.create_task(_follow_evm(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
     if solana:
         tasks[asyncio.create_task(_follow_solana(outside, solana))] = "solana"
-    if tasks:
-        _, late = await asyncio.wait(tasks, timeout=patience)
-        for task in late:
-            task.cancel()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    for chain, outcome in zip(tasks.values(), outcomes, strict=True):
+    try:
+        if tasks:
+            await asyncio.wait(tasks, timeout=patience)
+    finally:
+        found = await outcomes(*tasks)
+    for chain, outcome in zip(tasks.values(), found, strict=True):
         if isinstance(outcome, ProviderError | asyncio.CancelledError):
             for one in watched:
                 one.unreachable |= {chain} & set(chains_of(outside, one.family))
