@@ -62,6 +62,8 @@ class Keeper:
     ) -> None:
         self.program = program
         self.process: asyncio.subprocess.Process | None = None
+        self.gave_up = False
+        """Whether the program ended with its `hopeless_code` and is not started again."""
         self._cwd = cwd
         common = {name: value for name, value in environment.items() if name not in program.without}
         self._environment = {**common, **program.environment}
@@ -89,11 +91,14 @@ class Keeper:
             await self._task
 
     async def ready(self, seconds: float = 120.0) -> bool:
-        """Wait until the program's port accepts a connection; return False if it ended or time is up."""
+        """Wait until the program's port accepts a connection; return False if it gave up, stops, or time is up.
+
+        A program that crashed and will be started again may still become ready.
+        """
         if self.program.ready_port is None:
             return True
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and not self._stopping.is_set():
+        while time.monotonic() < deadline and not (self._stopping.is_set() or self.gave_up):
             if await accepts(self.program.ready_port):
                 return True
             await asyncio.sleep(0.05)
@@ -107,6 +112,7 @@ class Keeper:
             if self._stopping.is_set():
                 return
             if code == self.program.hopeless_code:
+                self.gave_up = True
                 self._say(f"{self.program.name} cannot run here and is not started again; the reason is above")
                 await self._stopping.wait()
                 return

@@ -136,7 +136,7 @@ class Supervisor:
             keeper.start()
             waits = [asyncio.ensure_future(keeper.ready()), asyncio.ensure_future(self._stopping.wait())]
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            if waits[0].done() and not waits[0].result():
+            if waits[0].done() and not waits[0].result() and not keeper.gave_up:
                 self._say(f"{program.name} is not ready yet; going on without it")
             for wait in waits:
                 wait.cancel()

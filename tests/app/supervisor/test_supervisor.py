@@ -401,7 +401,8 @@ async def test_a_step_of_the_end_that_fails_keeps_none_of_the_others_from_being_
 
 
 async def test_a_program_that_cannot_run_here_says_so_once(tmp_path: Path, said: list[str]) -> None:
-    hopeless = replace(child("sandbox", f"{NOTE.format(text='x')}; raise SystemExit(3)"), hopeless_code=3)
+    code = f"{NOTE.format(text='x')}; raise SystemExit(3)"
+    hopeless = replace(child("sandbox", code, free_port()), hopeless_code=3)
     supervisor = Supervisor(plan(tmp_path, hopeless, patient("bot")), say=said.append)
     task = asyncio.create_task(supervisor.run())
     await until(lambda: any("cannot run here" in line for line in said))
