@@ -6,10 +6,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from gateways import gateways
-from models import transaction
 from services.guilds import rate_shares, refusal_budget
 from services.health import provider_records
-from services.runtime import counters, marketplace_limit_sharing, node_limit_sharing, rejections
+from services.runtime import marketplace_limit_sharing, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.task_cancellation import stop
 
@@ -36,13 +35,8 @@ async def _write_for_ever() -> None:
     recorder = provider_records.Recorder()
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
-        news, counts = recorder.news(), recorder.counts()
         try:
-            if news or counts:
-                async with transaction() as db:
-                    await provider_records.keep(db, news)
-                    await counters.add(db, counters.ANSWERS, counts)
-                recorder.counted()
+            await recorder.publish()
             await refusal_budget.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning(

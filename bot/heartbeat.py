@@ -89,12 +89,11 @@ class Heartbeat(BackgroundCog):
             # The processes that hold the shards report.
             states = []
         try:
-            async with transaction() as db:
-                await provider_records.keep(db, [*self.recorder.news(), *states])
-                await counters.add(db, counters.ANSWERS, self.recorder.counts())
-                await counters.add(db, counters.EVENTS, skipped := self.unreadable.counts())
-            self.recorder.counted()
-            self.unreadable.counted(skipped)
+            await self.recorder.publish(states)
+            if skipped := self.unreadable.counts():
+                async with transaction() as db:
+                    await counters.add(db, counters.EVENTS, skipped)
+                self.unreadable.counted(skipped)
             await refusal_budget.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning("database did not answer, bot's state will be written later reason=%s", first_line(fault))

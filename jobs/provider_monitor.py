@@ -10,7 +10,7 @@ from models import transaction
 from services.guilds import refusal_budget
 from services.health import provider_records
 from services.health.provider_records import Recorder
-from services.runtime import counters, schedules
+from services.runtime import schedules
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -42,10 +42,5 @@ class ProviderMonitor:
             probing = await schedules.claim(db, PROBES, PROBES_EVERY)
             silent = await provider_records.silent(db, gateways()) if probing else []
         await provider_records.probe(gateways(), silent)
-        news, counts = self.recorder.news(), self.recorder.counts()
-        if news or counts:
-            async with transaction() as db:
-                await provider_records.keep(db, news)
-                await counters.add(db, counters.ANSWERS, counts)
-            self.recorder.counted()
+        await self.recorder.publish()
         await refusal_budget.share(gateways().discord.refusals)

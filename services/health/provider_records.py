@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -16,8 +16,9 @@ from gateways.marketplaces.quota import Use
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderError
 from gateways.transport.provider_reports import ProviderReport
-from models import ProviderState, corrected, now
+from models import ProviderState, corrected, now, transaction
 from models.db.session import AsyncSession
+from services.runtime import counters
 from settings import settings
 
 BOT = "bot"
@@ -40,26 +41,38 @@ class Recorder:
     _held: dict[str, ProviderReport] = field(default_factory=dict[str, ProviderReport])
     _uncounted: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
 
+    async def publish(self, own: Sequence[ProviderReport] = ()) -> None:
+        """Store what is new, the counts, and this process's `own` reports; if that fails, the next call stores it."""
+        news, counts = self.news(), self.counts()
+        if not (news or counts or own):
+            return
+        async with transaction() as db:
+            await keep(db, [*news, *own])
+            await counters.add(db, counters.ANSWERS, counts)
+        self.stored(news, counts)
+
     def news(self) -> list[ProviderReport]:
         """Return the reports to write now: changes at once, others every few seconds."""
         for noted in provider_reports.read_off():
             self._held[noted.provider] = noted
-        found: list[ProviderReport] = []
-        for provider, noted in list(self._held.items()):
-            before = self._written.get(provider)
-            if before is None or before[0] != noted.state or noted.at - before[1] >= REPEATED_EVERY:
-                found.append(self._held.pop(provider))
-                self._written[provider] = (noted.state, noted.at)
-        return found
+        return [noted for noted in self._held.values() if self._is_due(noted)]
+
+    def _is_due(self, noted: ProviderReport) -> bool:
+        before = self._written.get(noted.provider)
+        return before is None or before[0] != noted.state or noted.at - before[1] >= REPEATED_EVERY
 
     def counts(self) -> dict[tuple[str, str], int]:
-        """Return how often each provider gave each outcome since `counted`, by provider and outcome."""
+        """Return how often each provider gave each outcome since `stored`, by provider and outcome."""
         self._uncounted.update(provider_reports.read_off_counts())
         return dict(self._uncounted)
 
-    def counted(self) -> None:
-        """Record that the last `counts` are in the database; without this call they are returned again."""
-        self._uncounted.clear()
+    def stored(self, news: Sequence[ProviderReport], counts: Mapping[tuple[str, str], int]) -> None:
+        """Record that these are in the database; without this call they are returned again."""
+        for noted in news:
+            self._written[noted.provider] = (noted.state, noted.at)
+            if self._held.get(noted.provider) is noted:
+                del self._held[noted.provider]
+        self._uncounted -= Counter(counts)
 
 
 def bot_is(connected: bool, reason: str | None = None) -> ProviderReport:

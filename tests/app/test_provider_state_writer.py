@@ -7,6 +7,7 @@ import pytest
 from app import provider_state_writer
 from gateways.transport import provider_reports
 from models import transaction
+from services.health import provider_records
 from services.runtime import counters
 from tests.bot.test_events import AWAY
 from tests.jobs.conftest import product as product
@@ -25,7 +26,7 @@ async def test_answers_that_came_while_the_database_was_away_are_counted_later(
             raise fault
         return transaction()
 
-    monkeypatch.setattr(provider_state_writer, "transaction", first_away)
+    monkeypatch.setattr(provider_records, "transaction", first_away)
     monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
     provider_reports.read_off_counts()
 

@@ -33,19 +33,22 @@ def tries(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
             raise request.param
         return transaction()
 
-    monkeypatch.setattr(heartbeat, "transaction", first_away)
+    for module in (heartbeat, provider_records):
+        monkeypatch.setattr(module, "transaction", first_away)
     return tried
 
 
 def of_a_bot() -> Heartbeat:
-    """Return the heartbeat of a bot that waits for its connection."""
+    """Return the heartbeat of a bot that has lost its connection."""
     keeper = SimpleNamespace(
         connections={}, down=None, stands_by=False, trouble_elsewhere=None, process=SimpleNamespace(name="here:1:bot")
     )
     bot: Any = SimpleNamespace(is_ready=lambda: False)
     events: Any = SimpleNamespace(untold=False)
     unreadable: Any = SimpleNamespace(counts=dict, counted=lambda _: None)
-    return Heartbeat(bot, events, unreadable, keeper)  # pyright: ignore[reportArgumentType]
+    beating = Heartbeat(bot, events, unreadable, keeper)  # pyright: ignore[reportArgumentType]
+    beating.met = True
+    return beating
 
 
 async def goes_on(task: Callable[[Heartbeat], asyncio.Task[None]], tries: list[str]) -> None:

@@ -21,6 +21,7 @@ from models import ProviderState, now, transaction
 from services.health import provider_health, provider_records
 from services.health.provider_records import Recorder
 from services.rules import single_source
+from services.runtime import counters
 from settings import settings
 
 
@@ -52,10 +53,30 @@ def test_a_change_is_news_at_once_and_the_same_again_only_after_a_while() -> Non
     recorder = Recorder()
     provider_reports.answered("base:0", 7)
     assert [one.state for one in recorder.news()] == ["ok"]
+    recorder.stored(recorder.news(), {})
     provider_reports.answered("base:0", 8)
     assert recorder.news() == []
     provider_reports.failed("base:0", ProviderDown("Base", "no answer"))
     assert [one.state for one in recorder.news()] == ["down"]
+
+
+@pytest.mark.usefixtures("database")
+async def test_reports_that_could_not_be_stored_are_stored_by_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(*_: object) -> None:
+        raise OSError("no database")
+
+    recorder = Recorder()
+    provider_reports.failed("base:0", ProviderDown("Base", "no answer"))
+    with monkeypatch.context() as patch:
+        patch.setattr(counters, "add", away)
+        with pytest.raises(OSError, match="no database"):
+            await recorder.publish()
+    await recorder.publish()
+    async with transaction() as db:
+        assert [(one.provider, one.state) for one in (await provider_records.states(db)).values()] == [
+            ("base:0", "down")
+        ]
+    assert recorder.news() == []
 
 
 @pytest.mark.usefixtures("database")

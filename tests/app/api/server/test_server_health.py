@@ -42,8 +42,7 @@ async def health(browser: Browser, town: Town) -> dict[str, Any]:
 
 async def note() -> None:
     """Store what this process's clients noted, as the running processes do."""
-    async with transaction() as db:
-        await provider_records.keep(db, Recorder().news())
+    await Recorder().publish()
 
 
 async def test_a_sound_server_is_good_in_every_line_that_is_its_own(owner: Browser, town: Town) -> None:
