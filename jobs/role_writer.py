@@ -14,7 +14,7 @@ from models import transaction
 from services.core import audit, request_ids
 from services.health import backlog
 from services.roles import in_doubt, outbox, write_results
-from services.roles.outbox import Intent, TokenRejected
+from services.roles.outbox import Intent, TokenRejected, WriteOutcome, WriteResult
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime.backoff import doubled
 from services.runtime.database_faults import is_the_databases
@@ -37,7 +37,8 @@ class RoleWriter:
     def __init__(self, called: asyncio.Event) -> None:
         self.called: asyncio.Event = called
         self.tried: set[tuple[int, datetime]] = set()
-        """Intents that this process has begun to send. From then on, only a read of the member shows the outcome."""
+        """Intents that this process has begun to send, until the ledger has the result. Until then, only a read of the
+        member shows the outcome."""
         self.resting: dict[str, float] = {}
         """Guilds that pause, at their rate limit or while Discord fails, and until when (loop time)."""
         self.failing: dict[str, int] = {}
@@ -64,6 +65,8 @@ class RoleWriter:
 
     async def _write(self, held: Lease) -> None:
         running: dict[asyncio.Task[None], Intent] = {}
+        # No intent from before the lease is sent without a read, so these need no memory.
+        self.tried = {key for key in self.tried if key[1] >= held.since}
         try:
             while True:
                 if len(running) < AT_ONCE:
@@ -121,51 +124,78 @@ class RoleWriter:
         return min([IDLE_SECONDS, *(self.resting[guild] - now for guild in self._resting())])
 
     async def _carry_out(self, intent: Intent, since: datetime) -> None:
-        key, clock = (intent.id, intent.intended_at), asyncio.get_running_loop()
+        key = (intent.id, intent.intended_at)
+        known = key in self.tried
         # We held the lease before this change was intended and have not tried it, so no process can have sent it.
-        sure = intent.attempts == 0 and intent.intended_at >= since and key not in self.tried
+        sure = intent.attempts == 0 and intent.intended_at >= since and not known
         self.tried.add(key)
-        noted = False
-
-        async def begin() -> bool:
-            nonlocal noted
-            async with transaction() as db:
-                stands = await write_results.is_still_wanted(db, intent)
-                noted = stands and await in_doubt.begin_removal(db, intent.line)
-            return stands
-
         with request_ids.under(intent.request_id):
-            try:
-                outcome = await outbox.carry_out(gateways(), intent, sure=sure, begin=begin)
-                over = noted and not outcome.unanswered
-                if outcome.result is outbox.WriteResult.NOT_YET:
-                    if over:
-                        async with transaction() as db:
-                            await in_doubt.clear_doubt(db, intent.line)
-                    self.resting[intent.guild_id] = clock.time() + (outcome.pause or IDLE_SECONDS)
-                    if sure:
-                        self.tried.discard(key)
-                    return
-                self._rest_if_failing(intent.guild_id, outcome.outage)
-                async with transaction() as db:
-                    await write_results.record(db, intent, outcome)
-                    if over:
-                        await in_doubt.clear_doubt(db, intent.line)
-            except TokenRejected:
-                raise
-            except Exception as fault:
-                if is_the_databases(fault):
-                    raise
-                # A change that always fails must not delay the others.
-                log.exception(
-                    "failed to change role=%s member=%s server=%s", intent.role_id, intent.discord_id, intent.server_id
-                )
-                outcome = outbox.try_later(intent, backlog.own_fault(fault))
-                async with transaction() as db:
-                    await write_results.record(db, intent, outcome)
-            log.info(
-                "finished role change action=%s role=%s server=%s result=%s",
-                "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
-            )  # fmt: skip
-        if outcome.result is not outbox.WriteResult.WAIT:
+            outcome = await self._attempt(Attempt(intent, sure))
+        # The ledger has the result now, also as the number of attempts; or nothing was sent and nothing has changed.
+        if outcome.result is not WriteResult.NOT_YET or not known:
             self.tried.discard(key)
+
+    async def _attempt(self, attempt: "Attempt") -> WriteOutcome:
+        intent = attempt.intent
+        try:
+            outcome = await attempt.send()
+            if outcome.result is WriteResult.NOT_YET:
+                await attempt.take_back()
+                now = asyncio.get_running_loop().time()
+                self.resting[intent.guild_id] = now + (outcome.pause or IDLE_SECONDS)
+                return outcome
+            self._rest_if_failing(intent.guild_id, outcome.outage)
+            await attempt.record(outcome)
+        except TokenRejected:
+            raise
+        except Exception as fault:
+            if is_the_databases(fault):
+                raise
+            # A change that always fails must not delay the others.
+            log.exception(
+                "failed to change role=%s member=%s server=%s", intent.role_id, intent.discord_id, intent.server_id
+            )
+            outcome = outbox.try_later(intent, backlog.own_fault(fault))
+            # A removal that began stays in doubt: we do not know whether it was sent.
+            async with transaction() as db:
+                await write_results.record(db, intent, outcome)
+        log.info(
+            "finished role change action=%s role=%s server=%s result=%s",
+            "give" if intent.giving else "take", intent.role_id, intent.server_id, outcome.result.value,
+        )  # fmt: skip
+        return outcome
+
+
+class Attempt:
+    """One attempt to carry out an intent. A removal is in doubt from its beginning until Discord answers."""
+
+    def __init__(self, intent: Intent, sure: bool) -> None:
+        self.intent: Intent = intent
+        self.sure: bool = sure
+        """Whether nobody can have sent the change before."""
+        self.in_doubt: bool = False
+        """Whether this attempt recorded that its removal is in doubt."""
+
+    async def send(self) -> WriteOutcome:
+        """Ask Discord for the change. Raises TokenRejected."""
+        return await outbox.carry_out(gateways(), self.intent, sure=self.sure, begin=self._begin)
+
+    async def _begin(self) -> bool:
+        """Record that the removal is about to be sent; return False if it is no longer wanted."""
+        async with transaction() as db:
+            wanted = await write_results.is_still_wanted(db, self.intent)
+            self.in_doubt = wanted and await in_doubt.begin_removal(db, self.intent.line)
+        return wanted
+
+    async def take_back(self) -> None:
+        """Record that nothing was sent."""
+        if self.in_doubt:
+            async with transaction() as db:
+                await in_doubt.clear_doubt(db, self.intent.line)
+
+    async def record(self, outcome: WriteOutcome) -> None:
+        """Record the result."""
+        async with transaction() as db:
+            await write_results.record(db, self.intent, outcome)
+            if self.in_doubt and not outcome.unanswered:
+                await in_doubt.clear_doubt(db, self.intent.line)

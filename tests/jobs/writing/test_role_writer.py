@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from jobs import role_writer
 from jobs.role_writer import AT_ONCE, RoleWriter
 from models.db.session import Question
-from services.roles.outbox import Intent
+from services.roles import outbox, write_results
+from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.roles.writer_lease import Lease
 from services.runtime.task_cancellation import stop
 
@@ -95,3 +97,31 @@ async def test_a_call_waits_while_there_is_no_room_for_what_it_tells_of(
     ends.release()
     await looks(held, 2)
     assert held.rooms == [AT_ONCE, 1], "who is done calls for the next"
+
+
+@pytest.mark.parametrize("result", WriteResult)
+async def test_no_change_is_remembered_once_its_result_is_in_the_ledger(
+    monkeypatch: pytest.MonkeyPatch, result: WriteResult
+) -> None:
+    async def sent(*_: object, **__: object) -> WriteOutcome:
+        return WriteOutcome(result)
+
+    async def recorded(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(outbox, "carry_out", sent)
+    monkeypatch.setattr(write_results, "record", recorded)
+    monkeypatch.setattr(role_writer, "transaction", nullcontext)
+    writer = RoleWriter(asyncio.Event())
+    for attempts in (0, 1):
+        await writer._carry_out(Intent(1, 1, "1", "2", "3", "Role", True, NOW, attempts, {}), NOW)
+    assert writer.tried == set()
+
+
+async def test_a_lease_forgets_what_was_intended_before_it(ends: asyncio.Semaphore) -> None:
+    held, writer = Held(0), RoleWriter(asyncio.Event())
+    writer.tried = {(1, NOW - timedelta(seconds=1)), (2, NOW)}
+    working = asyncio.create_task(writer._write(held))
+    await held.looked.wait()
+    await stop(working)
+    assert writer.tried == {(2, NOW)}
