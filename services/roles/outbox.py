@@ -25,16 +25,6 @@ from models.db.session import Question
 from services.roles import in_doubt
 from services.runtime.backoff import doubled
 
-__all__ = [
-    "INTENT_CHANNEL",
-    "Intent",
-    "TokenRejected",
-    "WriteOutcome",
-    "WriteResult",
-    "carry_out",
-    "try_later",
-]  # fmt: skip
-
 INTENT_CHANNEL = "holdfast_intent"
 """The NOTIFY channel for roles to give or take."""
 

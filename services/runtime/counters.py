@@ -11,7 +11,7 @@ ANSWERS = "provider_answers"
 EVENTS = "gateway_events"
 """Counts of events that could not be read, by the event's name; the outcome is `skipped`."""
 ROLE_WRITES = "role_writes"
-"""Counts by `give` or `take`, and by outcome as in `services.roles.outbox.Result`."""
+"""Counts by `give` or `take`, and by outcome as in `services.roles.outbox.WriteResult`."""
 
 
 async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]) -> None:
