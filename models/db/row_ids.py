@@ -1,7 +1,12 @@
-"""The ids of rows as texts: in addresses, forms and buttons."""
+"""The ids of rows as others give them: in addresses, forms, buttons and calls."""
 
 LARGEST = 2**31 - 1
 """The largest id that the database's integer columns hold."""
+
+
+def fits(number: int) -> bool:
+    """Return whether a row can have this id; the database refuses a query with a larger one."""
+    return 0 < number <= LARGEST
 
 
 def row_id(text: str) -> int | None:

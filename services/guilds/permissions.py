@@ -17,6 +17,7 @@ from gateways.discord.types import Guild, GuildGone, MemberGone, MissingAccess, 
 from gateways.transport.errors import ProviderError, Unauthorized
 from locales import _
 from models import Access, Member, Server
+from models.db import row_ids
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.accounts.users import fresh_access_token
@@ -118,7 +119,7 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
 async def find_server(db: AsyncSession, server_id: int) -> Server | None:
     """Return the server with this id, or None."""
     # An id beyond the column's range must not become a database error.
-    return await db.get(Server, server_id) if 0 < server_id < 2**31 else None
+    return await db.get(Server, server_id) if row_ids.fits(server_id) else None
 
 
 async def is_listed(db: AsyncSession, actor: Actor, server_id: int) -> bool:

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from gateways import Gateways
 from locales import N_, NP_, _
 from models import MemberChoice, Rule, Wallet
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.collections import catalogue
 from services.core import audit
@@ -61,7 +62,7 @@ class Chosen:
 
 async def check(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
     """Check that somebody may choose this wallet. Raises WalletNotFound, FieldRefused for a contract on one chain."""
-    wallet = await db.get(Wallet, wallet_id) if 0 < wallet_id < 2**31 else None
+    wallet = await db.get(Wallet, wallet_id) if row_ids.fits(wallet_id) else None
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
     if wallet.chain:
@@ -97,7 +98,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     """
     await permissions.require_admin(db, outside, actor, server_id)
     if rule_id is not None:
-        rule = await db.get(Rule, rule_id) if 0 < rule_id < 2**31 else None
+        rule = await db.get(Rule, rule_id) if row_ids.fits(rule_id) else None
         if rule is None or rule.server_id != server_id or rule.deleted_at is not None:
             raise RuleNotFound
     count = int((await db.execute(text(f"SELECT count(*) {_CHOSEN}"), {"server": server_id})).scalar_one())

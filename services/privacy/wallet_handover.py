@@ -14,6 +14,7 @@ from sqlmodel import col, delete, select
 
 from locales import N_, _
 from models import Handover, Notice, User, Wallet
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
@@ -58,7 +59,7 @@ async def offer(db: AsyncSession, actor: Actor, wallet_id: int | None = None) ->
     """
     mine = select(Wallet.id).where(Wallet.user_id == actor.user_id)
     if wallet_id is not None:
-        mine = mine.where(Wallet.id == (wallet_id if 0 < wallet_id < 2**31 else 0))
+        mine = mine.where(Wallet.id == (wallet_id if row_ids.fits(wallet_id) else 0))
     count = len((await db.exec(mine)).all())
     if not count:
         raise WalletNotFound

@@ -10,6 +10,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
 from models import Rule, now
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
@@ -184,7 +185,7 @@ async def activate_all(
 
 def in_shadow(server_id: int, rule_ids: Sequence[int]) -> SelectOfScalar[Rule]:
     """Return the query for a server's rules with these ids that are in shadow, oldest first."""
-    few = [one for one in rule_ids if 0 < one < 2**31]
+    few = [one for one in rule_ids if row_ids.fits(one)]
     return (
         select(Rule)
         .where(Rule.server_id == server_id, col(Rule.id).in_(few))
@@ -258,7 +259,7 @@ async def own(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int) -
 
 
 async def _existing(db: AsyncSession, rule_id: int) -> Rule:
-    rule = await db.get(Rule, rule_id) if 0 < rule_id < 2**31 else None
+    rule = await db.get(Rule, rule_id) if row_ids.fits(rule_id) else None
     if rule is None or rule.deleted_at is not None:
         raise RuleNotFound
     return rule

@@ -8,6 +8,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from locales import _
 from models import Wallet, now
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
@@ -63,7 +64,7 @@ async def remove(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
 
     Raises WalletNotFound.
     """
-    wallet = await db.get(Wallet, wallet_id) if 0 < wallet_id < 2**31 else None
+    wallet = await db.get(Wallet, wallet_id) if row_ids.fits(wallet_id) else None
     if wallet is None or wallet.user_id != actor.user_id:
         raise WalletNotFound
     await queue.mark_people(db, [actor.discord_id], [wallet.address])

@@ -1,8 +1,8 @@
-"""Ids that come as texts from addresses, forms and buttons."""
+"""Ids that come from addresses, forms, buttons and calls."""
 
 import pytest
 
-from models.db.row_ids import row_id
+from models.db.row_ids import LARGEST, fits, row_id
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,10 @@ from models.db.row_ids import row_id
 )  # fmt: skip
 def test_a_text_is_an_id_only_if_a_row_can_have_it(text: str, found: int | None) -> None:
     assert row_id(text) == found
+
+
+@pytest.mark.parametrize(
+    ("number", "does"), [(-1, False), (0, False), (1, True), (LARGEST, True), (LARGEST + 1, False), (10**30, False)]
+)
+def test_a_number_fits_only_if_a_row_can_have_it(number: int, does: bool) -> None:
+    assert fits(number) is does

@@ -16,6 +16,7 @@ from gateways import Gateways
 from locales import N_, _, ngettext, number
 from locales.stored_texts import said, storable
 from models import Reach, Rule
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.collections.census import census_queue, rule_reach
 from services.collections.census.rule_reach import ReachNumbers
@@ -121,7 +122,7 @@ async def get(db: AsyncSession, outside: Gateways, actor: Actor, reach_id: int) 
 
     Raises TooMany, ProviderUnavailable.
     """
-    row = await db.get(Reach, reach_id) if 0 < reach_id < 2**31 else None
+    row = await db.get(Reach, reach_id) if row_ids.fits(reach_id) else None
     if row is None:
         raise ReachNotFound
     try:

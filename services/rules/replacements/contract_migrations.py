@@ -15,6 +15,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from locales import _
 from models import ContractMigration, Rule
+from models.db import row_ids
 from models.db.session import AsyncSession
 from services.collections import catalogue
 from services.core import audit
@@ -373,7 +374,7 @@ def _said(old: tuple[str, str], new: tuple[str, str], names: Names) -> dict[str,
 
 async def _open(db: AsyncSession, server_id: int, migration_id: int, *, lock: bool = False) -> ContractMigration:
     found = None
-    if 0 < migration_id < 2**31:
+    if row_ids.fits(migration_id):
         found = await db.get(ContractMigration, migration_id, populate_existing=True, with_for_update=lock)
     if found is None or found.server_id != server_id or found.state != "open":
         raise MigrationNotFound
