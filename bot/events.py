@@ -18,6 +18,7 @@ from models import transaction
 from services.guilds import channels, members, members_intent
 from services.guilds.gateway import guild_snapshots, known_people
 from services.guilds.gateway.known_people import ReportedMember
+from services.guilds.gateway.shards import shard_of
 from services.guilds.members import MemberFacts, UnreadableMember
 from services.runtime.database_faults import is_the_databases, log_fault
 from services.triggers import gateway_events
@@ -94,7 +95,7 @@ class Events(BackgroundCog):
         """
         count = self.bot.shard_count or 1
         numbers = list(range(count)) if self.opened is None else sorted(self.opened)
-        guilds = [guild for guild in self.bot.guilds if (guild.id >> 22) % count in numbers]
+        guilds = [guild for guild in self.bot.guilds if shard_of(guild.id, count) in numbers]
         tried = [self._begin(guild) for guild in guilds if not guild.unavailable]
         if self.opened is not None:
             self.opened.difference_update(numbers)
@@ -179,7 +180,7 @@ class Events(BackgroundCog):
         """
         count = self.bot.shard_count or 1
         waits = self.opened is not None and number in self.opened
-        return waits or any((guild_id >> 22) % count == number for guild_id in self.lists.keys() - self.refused)
+        return waits or any(shard_of(guild_id, count) == number for guild_id in self.lists.keys() - self.refused)
 
     def list_again(self, guild: nextcord.Guild) -> None:
         """Read a guild's members again, until Discord returns the list."""

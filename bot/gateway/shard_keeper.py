@@ -175,7 +175,7 @@ class ShardKeeper:
         )  # fmt: skip
 
     def _guilds(self, number: int) -> list[Any]:
-        return [guild for guild in self.client.guilds if (guild.id >> 22) % self.count == number]
+        return [guild for guild in self.client.guilds if shards.shard_of(guild.id, self.count) == number]
 
     def drop_guilds(self, number: int, keep: Collection[str] = ()) -> None:
         """Remove a shard's guilds from the library's cache, except those to keep."""

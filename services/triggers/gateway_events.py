@@ -14,6 +14,7 @@ from services.core import audit, queue
 from services.guilds import members
 from services.guilds.gateway import guild_snapshots, known_guilds, known_people
 from services.guilds.gateway.known_guilds import server_of as server_of
+from services.guilds.gateway.shards import shard_of
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, standing
 from services.rules import pausing
@@ -166,7 +167,7 @@ async def left_others(
     It may have left others while it was offline.
     """
     known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
-    of_shards = {guild_id for guild_id in known.all() if (int(guild_id) >> 22) % count in numbers}
+    of_shards = {guild_id for guild_id in known.all() if shard_of(guild_id, count) in numbers}
     for guild_id in sorted(of_shards - set(guild_ids)):
         await left(db, guild_id)
 

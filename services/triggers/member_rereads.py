@@ -7,6 +7,7 @@ from typing import NamedTuple
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.guilds.gateway.shards import SHARD_OF
 from services.guilds.members import MemberFacts
 from services.runtime import schedules
 
@@ -48,18 +49,18 @@ async def never_read(
     return [KnownMember(*row) for row in rows]
 
 
-_NEVER_READ = """
+_NEVER_READ = f"""
     SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE m.seen_at = to_timestamp(0) AND s.bot_invited AND s.discord_id <> ALL(CAST(:without AS text[]))
-    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
+    AND {SHARD_OF} = ANY(CAST(:numbers AS bigint[]))
     ORDER BY s.id, m.discord_id LIMIT :limit
 """
 
 
-_TO_READ = """
+_TO_READ = f"""
     SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE s.bot_invited AND NOT m.bot AND s.discord_id <> ALL(CAST(:without AS text[]))
-    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
+    AND {SHARD_OF} = ANY(CAST(:numbers AS bigint[]))
     AND m.seen_at < (SELECT started_at FROM schedule WHERE name = :sweep)
     AND (EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = m.discord_id)
          OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id))

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.guilds.gateway.shards import SHARD_OF
 
 
 async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
@@ -23,7 +24,7 @@ async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] |
     found = await db.execute(
         text(
             "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "
-            "WHERE s.bot_invited AND mod(CAST(s.discord_id AS bigint) >> 22, :count) = :number"
+            f"WHERE s.bot_invited AND {SHARD_OF} = :number"
         ),
         {"number": number, "count": count},
     )

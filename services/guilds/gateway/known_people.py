@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import text
 
 from models.db.session import AsyncSession
+from services.guilds.gateway.shards import SHARD_OF
 
 DELETED_AT_ONCE = 5_000
 """Maximum rows of people we do not know that one transaction deletes."""
@@ -134,10 +135,10 @@ _AMONG = f"""
     SELECT p.who FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS p (who text, roles text[])
     JOIN server s ON s.id = :server WHERE {_STORED} OR {_REASONS} OR p.roles && CAST(:admins AS text[])
 """
-_TO_LIST = """
+_TO_LIST = f"""
     SELECT s.discord_id FROM server s WHERE s.bot_invited AND s.id IN (
         SELECT id FROM server WHERE list_wanted UNION SELECT server_id FROM role_watch WHERE listed_at IS NULL)
-    AND mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint)) = ANY(CAST(:numbers AS bigint[]))
+    AND {SHARD_OF} = ANY(CAST(:numbers AS bigint[]))
 """
 _UNLISTED = """
     SELECT r FROM unnest(CAST(:roles AS text[])) r WHERE NOT EXISTS (

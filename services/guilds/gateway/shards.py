@@ -22,6 +22,13 @@ BEAT_SECONDS, LEASE_SECONDS = 2.0, 8.0
 KEY = 4_815_162_345
 """The advisory lock under which processes take shards."""
 AUTO = "auto"
+SHARD_OF = "mod(CAST(s.discord_id AS bigint) >> 22, CAST(:count AS bigint))"
+"""SQL expression: the shard of a server `s` when there are `count`; see `shard_of`."""
+
+
+def shard_of(guild_id: int | str, count: int) -> int:
+    """Return the shard, out of `count`, to which Discord assigns a guild (docs/facts.md#discord-gateway)."""
+    return (int(guild_id) >> 22) % count
 
 
 @dataclass(frozen=True, slots=True)
