@@ -20,12 +20,12 @@ def reading(title: str, lead: Text, *children: rx.Component) -> rx.Component:
     )
 
 
-def chapter(title: str, *children: Text, anchor: str = "") -> rx.Component:
+def chapter(title: str, *children: Text) -> rx.Component:
     """Return a heading and its content; plain texts become paragraphs."""
     return rx.el.section(
         rx.el.h2(title, class_name="text-xl font-semibold sm:text-2xl"),
         *[paragraph(child) if isinstance(child, str) else child for child in children],
-        id=anchor or anchor_of(title),
+        id=anchor_of(title),
         class_name="flex scroll-mt-8 flex-col gap-3",
     )
 

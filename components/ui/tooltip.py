@@ -17,13 +17,7 @@ class _Tooltip(rx.Component):
     disabled: rx.Var[bool]
 
 
-def tooltip(
-    control: rx.Component,
-    text: str | rx.Var[str],
-    *,
-    disabled: rx.Var[bool] | bool = False,
-    class_name: str = "inline-grid",
-) -> rx.Component:
+def tooltip(control: rx.Component, text: str | rx.Var[str], *, disabled: rx.Var[bool] | bool = False) -> rx.Component:
     """Return the control with its tooltip. If it is `disabled`, the box takes the focus instead."""
     return _Tooltip.create(
         control,
@@ -31,5 +25,5 @@ def tooltip(
         delay=TOOLTIP_DELAY_MILLISECONDS,
         skip=TOOLTIP_SKIP_MILLISECONDS,
         disabled=disabled,
-        class_name=f"{class_name} rounded-field",
+        class_name="inline-grid rounded-field",
     )

@@ -103,21 +103,17 @@ class DiscordOAuth:
         await self._oauth.close()
         await self._http.close()
 
-    def authorize_url(
-        self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str, prompt: str | None = None
-    ) -> str:
-        """Return the address of Discord's consent page for a code grant with PKCE S256; `prompt` is consent or none.
+    def authorize_url(self, state: str, verifier: str, scopes: Sequence[str], redirect_uri: str) -> str:
+        """Return the address of Discord's consent page for a code grant with PKCE S256.
 
         See docs/facts.md#discord-oauth2.
         """
-        more = {} if prompt is None else {"prompt": prompt}
         url, _ = self._oauth.client.create_authorization_url(
             self._authorize,
             state=state,
             code_verifier=verifier,
             scope=" ".join(scopes),
             redirect_uri=redirect_uri,
-            **more,
         )
         # Discord requires %20 between scopes; a literal plus sign is already %2B.
         return str(url).replace("+", "%20")

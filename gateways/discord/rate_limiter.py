@@ -108,7 +108,7 @@ class Bucket:
             return self.blocked_until
         return self.reset_at
 
-    def give_back(self, ticket: Ticket) -> None:
+    def give_back(self) -> None:
         """Take back the ticket of a request that was never sent."""
         self.on_the_way -= 1
         self.left += 1
@@ -298,7 +298,7 @@ class Limiter:
 
     def give_back(self, ticket: Ticket) -> None:
         """Give the ticket of a request that was never sent to another request."""
-        ticket.bucket.give_back(ticket)
+        ticket.bucket.give_back()
         self._wake(ticket.bucket)
 
     def answered(self, ticket: Ticket, route: str, major: str, headers: Mapping[str, str] | None) -> None:
@@ -346,7 +346,7 @@ class Limiter:
         except BaseException as fault:
             if waiter.done() and not waiter.cancelled():
                 unused = waiter.result()
-                unused.bucket.give_back(unused)
+                unused.bucket.give_back()
                 self._wake(unused.bucket)
             if isinstance(fault, TimeoutError):
                 raise WaitTooLong(max((bucket.free_at(_now()) or 0.0) - _now(), 1.0)) from None

@@ -15,9 +15,9 @@ def moment(*, index: bool = False, in_database: bool = False) -> Any:
     return Field(default_factory=now, sa_type=DateTime(timezone=True), index=index, sa_column_kwargs=told)  # pyright: ignore[reportArgumentType]
 
 
-def maybe_moment(*, index: bool = False) -> Any:
+def maybe_moment() -> Any:
     """Return an optional time column."""
-    return Field(default=None, sa_type=DateTime(timezone=True), index=index)  # pyright: ignore[reportArgumentType]
+    return Field(default=None, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType]
 
 
 def document() -> Any:

@@ -32,11 +32,9 @@ def fresh_for() -> timedelta:
     return min(FRESH_AT_MOST, timedelta(seconds=settings().sweep_seconds / 4))
 
 
-async def known(
-    db: AsyncSession, places: Iterable[TokenKey], *, no_older_than: timedelta | None = None
-) -> dict[TokenKey, TokenTraits]:
-    """Return the stored traits of these tokens, if read within `no_older_than` (by default `fresh_for`)."""
-    since = now() - (fresh_for() if no_older_than is None else no_older_than)
+async def known(db: AsyncSession, places: Iterable[TokenKey]) -> dict[TokenKey, TokenTraits]:
+    """Return the stored traits of these tokens, if read within `fresh_for`."""
+    since = now() - fresh_for()
     wanted = sorted(set(places))
     found: dict[TokenKey, TokenTraits] = {}
     for part in chunks(wanted, ROWS_A_STATEMENT):

@@ -100,12 +100,7 @@ async def approve(
     Raises as `of_server` does, and Conflict if the role no longer waits as `seen` says.
     """
     await _check(db, outside, actor, server_id, role_id, seen)
-    return _counted(await release_removals(db, actor, server_id, role_id), seen)
-
-
-async def release_removals(db: AsyncSession, actor: Actor, server_id: int, role_id: str | None = None) -> int:
-    """Permit stopped removals in a server that the actor is known to run; return the number of roles."""
-    return await breaker.approve(db, server_id, actor.discord_id, role_id)
+    return _counted(await breaker.approve(db, server_id, actor.discord_id, role_id), seen)
 
 
 async def dismiss(

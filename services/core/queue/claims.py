@@ -156,16 +156,11 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
     return statement, _values(worker, claims)
 
 
-def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim], seen: Sequence[Claim] = ()) -> None:
-    """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed.
-
-    The claims in `seen` may have had sightings of transfers.
-    """
-    question, values = still_ours(worker, [*claims, *seen])
+def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
+    """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed."""
+    question, values = still_ours(worker, claims)
     db.later(
-        "SELECT guard(cardinality(keys) >= :all AND cardinality(keys) + cardinality(seen) = :both, 'marked again') "
-        f"FROM ({question}) o",
-        {**values, "all": len(claims), "both": len(claims) + len(seen)},
+        f"SELECT guard(cardinality(keys) = :all, 'marked again') FROM ({question}) o", {**values, "all": len(claims)}
     )
 
 

@@ -54,7 +54,7 @@ def query(url: str) -> dict[str, str]:
 def test_the_consent_page_gets_state_scopes_and_a_pkce_challenge(oauth: DiscordOAuth) -> None:
     # The verifier and its challenge are those of RFC 7636, appendix B.
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
-    url = oauth.authorize_url("s3cret", verifier, ["identify", "guilds"], "http://localhost:3000/cb", prompt="none")
+    url = oauth.authorize_url("s3cret", verifier, ["identify", "guilds"], "http://localhost:3000/cb")
     assert url.startswith("https://discord.com/oauth2/authorize?")
     assert "scope=identify%20guilds" in url
     assert query(url) == {
@@ -65,7 +65,6 @@ def test_the_consent_page_gets_state_scopes_and_a_pkce_challenge(oauth: DiscordO
         "redirect_uri": "http://localhost:3000/cb",
         "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
         "code_challenge_method": "S256",
-        "prompt": "none",
     }
 
 

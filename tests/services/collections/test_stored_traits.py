@@ -116,7 +116,7 @@ async def test_what_is_too_old_is_not_known_and_neither_older_nor_unknown_overwr
         assert (await stored_traits.known(db, [place]))[place].traits == (Trait("Fur", "New"),)
         await db.exec(update(Token).values(updated_at=now() - stored_traits.fresh_for()))
         assert await stored_traits.known(db, [place]) == {}
-        assert place in await stored_traits.known(db, [place], no_older_than=timedelta(days=1))
+        assert (await db.exec(select(Token.token_id))).all() == ["1"]
 
 
 async def test_tokens_that_nobody_asks_about_are_forgotten_in_the_end(database: str) -> None:

@@ -18,9 +18,9 @@ from services.accounts.users import ensure
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import HoldfastError, Retryable
+from services.roles import breaker
 from services.rules import rules
 from services.rules.draft import RuleDraft
-from services.servers import held_back
 from services.triggers import gateway_events as guilds
 from services.triggers import member_rereads
 from services.wallets import wallets
@@ -419,7 +419,7 @@ class World:
         actor = await self.actor()
         for guild in self.guilds:
             async with transaction() as db:
-                await held_back.release_removals(db, actor, guild.server_id)
+                await breaker.approve(db, guild.server_id, actor.discord_id)
 
 
 async def database_answers() -> None:
