@@ -12,7 +12,7 @@ import models
 from gateways import close_gateways
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
-from services.core.queue import CHANNEL
+from services.core.queue import CHANNEL, worker_names
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.postgres_listen import Listener
 from services.runtime.task_cancellation import stop
@@ -48,11 +48,12 @@ def engine(product: None) -> Engine:
     @asynccontextmanager
     async def running() -> AsyncIterator[None]:
         due_called, intent_called = asyncio.Event(), asyncio.Event()
+        reconciler = Reconciler(due_called)
         tasks = [
             asyncio.create_task(part.run())
             for part in (
                 Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}),
-                Reconciler(due_called),
+                reconciler,
                 RoleWriter(intent_called),
             )
         ]
@@ -60,6 +61,8 @@ def engine(product: None) -> Engine:
             yield
         finally:
             await stop(*tasks)
+            # As if its process had ended, so that a second engine takes over its claims at once.
+            worker_names._OURS.discard(reconciler.name)
 
     return running
 

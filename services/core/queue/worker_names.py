@@ -9,6 +9,8 @@ from pathlib import Path
 
 _PLACES = (Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid"))
 """Their contents differ between machines with the same host name, and between containers on one machine."""
+_OURS: set[str] = set()
+"""The names that this process has made: one process runs several workers."""
 
 
 @cache
@@ -25,18 +27,23 @@ def machine() -> str:
 
 def worker_name() -> str:
     """Return a name that no other process has, even after a restart with the same process id."""
-    return f"{machine()}:{os.getpid()}:{secrets.token_hex(4)}"
+    name = f"{machine()}:{os.getpid()}:{secrets.token_hex(4)}"
+    _OURS.add(name)
+    return name
 
 
 def is_dead(worker: str) -> bool:
-    """Return whether the worker was a process of this machine that no longer exists.
+    """Return whether the worker was in a process of this machine that no longer exists.
 
-    A worker with the id of the current process counts as dead: it belonged to an earlier process with that id.
+    A worker with the id of the current process and a name that this process did not make is dead: it belonged to an
+    earlier process with that id.
     """
     place, _, rest = worker.rpartition(":")[0].rpartition(":")
     if place != machine() or not rest.isdigit():
         return False
-    return int(rest) == os.getpid() or not is_running(int(rest))
+    if int(rest) == os.getpid():
+        return worker not in _OURS
+    return not is_running(int(rest))
 
 
 def is_running(pid: int) -> bool:

@@ -22,7 +22,13 @@ def test_a_process_that_has_ended_is_dead_and_a_running_one_is_not() -> None:
     assert is_dead(f"{machine()}:{ended()}:0f")
     assert not is_dead(f"{machine()}:{os.getppid()}:0f")
     assert is_dead(f"{machine()}:{os.getpid()}:0f"), "it had the number of this process before"
-    assert len({worker_name(), worker_name()}) == 2
+
+
+def test_every_worker_of_this_process_is_alive_and_has_a_name_of_its_own() -> None:
+    one, other = worker_name(), worker_name()
+    assert one != other
+    assert not is_dead(one)
+    assert not is_dead(other)
 
 
 def test_a_process_of_another_machine_is_never_dead() -> None:
