@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import func, text
+from sqlalchemy import ARRAY, ColumnElement, Integer, any_, func, literal, text
 from sqlmodel import col, select
 
 from gateways.chains.catalogue import CHAINS
@@ -57,9 +57,14 @@ class Trouble:
     certain: bool = True
 
 
+def any_of(column: int | None, ids: Sequence[int]) -> ColumnElement[bool]:
+    """Return the condition that a column is one of many ids, which are one parameter of the statement."""
+    return col(column) == any_(literal(list(ids), ARRAY(Integer)))
+
+
 async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
     """Return the problems of these servers, in a fixed number of statements."""
-    rows = await db.exec(select(Server.id, Server.language).where(col(Server.id).in_(servers)))
+    rows = await db.exec(select(Server.id, Server.language).where(any_of(Server.id, servers)))
     languages = {server_id or 0: language for server_id, language in rows.all()}
     return [
         *await _paused(db, languages),
@@ -85,7 +90,7 @@ def _each(languages: Languages, rows: Iterable[tuple[int, T]], say: Callable[[in
 async def _paused(db: AsyncSession, languages: Languages) -> list[Trouble]:
     rows = await db.exec(
         select(Rule).where(
-            col(Rule.server_id).in_(list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            any_of(Rule.server_id, list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
     )  # fmt: skip
@@ -110,7 +115,7 @@ async def _too_many(db: AsyncSession, languages: Languages) -> list[Trouble]:
     rows = await db.exec(
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
-            col(Rule.server_id).in_(list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            any_of(Rule.server_id, list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             Rule.pause_cause == pausing.TOO_MANY,
         )
         .group_by(col(Rule.server_id))
@@ -166,7 +171,7 @@ async def _lacking(db: AsyncSession, languages: Languages) -> list[Trouble]:
         needed |= bit
     rows = await db.exec(
         select(Server.id, Server.bot_permissions).where(
-            col(Server.id).in_(list(languages)),
+            any_of(Server.id, list(languages)),
             col(Server.bot_permissions).op("&")(ADMINISTRATOR) == 0,
             col(Server.bot_permissions).op("&")(needed) != needed,
         )

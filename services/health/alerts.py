@@ -1,12 +1,12 @@
 """Alerts in a server's log channel: one message when a problem begins and one when it ends."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import text, update
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -16,7 +16,7 @@ from locales import _, speaking
 from models import Alert, Server, now
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
-from services.health.alert_conditions import Trouble, of_all
+from services.health.alert_conditions import Trouble, any_of, of_all
 from services.runtime.backoff import doubled
 from settings import settings
 
@@ -54,28 +54,34 @@ async def record_begun_and_ended(db: AsyncSession) -> None:
     if not servers:
         return
     current = {(one.server_id, one.key): one for one in await of_all(db, servers)}
-    open_rows = await db.exec(select(Alert).where(col(Alert.ended_at).is_(None), col(Alert.server_id).in_(servers)))
+    open_rows = await db.exec(select(Alert).where(col(Alert.ended_at).is_(None), any_of(Alert.server_id, servers)))
     open_now = {(row.server_id, row.key): row for row in open_rows.all()}
     await _begin(db, [one for key, one in current.items() if one.certain and key not in open_now])
     await _end(db, [row.id or 0 for key, row in open_now.items() if key not in current])
 
 
 async def _begin(db: AsyncSession, troubles: Iterable[Trouble]) -> None:
-    values = [
-        {
-            "server_id": one.server_id, "key": one.key, "title": one.title, "text": one.text, "mend": one.mend,
-            "began_at": now(), "attempts": 0, "next_at": now(),
-        }
+    rows = [
+        {"server_id": one.server_id, "key": one.key, "title": one.title, "text": one.text, "mend": one.mend}
         for one in troubles
-    ]  # fmt: skip
-    if values:
-        await db.execute(insert(Alert).values(values).on_conflict_do_nothing())
+    ]
+    if rows:
+        # One document and not one parameter for each value: a node that fails can be a problem of every server.
+        await db.execute(text(_BEGIN), {"rows": json.dumps(rows), "now": now()})
+
+
+_BEGIN = """
+    INSERT INTO alert (server_id, key, title, text, mend, began_at, attempts, next_at)
+    SELECT server_id, key, title, text, mend, :now, 0, :now
+    FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS t (server_id integer, key text, title text, text text, mend text)
+    ON CONFLICT DO NOTHING
+"""
 
 
 async def _end(db: AsyncSession, ids: list[int]) -> None:
     if ids:
         ended = {"ended_at": now(), "next_at": now(), "attempts": 0}
-        await db.execute(update(Alert).where(col(Alert.id).in_(ids)).values(**ended))
+        await db.execute(update(Alert).where(any_of(Alert.id, ids)).values(**ended))
 
 
 async def claim(db: AsyncSession) -> list[AlertMessage]:

@@ -5,14 +5,16 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from sqlmodel import delete, select, update
+from sqlalchemy import func
+from sqlalchemy import text as sql
+from sqlmodel import col, delete, select, update
 
 from gateways import Gateways
 from gateways.discord.types import MissingAccess
 from gateways.evm.transfer_logs import CONTRACTS
 from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
-from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
+from models import Alert, AsyncSession, Breaker, ProviderState, Rule, Server, now, transaction
 from services.guilds import members_intent
 from services.health import alerts, provider_records
 from services.health.alerts import AlertMessage
@@ -229,3 +231,33 @@ async def test_a_review_of_the_members_intent_is_told_early_once_and_only_where_
         for _ in range(members_intent.MOST_SERVERS):
             await a_server(db)
     assert await members(1_000) == []
+
+
+async def test_a_node_that_fails_many_servers_begins_and_ends_an_alert_for_each() -> None:
+    count = 8_200  # one statement takes 65,535 parameters, and an alert has eight columns
+    server, rule = await a_logging_server()
+    moment = now() - timedelta(minutes=9)
+    async with transaction() as db:
+        await _copy(db, "server", server.id or 0, count - 1, "discord_id")
+        await _copy(db, "rule", rule.id or 0, count - 1, "server_id")
+        await provider_records.keep(db, [ProviderReport("base:0", "down", moment)])
+        await db.exec(update(ProviderState).values(since=moment))
+        await alerts.record_begun_and_ended(db)
+        begun = await db.exec(select(func.count(), func.count(col(Alert.ended_at))).select_from(Alert))
+        assert begun.one() == (count, 0)
+        await db.exec(update(ProviderState).values(state="ok"))
+        await alerts.record_begun_and_ended(db)
+        ended = await db.exec(select(func.count(), func.count(col(Alert.ended_at))).select_from(Alert))
+        assert ended.one() == (count, count)
+
+
+async def _copy(db: AsyncSession, table: str, row_id: int, copies: int, counted: str) -> None:
+    """Copy a row, with numbers that go on from its own as ids and in the column `counted`."""
+    await db.execute(
+        sql(
+            f"INSERT INTO {table} SELECT (jsonb_populate_record(t, jsonb_build_object("
+            f"'id', t.id + n, '{counted}', (CAST(t.{counted} AS bigint) + n)::text))).* "
+            f"FROM {table} t, generate_series(1, :copies) n WHERE t.id = :id"
+        ),
+        {"copies": copies, "id": row_id},
+    )
