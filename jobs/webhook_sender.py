@@ -16,6 +16,7 @@ from models import transaction
 from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhook_deliveries import DeliveryTurn
+from services.runtime.database_faults import is_the_databases
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -32,6 +33,8 @@ TURN_SECONDS = 30.0
 MOST_FOR_ONE_HOST = 4
 """Servers with receivers on the same host that are served at a time."""
 CROWDED = timedelta(seconds=2)
+FAULTY = timedelta(minutes=1)
+"""Pause of a server after an error of our own, which would otherwise follow again at once."""
 UNREADABLE = N_("the secret cannot be read any more: make a new one")
 
 
@@ -40,23 +43,23 @@ class WebhookSender:
 
     def __init__(self, client: WebhookClient | None = None) -> None:
         self._client = client or WebhookClient()
-        self._lanes = asyncio.Semaphore(LANES)
         self._hosts = Counter[str]()
         self._unhealthy = 0
 
     async def run(self) -> None:
         """Send until cancelled."""
+        lanes = asyncio.Semaphore(LANES)
         try:
             async with asyncio.TaskGroup() as turns:
                 while True:
-                    await self._lanes.acquire()
+                    await lanes.acquire()
                     turn = None
                     with database_errors_logged(log, "deliveries will be sent later"):
                         turn = await self._claim()
                     if turn is not None:
-                        turns.create_task(self._lane(turn))
+                        turns.create_task(self._lane(turn, lanes))
                         continue
-                    self._lanes.release()
+                    lanes.release()
                     await asyncio.sleep(PAUSE_SECONDS)
         finally:
             await self._client.close()
@@ -68,12 +71,15 @@ class WebhookSender:
             await self._take(turn)
         return turn is not None
 
-    async def _lane(self, turn: DeliveryTurn) -> None:
+    async def _lane(self, turn: DeliveryTurn, lanes: asyncio.Semaphore) -> None:
         try:
             with database_errors_logged(log, "deliveries will be sent again"):
                 await self._take(turn)
+        except Exception:
+            # The other lanes must not end with this one: what they have posted but not recorded would be posted again.
+            log.exception("failed to serve webhook server=%s", turn.server_id)
         finally:
-            self._lanes.release()
+            lanes.release()
 
     async def _claim(self) -> DeliveryTurn | None:
         async with transaction() as db:
@@ -83,13 +89,18 @@ class WebhookSender:
         slow = None
         host = urlsplit(turn.url).hostname or ""
         crowded = self._hosts[host] >= MOST_FOR_ONE_HOST
+        rest = CROWDED if crowded else None
         try:
             if not crowded:
                 with self._counted(host, unhealthy=turn.slow or turn.failures > 0):
                     slow = await self._serve(turn)
+        except Exception as fault:
+            if not is_the_databases(fault):
+                rest = FAULTY
+            raise
         finally:
             async with transaction() as db:
-                await webhook_deliveries.release(db, turn, CROWDED if crowded else None, slow=slow)
+                await webhook_deliveries.release(db, turn, rest, slow=slow)
 
     @contextmanager
     def _counted(self, host: str, *, unhealthy: bool) -> Generator[None]:
