@@ -5,10 +5,12 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
+from jobs.restart import cancellation_first, database_errors_logged
 from models import transaction
-from services.health import alerts
+from services.health import alerts, backlog
+from services.health.alerts import AlertMessage
 from services.runtime import schedules
+from services.runtime.database_faults import is_the_databases
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -37,6 +39,18 @@ class AlertSender:
             await alerts.record_begun_and_ended(db)
             waiting = await alerts.claim(db)
         for alert in waiting:
-            outcome = await alerts.post_alert(gateways(), alert)
+            await self._post(alert)
+
+    async def _post(self, alert: AlertMessage) -> None:
+        try:
+            with cancellation_first():
+                outcome = await alerts.post_alert(gateways(), alert)
+                async with transaction() as db:
+                    await alerts.record_result(db, alert, outcome)
+        except Exception as fault:
+            if is_the_databases(fault):
+                raise
+            # An alert that always fails must not delay the others, which come after it in the order of their ids.
+            log.exception("failed to post alert=%s", alert.alert_id)
             async with transaction() as db:
-                await alerts.record_result(db, alert, outcome)
+                await alerts.record_own_fault(db, alert, backlog.own_fault(fault))

@@ -4,9 +4,11 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
+from jobs.restart import cancellation_first, database_errors_logged
 from models import transaction
 from services.collections.census import census_queue, count_by_transfers, days, reach
+from services.health import backlog
+from services.runtime.database_faults import is_the_databases
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -49,6 +51,15 @@ class CensusTaker:
     async def _advance(self) -> bool:
         async with transaction() as db:
             task = await census_queue.claim(db, self._holder)
-        if task is not None:
-            await count_by_transfers.advance(gateways(), task)
-        return task is not None
+        if task is None:
+            return False
+        try:
+            with cancellation_first():
+                await count_by_transfers.advance(gateways(), task)
+        except Exception as fault:
+            if is_the_databases(fault):
+                raise
+            # A count that always fails must not delay the others.
+            log.exception("failed to advance a count census=%s chain=%s", task.id, task.chain)
+            await count_by_transfers.record_fault(task, backlog.own_fault(fault))
+        return True

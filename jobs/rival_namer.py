@@ -4,9 +4,10 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
+from jobs.restart import cancellation_first, database_errors_logged
 from models import transaction
 from services.roles import rival_names
+from services.runtime.database_faults import is_the_databases
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -32,7 +33,16 @@ class RivalNamer:
             search = await rival_names.claim(db)
         if search is None:
             return False
-        said = await rival_names.read(gateways(), search)
-        async with transaction() as db:
-            await rival_names.keep(db, search, said)
+        try:
+            with cancellation_first():
+                said = await rival_names.read(gateways(), search)
+                async with transaction() as db:
+                    await rival_names.keep(db, search, said)
+        except Exception as fault:
+            if is_the_databases(fault):
+                raise
+            # A log that always fails must not delay the other servers.
+            log.exception("failed to look up names server=%s", search.server_id)
+            async with transaction() as db:
+                await rival_names.postpone(db, search)
         return True

@@ -159,9 +159,22 @@ async def record_result(db: AsyncSession, alert: AlertMessage, fault: ProviderEr
     if isinstance(fault, ChannelGone | GuildGone | MissingAccess | MissingPermissions):
         pause = _REFUSED_PAUSE
     else:
-        pause = timedelta(seconds=max(doubled(5, alert.attempts, _LONGEST_PAUSE), fault.retry_after or 0))
+        pause = max(_pause_after(alert), timedelta(seconds=fault.retry_after or 0))
+    await _try_again(db, alert, str(fault), pause)
+
+
+async def record_own_fault(db: AsyncSession, alert: AlertMessage, reason: str) -> None:
+    """Record that the alert could not be posted because of an error of our own, and try again after a growing pause."""
+    await _try_again(db, alert, reason, _pause_after(alert))
+
+
+def _pause_after(alert: AlertMessage) -> timedelta:
+    return timedelta(seconds=doubled(5, alert.attempts, _LONGEST_PAUSE))
+
+
+async def _try_again(db: AsyncSession, alert: AlertMessage, reason: str, pause: timedelta) -> None:
     await db.execute(
         update(Alert)
         .where(col(Alert.id) == alert.alert_id)
-        .values(attempts=alert.attempts + 1, last_error=str(fault), next_at=now() + pause)
+        .values(attempts=alert.attempts + 1, last_error=reason, next_at=now() + pause)
     )

@@ -174,6 +174,11 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
     await db.execute(text(_MISSING), missing | {"reason": NOT_FOUND})
 
 
+async def postpone(db: AsyncSession, search: Search) -> None:
+    """Look these moves up later, after an error of our own."""
+    await db.execute(text(_AGAIN), {"ids": [one.id for one in search.moves], "pause": REFUSED_PAUSE})
+
+
 async def _without_forgotten(db: AsyncSession, entries: Sequence[RoleEntry]) -> list[RoleEntry]:
     """Return the entries with pseudonyms for people who deleted their data, and without those about their roles."""
     people = {who for entry in entries for who in (entry.actor_id, entry.target_id) if who is not None}

@@ -67,6 +67,15 @@ async def advance(outside: Gateways, task: CensusTask) -> None:
         log.info("lost the lease on a count census=%s", task.id)
 
 
+async def record_fault(task: CensusTask, reason: str) -> None:
+    """Schedule another try after an error of our own; after the last one, end the count with the reason."""
+    try:
+        await _failed_once(task, reason)
+        await _give_back(task)
+    except CountTaken:
+        log.info("lost the lease on a count census=%s", task.id)
+
+
 async def _take_turn(outside: Gateways, task: CensusTask) -> None:
     try:
         with fair_turns.on_behalf_of(f"server:{task.server_id}"):
