@@ -4,12 +4,14 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from gateways import gateways
 from services.guilds import rate_shares, refusal_budget
 from services.health import provider_records
 from services.runtime import marketplace_limit_sharing, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
+from services.runtime.retries import run_forever
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -21,18 +23,17 @@ PAUSE_SECONDS = 2.0
 async def noting() -> AsyncGenerator[None]:
     """Write while the block lasts."""
     work = (
-        _write_for_ever(), rate_shares.keep_renewed(rate_shares.WEB),
-        marketplace_limit_sharing.keep(), node_limit_sharing.run(), rejections.write_on(),
+        partial(_write_for_ever, provider_records.Recorder()), partial(rate_shares.keep_renewed, rate_shares.WEB),
+        marketplace_limit_sharing.keep, node_limit_sharing.run, rejections.write_on,
     )  # fmt: skip
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(run_forever(one)) for one in work]
     try:
         yield
     finally:
         await stop(*tasks)
 
 
-async def _write_for_ever() -> None:
-    recorder = provider_records.Recorder()
+async def _write_for_ever(recorder: provider_records.Recorder) -> None:
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
         try:

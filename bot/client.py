@@ -27,7 +27,7 @@ from gateways import gateways
 from locales.stored_texts import storable_count
 from models import transaction
 from services.guilds.gateway import identifies, shards
-from services.runtime.backoff import backoff
+from services.runtime.retries import backoff
 from services.runtime.task_cancellation import stop
 from settings import settings
 

@@ -1,9 +1,9 @@
 """The cog that stores the state of the bot's connection to Discord every few seconds, for Health."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Collection
+from functools import partial
 
 from nextcord.ext import commands
 
@@ -18,6 +18,7 @@ from services.guilds.gateway import identifies
 from services.health import provider_records
 from services.runtime import counters, marketplace_limit_sharing
 from services.runtime.database_faults import NOT_DONE, first_line
+from services.runtime.retries import run_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -40,12 +41,12 @@ class Heartbeat(BackgroundCog):
         self.recorder: provider_records.Recorder = provider_records.Recorder()
         self.met: bool = False
         """Whether there has been a connection; before the first, `tell` stores why there is none."""
-        self.task: asyncio.Task[None] = asyncio.create_task(self._run())
+        self.task: asyncio.Task[None] = asyncio.create_task(run_forever(self._run))
         self.share: asyncio.Task[None] = asyncio.create_task(
-            rate_shares.keep_renewed(rate_shares.BOT, keeper.process.name)
+            run_forever(partial(rate_shares.keep_renewed, rate_shares.BOT, keeper.process.name))
         )
-        self.limits: asyncio.Task[None] = asyncio.create_task(marketplace_limit_sharing.keep())
-        self.left: asyncio.Task[None] = asyncio.create_task(self._read_on())
+        self.limits: asyncio.Task[None] = asyncio.create_task(run_forever(marketplace_limit_sharing.keep))
+        self.left: asyncio.Task[None] = asyncio.create_task(run_forever(self._read_on))
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks of the heartbeat and of this process's shares of the providers' limits."""
@@ -58,21 +59,19 @@ class Heartbeat(BackgroundCog):
         return self.bot.is_ready() and bool(connections) and not any(one.is_closed() for one in connections)
 
     async def _run(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            while True:
-                await self.write()
-                await asyncio.sleep(PAUSE_SECONDS)
+        while True:
+            await self.write()
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def _read_on(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            while True:
-                await asyncio.sleep(COUNTED_SECONDS)
-                if (limit := await identifies.read_discords_count(gateways())) is not None:
-                    try:
-                        async with transaction() as db:
-                            await identifies.learn(db, limit)
-                    except NOT_DONE as fault:
-                        log.warning("database did not answer reason=%s", first_line(fault))
+        while True:
+            await asyncio.sleep(COUNTED_SECONDS)
+            if (limit := await identifies.read_discords_count(gateways())) is not None:
+                try:
+                    async with transaction() as db:
+                        await identifies.learn(db, limit)
+                except NOT_DONE as fault:
+                    log.warning("database did not answer reason=%s", first_line(fault))
 
     async def write(self) -> None:
         """Store the present state."""

@@ -1,7 +1,6 @@
 """The cog that reads known people one by one: all of them while Discord reports no members, otherwise only new ones."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Collection
 from datetime import datetime
@@ -20,6 +19,7 @@ from services.core.errors import ProviderUnavailable
 from services.guilds import members_intent
 from services.guilds.gateway import known_people
 from services.runtime.database_faults import log_fault
+from services.runtime.retries import run_forever
 from services.triggers import gateway_events, member_rereads
 from services.triggers.member_rereads import KnownMember
 from settings import settings
@@ -57,8 +57,8 @@ class MemberReader(BackgroundCog):
         """Whether the intent was found to be switched off during this session."""
         self.switched_on: bool = False
         """Whether the intent was switched on after that, so that a new session can ask for it."""
-        self.reader: asyncio.Task[None] = asyncio.create_task(self._read_on())
-        self.watcher: asyncio.Task[None] = asyncio.create_task(self._watch_the_switch())
+        self.reader: asyncio.Task[None] = asyncio.create_task(run_forever(self._read_on))
+        self.watcher: asyncio.Task[None] = asyncio.create_task(run_forever(self._watch_the_switch))
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks that read people and that watch the intent."""
@@ -74,16 +74,15 @@ class MemberReader(BackgroundCog):
                 await self.events.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
 
     async def _read_on(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            while True:
-                await asyncio.sleep(PAUSE_SECONDS)
-                try:
-                    while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_new()):
-                        pass
-                    if not self.events.untold and self.bot.is_ready():
-                        await self.list_wanted()
-                except SQLAlchemyError as fault:
-                    log_fault(log, fault, "known members are read later")
+        while True:
+            await asyncio.sleep(PAUSE_SECONDS)
+            try:
+                while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_new()):
+                    pass
+                if not self.events.untold and self.bot.is_ready():
+                    await self.list_wanted()
+            except SQLAlchemyError as fault:
+                log_fault(log, fault, "known members are read later")
 
     async def read_some(self) -> int:
         """Read some of the people who are due; return the number of attempts.
@@ -147,12 +146,12 @@ class MemberReader(BackgroundCog):
         self.resting[one.guild_id] = asyncio.get_running_loop().time() + REST_SECONDS
 
     async def _watch_the_switch(self) -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            while settings().members_intent != "off":
-                if not self.events.told and (is_off := await members_intent.is_off(gateways())) is not None:
-                    self.switched_on = self.was_off and not is_off
-                    self.was_off = self.was_off or is_off
-                await asyncio.sleep(SWITCH_SECONDS)
-                if self.events.told and self.bot.is_ready():
-                    # Otherwise it would go unnoticed that Discord no longer reports members.
-                    await self.events.look_at_the_switch()
+        while True:
+            asks = settings().members_intent != "off"
+            if asks and not self.events.told and (is_off := await members_intent.is_off(gateways())) is not None:
+                self.switched_on = self.was_off and not is_off
+                self.was_off = self.was_off or is_off
+            await asyncio.sleep(SWITCH_SECONDS)
+            if asks and self.events.told and self.bot.is_ready():
+                # Otherwise it would go unnoticed that Discord no longer reports members.
+                await self.events.look_at_the_switch()

@@ -29,7 +29,6 @@ from jobs.following.head_listener import HeadListener
 from jobs.following.solana_follower import SolanaFollower
 from jobs.provider_monitor import ProviderMonitor
 from jobs.reconciler import Reconciler
-from jobs.restart import run_forever
 from jobs.rival_namer import RivalNamer
 from jobs.role_writer import RoleWriter
 from jobs.webhook_sender import WebhookSender
@@ -42,6 +41,7 @@ from services.health import readiness
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime import garbage_collection, logs, marketplace_limit_sharing, node_limit_sharing
 from services.runtime.postgres_listen import Listener
+from services.runtime.retries import run_forever
 from services.servers import verified_counts
 from services.triggers import sweep
 from services.triggers.chain_cursor import COINS, WALLETS

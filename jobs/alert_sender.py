@@ -5,12 +5,12 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.restart import cancellation_first, database_errors_logged
 from models import transaction
 from services.health import alerts, backlog
 from services.health.alerts import AlertMessage
 from services.runtime import schedules
 from services.runtime.database_faults import is_the_databases
+from services.runtime.retries import cancellation_first, database_errors_logged
 
 log = logging.getLogger(f"holdfast.{__name__}")
 

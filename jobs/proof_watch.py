@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
 from models import transaction
+from services.runtime.retries import database_errors_logged
 from services.wallets import proof_watch_schedule
 
 log = logging.getLogger(f"holdfast.{__name__}")

@@ -5,12 +5,12 @@ import logging
 from datetime import timedelta
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
 from models import transaction
 from services.guilds import refusal_budget
 from services.health import provider_records
 from services.health.provider_records import Recorder
 from services.runtime import schedules
+from services.runtime.retries import database_errors_logged
 
 log = logging.getLogger(f"holdfast.{__name__}")
 

@@ -9,7 +9,6 @@ from math import inf
 from typing import TypeVar
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
 from models import reading, transaction
 from services.core import queue
 from services.core.queue import Claim
@@ -20,6 +19,7 @@ from services.health import backlog
 from services.runtime import garbage_collection
 from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
+from services.runtime.retries import database_errors_logged
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")

@@ -4,10 +4,10 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.restart import cancellation_first, database_errors_logged
 from models import transaction
 from services.roles import rival_names
 from services.runtime.database_faults import is_the_databases
+from services.runtime.retries import cancellation_first, database_errors_logged
 
 log = logging.getLogger(f"holdfast.{__name__}")
 

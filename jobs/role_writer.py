@@ -9,16 +9,15 @@ from collections import Counter
 from datetime import datetime
 
 from gateways import gateways
-from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import audit, request_ids
 from services.health import backlog
 from services.roles import in_doubt, outbox, write_results
 from services.roles.outbox import Intent, TokenRejected, WriteOutcome, WriteResult
 from services.roles.writer_lease import Lease, LeaseLost, lease
-from services.runtime.backoff import doubled
 from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
+from services.runtime.retries import database_errors_logged, doubled
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")

@@ -13,7 +13,6 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler  # pyright: ignore[r
 from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissingTypeStubs]
 
 from gateways import gateways
-from jobs.restart import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, cancellation_first
 from models import transaction
 from services.collections.census import days
 from services.core import rollups
@@ -24,7 +23,7 @@ from services.roles.moves import coverage, lifecycle
 from services.rules import pausing
 from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
-from services.runtime.backoff import backoff
+from services.runtime.retries import LONGEST_PAUSE_SECONDS, RESTART_SECONDS, backoff, cancellation_first
 from services.runtime.schedules import Work
 from services.runtime.task_cancellation import stop
 from services.servers import verified_counts

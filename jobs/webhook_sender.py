@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-from jobs.restart import database_errors_logged
 from locales import N_
 from models import transaction
 from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhook_deliveries import DeliveryTurn
 from services.runtime.database_faults import is_the_databases
+from services.runtime.retries import database_errors_logged
 
 log = logging.getLogger(f"holdfast.{__name__}")
 

@@ -11,8 +11,8 @@ import aiohttp
 import nextcord
 from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
 
-from services.runtime.backoff import backoff
 from services.runtime.database_faults import NOT_DONE, first_line
+from services.runtime.retries import backoff
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")

@@ -9,7 +9,7 @@ import aiohttp
 import nextcord
 
 from gateways import gateways
-from services.runtime.backoff import backoff
+from services.runtime.retries import backoff
 
 log = logging.getLogger(f"holdfast.{__name__}")
 

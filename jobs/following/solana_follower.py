@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from gateways import gateways
 from jobs.following.follower import LEASE_SECONDS, wait_for_next_poll
 from jobs.following.follower_turns import FollowerTurns
-from jobs.restart import database_errors_logged
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead
+from services.runtime.retries import database_errors_logged
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position
 from services.triggers.sightings import Marks, Moved

@@ -17,7 +17,7 @@ from models import Alert, Server, now
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
 from services.health.alert_conditions import Trouble, any_of, of_all
-from services.runtime.backoff import doubled
+from services.runtime.retries import doubled
 from settings import settings
 
 _LEASE = timedelta(seconds=60)

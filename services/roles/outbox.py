@@ -23,7 +23,7 @@ from locales.stored_texts import storable
 from models import GrantKey
 from models.db.session import Question
 from services.roles import in_doubt
-from services.runtime.backoff import doubled
+from services.runtime.retries import doubled
 
 INTENT_CHANNEL = "holdfast_intent"
 """The NOTIFY channel for roles to give or take."""

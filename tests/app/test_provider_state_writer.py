@@ -38,3 +38,26 @@ async def test_answers_that_came_while_the_database_was_away_are_counted_later(
         provider_reports.count("base:0", provider_reports.OK)
         await until(written)
     assert len(tried) > 1
+
+
+async def test_the_writer_starts_again_after_an_error_of_our_own(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep, faults = provider_records.keep, iter([ValueError("nobody foresaw this")])
+
+    async def failing_once(*given: Any) -> None:
+        for fault in faults:
+            raise fault
+        await keep(*given)
+
+    monkeypatch.setattr(provider_records, "keep", failing_once)
+    monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
+    provider_reports.read_off_counts()
+
+    async def written() -> bool:
+        async with transaction() as db:
+            return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
+
+    async with provider_state_writer.noting():
+        provider_reports.count("base:0", provider_reports.OK)
+        await until(written)

@@ -10,6 +10,7 @@ from reflex.istate.manager.token import StateToken
 from reflex_base.registry import RegistrationContext
 
 from app.http.caller_address import caller_address
+from services.runtime.retries import run_forever
 from services.runtime.task_cancellation import stop
 
 KEPT = 30
@@ -20,7 +21,7 @@ EVERY_SECONDS = 1.0
 @asynccontextmanager
 async def dropping() -> AsyncGenerator[None]:
     """Drop the oldest states while the block runs, if states are in this process's memory and not in Redis."""
-    task = asyncio.create_task(_drop_for_ever())
+    task = asyncio.create_task(run_forever(_drop_for_ever))
     try:
         yield
     finally:

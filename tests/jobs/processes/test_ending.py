@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import jobs.__main__ as process
-from jobs.restart import run_forever
+from services.runtime.retries import run_forever
 
 
 async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkeypatch: pytest.MonkeyPatch) -> None:

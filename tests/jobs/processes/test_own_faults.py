@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from sqlmodel import col, select, update
 
-from jobs import restart
 from jobs.reconciler import Reconciler
 from models import Breaker, Due, Event, Grant, Rule, Server, now, transaction
 from services.core import queue as due
@@ -17,6 +16,7 @@ from services.engine import read_and_confirm
 from services.engine.cases import Case
 from services.engine.reconcile_outcome import BatchOutcome
 from services.health import backlog
+from services.runtime import retries
 from services.runtime.logs import redact_every_log
 from services.runtime.task_cancellation import stop
 from tests.jobs.conftest import Engine
@@ -196,7 +196,7 @@ async def test_removals_that_nobody_writes_are_told_unless_the_breaker_stopped_t
 async def test_a_part_that_fails_begins_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(restart, "RESTART_SECONDS", 0.0)
+    monkeypatch.setattr(retries, "RESTART_SECONDS", 0.0)
     lives = 0
     lived = asyncio.Event()
 
@@ -208,7 +208,7 @@ async def test_a_part_that_fails_begins_again(
         lived.set()
         await asyncio.Event().wait()
 
-    task = asyncio.create_task(restart.run_forever(life))
+    task = asyncio.create_task(retries.run_forever(life))
     await lived.wait()
     await stop(task)
     assert caplog.text.count("ValueError: nobody foresaw this") == 2

@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import text
 
 import models
-from jobs import provider_monitor, restart
+from jobs import provider_monitor
 from jobs.__main__ import PARTS, lives
 from jobs.provider_monitor import ProviderMonitor
 from models import Schedule, transaction
-from services.runtime import database_faults
+from services.runtime import database_faults, retries
 from services.runtime.task_cancellation import stop
 from services.triggers import sweep
 from settings import settings
@@ -65,7 +65,7 @@ async def test_a_full_disk_is_told_in_full_once_and_not_as_an_absent_database(
     monkeypatch.setattr(database_faults, "_told", dict[str, float]())
     monkeypatch.setattr(provider_monitor, "PAUSE_SECONDS", 0.01)
     monkeypatch.setattr(ProviderMonitor, "once", disk_full)
-    task = asyncio.create_task(restart.run_forever(ProviderMonitor().run))
+    task = asyncio.create_task(retries.run_forever(ProviderMonitor().run))
     try:
         await until(tried_often)
     finally:
@@ -88,7 +88,7 @@ async def test_a_part_that_fails_while_it_is_told_to_end_does_not_begin_again() 
         finally:
             raise OSError("the way back fails too")
 
-    task = asyncio.create_task(restart.run_forever(life))
+    task = asyncio.create_task(retries.run_forever(life))
     await begun.wait()
     task.cancel()
     done, _ = await asyncio.wait([task], timeout=60)

@@ -13,10 +13,10 @@ from sqlalchemy.exc import OperationalError
 
 import models
 from jobs import scheduler
-from jobs.restart import run_forever
 from jobs.scheduler import Every, ScheduledJob
 from models import Schedule, now, transaction
 from services.runtime import schedules
+from services.runtime.retries import run_forever
 from services.runtime.task_cancellation import stop
 from tests.jobs.town import until
 
@@ -216,7 +216,7 @@ async def test_the_end_waits_for_the_job_that_is_under_way(caplog: pytest.LogCap
 async def test_while_the_database_is_away_one_line_says_so_and_then_all_go_on(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("jobs.restart.RESTART_SECONDS", 0.01)
+    monkeypatch.setattr("services.runtime.retries.RESTART_SECONDS", 0.01)
     away = OperationalError("", {}, psycopg.OperationalError("the connection was lost"))
     works = [Work() for _ in range(5)]
     lost = False
@@ -243,4 +243,4 @@ async def test_while_the_database_is_away_one_line_says_so_and_then_all_go_on(
             for work in works:
                 await work.reaches(work.turns + 2)
     lines = [record for record in caplog.records if record.levelname != "INFO"]
-    assert {record.name for record in lines} == {"holdfast.jobs.restart"}
+    assert {record.name for record in lines} == {"holdfast.services.runtime.retries"}

@@ -1,6 +1,6 @@
 from itertools import islice
 
-from services.runtime.backoff import backoff, doubled
+from services.runtime.retries import backoff, doubled
 
 
 def test_pauses_double_up_to_the_longest_one() -> None:

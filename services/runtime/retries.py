@@ -1,4 +1,4 @@
-"""Restart parts of a jobs process after a database failure or an error of our own."""
+"""Growing pauses between attempts, and parts of a process that restart after an error."""
 
 import asyncio
 import logging
@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 
 from services.runtime import database_faults
-from services.runtime.backoff import backoff
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -14,6 +13,19 @@ RESTART_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
 HEALTHY_AFTER_SECONDS = 60.0
 """Seconds after which a run counts as healthy, so that the next pause is short again."""
+
+
+def backoff(first: float, longest: float) -> Generator[float]:
+    """Yield pauses in seconds without end: `first`, then each twice the one before, up to `longest`."""
+    while True:
+        yield first
+        first = min(2 * first, longest)
+
+
+def doubled(first: float, times: int, longest: float) -> float:
+    """Return a pause of `first` seconds doubled `times` times, at most `longest`; `times` has no limit."""
+    # An unlimited number of attempts must not overflow the power.
+    return min(first * 2.0 ** min(times, 60), longest)
 
 
 @contextmanager
