@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from weakref import WeakValueDictionary
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
@@ -12,6 +13,7 @@ from gateways.discord.oauth import TokenSet
 from gateways.discord.types import OAuthUser
 from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from models import User, corrected, now, transaction
+from models.db.database import release
 from models.db.session import AsyncSession
 from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
@@ -26,6 +28,8 @@ _PATIENCE = 2.0
 """Seconds that reading one's own account may wait for Discord."""
 _EARLY = timedelta(minutes=10)
 """How long before its expiry a token is refreshed."""
+_refreshing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+"""By user, the lock of the one call in this process that may wait for the user's row with a connection."""
 
 
 @json_view
@@ -120,14 +124,20 @@ def _told(person: OAuthUser) -> dict[str, object]:
 async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) -> str:
     """Return a valid access token for this person, refreshed shortly before it expires.
 
-    Raises NotConnected when Discord (or our key) no longer accepts the grant, ProviderUnavailable when Discord cannot
-    be asked.
+    A refresh commits what `db` has done so far. Raises NotConnected when Discord (or our key) no longer accepts the
+    grant, ProviderUnavailable when Discord cannot be asked.
     """
     user = await _row(db, user_id)
     if user is None or not user.connected:
         raise NotConnected
     token = _usable(user)
-    return token if token is not None else await _refreshed(outside, user_id)
+    if token is not None:
+        return token
+    # Discord may take seconds to answer. Of all this person's calls, only the one that asks keeps a connection.
+    await release(db)
+    lock = _refreshing.setdefault(user_id, asyncio.Lock())
+    async with lock:
+        return await _refreshed(outside, user_id)
 
 
 async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:

@@ -7,11 +7,15 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from sqlalchemy.pool import QueuePool
 from sqlmodel import select, update
 
 import models
 from gateways import close_gateways, gateways
+from gateways.discord.oauth import TokenSet
 from models import User, now, transaction
+from models.db import database
+from models.db.session import AsyncSession
 from services.accounts import encryption, sessions, sign_in, users
 from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
@@ -74,6 +78,39 @@ async def test_a_token_is_used_while_it_lasts_and_exchanged_before_its_end(ada: 
 
 async def test_several_at_once_exchange_a_token_once(ada: Actor):
     await put(token_expires_at=now())
+    assert len({*await asyncio.gather(*(token(ada) for _ in range(5)))}) == 1
+
+
+async def test_processes_at_once_exchange_a_token_once(ada: Actor, monkeypatch: pytest.MonkeyPatch):
+    class LockOfEachProcess(dict[int, asyncio.Lock]):
+        def setdefault(self, key: int, default: asyncio.Lock) -> asyncio.Lock:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return default
+
+    monkeypatch.setattr(users, "_refreshing", LockOfEachProcess())
+    await put(token_expires_at=now())
+    assert len({*await asyncio.gather(*(token(ada) for _ in range(5)))}) == 1
+
+
+async def test_only_the_call_that_exchanges_a_token_keeps_a_connection(ada: Actor, monkeypatch: pytest.MonkeyPatch):
+    await put(token_expires_at=now())
+    oauth, exchange, read_row, read = gateways().oauth, gateways().oauth.refresh, users._row, list[int]()
+
+    async def counted(db: AsyncSession, user_id: int, *, lock: bool = False) -> User | None:
+        row = await read_row(db, user_id, lock=lock)
+        if not lock:
+            read.append(user_id)
+        return row
+
+    async def once_the_others_wait(old: TokenSet) -> TokenSet:
+        pool = database.engine().pool
+        assert isinstance(pool, QueuePool)
+        async with asyncio.timeout(20):
+            while len(read) < 5 or pool.checkedout() > 1:
+                await asyncio.sleep(0.01)
+        return await exchange(old)
+
+    monkeypatch.setattr(users, "_row", counted)
+    monkeypatch.setattr(oauth, "refresh", once_the_others_wait)
     assert len({*await asyncio.gather(*(token(ada) for _ in range(5)))}) == 1
 
 
