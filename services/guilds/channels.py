@@ -105,7 +105,8 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Repaired:
     """Create the channel with its panel, or repair it, for somebody who runs the server.
 
-    Raises ServerNotFound, Conflict when the bot is not in it or lacks a permission, ProviderUnavailable.
+    Raises ServerNotFound, Conflict when the bot is not in it or lacks a permission, or when somebody is changing the
+    channel right now, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     found.guild_with_bot()
@@ -118,11 +119,12 @@ async def change_panel(
     """Change the panel's texts and its posted message; return the name of its channel, or None if there is none.
 
     Raises ServerNotFound, FieldRefused for a text that Discord would not accept, Conflict when the bot is not in the
-    server or may not change the message, ProviderUnavailable.
+    server or may not change the message, or when somebody is changing the channel right now, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
-    await _lock(db, found.server)
+    if not await _locked(db, found.server):
+        raise _being_changed()
     try:
         me = (await outside.discord.me()).id
         panel.keep(found.server, panel.checked(texts, guild.name, me))
@@ -142,8 +144,13 @@ async def change_panel(
 
 
 async def refresh_panel(db: AsyncSession, outside: Gateways, server: Server) -> bool:
-    """Update the panel's text, if there is a panel; return False if Discord refused or did not answer."""
-    await _lock(db, server)
+    """Update the panel's text, if there is a panel.
+
+    Return False if Discord refused or did not answer, or if somebody is changing the channel right now.
+    """
+    if not await _locked(db, server):
+        _log.info("panel not updated server=%s reason=%s", server.id, "the channel is being changed")
+        return False
     try:
         channel = await _stored(outside, server)
         message = await _stored_panel(outside, server, channel) if channel else None
@@ -201,7 +208,8 @@ async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[
 
 async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Rights) -> Repaired:
     server = found.server
-    await _lock(db, server)
+    if not await _locked(db, server):
+        raise _being_changed()
     try:
         me = (await outside.discord.me()).id
         channel, done = await _channel(outside, found, me)
@@ -229,10 +237,20 @@ def _english(done: list[str], channel: Channel) -> list[str]:
     return [one.format(name=channel.name) for one in done]
 
 
-async def _lock(db: AsyncSession, server: Server) -> None:
-    """Serialise changes, so that two presses of a button do not create two channels or two panels."""
-    await db.lock(f"channel:{server.id}", 2)
+async def _locked(db: AsyncSession, server: Server) -> bool:
+    """Keep others from changing the channel until the transaction ends; return False if somebody is changing it.
+
+    Otherwise two presses of a button would create two channels or two panels. No call waits for the lock: its holder
+    may wait seconds for Discord, and each waiting call would hold a connection.
+    """
+    if not await db.try_lock(f"channel:{server.id}", 2):
+        return False
     await db.refresh(server)
+    return True
+
+
+def _being_changed() -> Conflict:
+    return Conflict(_("Somebody is changing the verification channel right now. Please try again in a few seconds."))
 
 
 def _unseen() -> Conflict:

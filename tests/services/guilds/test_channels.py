@@ -202,6 +202,20 @@ async def test_what_was_made_before_a_crash_is_taken_up_and_not_made_twice(town:
     assert len([one for one in (await town.guild())["channels"] if one["name"] == "verify"]) == 1
 
 
+async def test_nobody_waits_for_another_change_of_the_channel(town: Town):
+    made = await repair(town)
+    async with transaction() as holder:
+        await holder.lock(f"channel:{town.server_id}", 2)
+        with pytest.raises(Conflict, match="right now"):
+            await repair(town)
+        with pytest.raises(Conflict, match="right now"):
+            await change(town, title="Another title")
+        async with transaction() as db:
+            server = await db.get_one(Server, town.server_id)
+            assert await channels.refresh_panel(db, gateways(), server) is False
+    assert await repair(town) == Repaired(made.channel_id, "verify", ())
+
+
 @pytest.mark.parametrize(("lacking", "name"), [(1 << 4, "Manage Channels"), (1 << 11, "Send Messages")])
 async def test_without_the_permission_it_says_which_one_and_makes_nothing(town: Town, lacking: int, name: str):
     everyone = (await town.guild())["id"]
