@@ -19,7 +19,7 @@ from services.core import rollups
 from services.guilds import rivals
 from services.privacy import erasure, log_partitions, retention
 from services.roles import breaker
-from services.roles.moves import coverage, lifecycle
+from services.roles.moves import coverage, lifecycle, messages
 from services.rules import pausing
 from services.rules.replacements import contract_migrations
 from services.runtime import database_faults, schedules
@@ -105,9 +105,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("truces", EACH_SECOND, rivals.end_expired, idle=CALM),
         ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY, idle=CALM),
         ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due, idle=CALM),
-        ScheduledJob(
-            "move_messages", EACH_SECOND, lambda db: lifecycle.bring_messages_up_to_date(db, gateways()), idle=CALM
-        ),
+        ScheduledJob("move_messages", EACH_SECOND, lambda db: messages.bring_up_to_date(db, gateways()), idle=CALM),
         ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due, idle=CALM),
         ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
         ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),

@@ -1,18 +1,24 @@
 """A move's announcement: one message in a channel that an admin chose, besides the panel. It mentions nobody."""
 
-import secrets
+from collections.abc import Collection
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 
 from gateways import Gateways
-from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
+from gateways.discord.channels import Channel, Message
+from gateways.discord.types import ChannelGone, Guild, MessageGone
 from gateways.transport.errors import ProviderError
 from locales import _, speaking
 from models import Server, ServerMove
 from services.core.discord_text import COLORS
 from services.core.errors import FieldRefused, unavailable
 from services.guilds import panel
+from services.guilds.channels import EMBED, SEND, VIEW
+from services.guilds.role_safety import RoleStanding
 from settings import settings
+
+_NEEDED = VIEW | SEND | EMBED
 
 
 def body(server: Server, move: ServerMove, at: datetime) -> dict[str, Any]:
@@ -35,30 +41,67 @@ def body(server: Server, move: ServerMove, at: datetime) -> dict[str, Any]:
     return {"embeds": [{"title": title, "description": said, "color": COLORS["info"]}]}
 
 
-async def post(outside: Gateways, server: Server, move: ServerMove, at: datetime, channel_id: str) -> None:
-    """Post the message in a channel of the server, or edit it if it is there already.
-
-    Raises FieldRefused for a channel of another server or one in which the bot may not write, ProviderUnavailable.
-    """
+async def check_channel(outside: Gateways, guild: Guild, bot: RoleStanding, channel_id: str) -> None:
+    """Raise FieldRefused for a channel of another server or one in which the bot may not write, ProviderUnavailable."""
     try:
-        channel = next((one for one in await outside.discord.channels(server.discord_id) if one.id == channel_id), None)
+        channel = next((one for one in await outside.discord.channels(guild.id) if one.id == channel_id), None)
         if channel is None:
             raise FieldRefused("channelId", _("There is no such channel in this server (any more)."))
-        if move.channel_id == channel_id and move.message_id is not None:
-            try:
-                await outside.discord.edit_message(channel_id, move.message_id, body(server, move, at))
-                return
-            except MessageGone:
-                pass
-        posted = await outside.discord.post_message(channel_id, body(server, move, at), secrets.token_hex(8))
-    except (MissingAccess, MissingPermissions):
+        me = (await outside.discord.me()).id
+        roles = set((await outside.discord.member(guild.id, me)).roles)
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
+    if not bot.is_admin and ~_permissions(channel, guild.id, bot.permissions, roles, me) & _NEEDED:
         raise FieldRefused(
             "channelId",
             _("The bot may not write in this channel. Let it view the channel, send messages and embed links there."),
-        ) from None
-    except ProviderError as fault:
-        raise unavailable(fault) from fault
-    move.channel_id, move.message_id = channel_id, posted.id
+        )
+
+
+def _permissions(channel: Channel, guild_id: str, permissions: int, roles: Collection[str], me: str) -> int:
+    """Return the bot's permissions in a channel: @everyone's overwrite, then those of its roles, then its own."""
+    for ids in ({guild_id}, roles, {me}):
+        there = [one for one in channel.overwrites if one.id in ids]
+        for overwrite in there:
+            permissions &= ~overwrite.deny
+        for overwrite in there:
+            permissions |= overwrite.allow
+    return permissions
+
+
+async def post(outside: Gateways, server: Server, move: ServerMove, at: datetime, channel_id: str) -> str | None:
+    """Post the message in a channel, or edit it if it is there already.
+
+    Return its id, or None if Discord did not let us. A repeat posts nothing: it finds the message that an earlier
+    attempt posted and whose id was not stored. Raises ChannelGone.
+    """
+    wanted = body(server, move, at)
+    try:
+        if move.message_id is not None:
+            try:
+                return (await outside.discord.edit_message(channel_id, move.message_id, wanted)).id
+            except MessageGone:
+                pass
+        me, recent = (await outside.discord.me()).id, await outside.discord.recent_messages(channel_id)
+        posted = next((one for one in recent if one.author_id == me and _fits(one, wanted)), None)
+        # If an attempt is under way, or the messages are unreadable, Discord recognises the nonce for some minutes.
+        posted = posted or await outside.discord.post_message(channel_id, wanted, _nonce(move, channel_id))
+        if not _fits(posted, wanted):
+            await outside.discord.edit_message(channel_id, posted.id, wanted)
+    except ChannelGone:
+        raise
+    except ProviderError:
+        return None
+    return posted.id
+
+
+def _fits(message: Message, wanted: dict[str, Any]) -> bool:
+    return panel.fits(message, {"components": [], **wanted})
+
+
+def _nonce(move: ServerMove, channel_id: str) -> str:
+    """Return the nonce of an announcement; another one follows a message that was deleted."""
+    return blake2b(f"{move.id} {channel_id} {move.message_id}".encode(), digest_size=12).hexdigest()
 
 
 async def edit(outside: Gateways, server: Server, move: ServerMove, at: datetime) -> bool:

@@ -10,24 +10,22 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from locales import _, ngettext, sentences, series
-from models import Breaker, Grant, Rule, Server, ServerMove
+from models import Breaker, Grant, Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, MoveNotFound
 from services.core.json_view import json_view
-from services.guilds import channels, permissions, rivals
+from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, rank_refusal, refusal
 from services.roles import breaker
-from services.roles.moves import announcement
+from services.roles.moves import announcement, messages
 from services.roles.outbox import INTENT_CHANNEL
 from services.rules import pausing
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
-RETRY_AFTER, RETRY_FOR = timedelta(minutes=15), timedelta(days=1)
-"""The pause before messages that Discord did not let us change are tried again, and how long after the last change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,9 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     server, or somebody is changing the move right now), ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
-    found.guild_with_bot()
+    guild, _person, bot = found.guild_with_bot()
+    if order.channel_id is not None:
+        await announcement.check_channel(outside, guild, bot, order.channel_id)
     await _lock(db, server_id)
     move = await _open(db, server_id)
     is_new = move is None
@@ -72,17 +72,12 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     move.roles, move.begins_at, move.until = roles, begins_at, until
     if move.begun_at is None and begins_at <= await db.now():
         move.begun_at = begins_at
-    db.add(move)
-    await db.flush()
-    is_told = await _announced(outside, found, move, await db.now(), order.channel_id)
-    db.add(move)
-    await db.flush()
-    is_told = await channels.refresh_panel(db, outside, found.server) and is_told
-    move.messages_at = until if is_told else min(until, await db.now() + RETRY_AFTER)
-    db.add(move)
-    await db.flush()
-    # After the requests to Discord, because every reconcile of these members waits from here on. And before the other
-    # writes, as in every transaction that writes about members.
+    former = None, None
+    if move.channel_id != order.channel_id:
+        former = move.channel_id, move.message_id
+        move.channel_id, move.message_id = order.channel_id, None
+    await messages.plan(db, move)
+    # Before the other writes, as in every transaction that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
     await pausing.call_off_removals(db, server_id, roles)
     await _make_gifts(db, server_id, dropped)
@@ -90,20 +85,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     data = {"until": until.isoformat(), "roles": await _names(db, server_id, roles), "begins": begins_at.isoformat()}
     kind = "move.begun" if is_new else "move.changed"
     await audit.record(db, audit.line(kind, server_id=server_id, actor=actor.discord_id, data=data))
-    return is_told
-
-
-async def _announced(outside: Gateways, found: Rights, move: ServerMove, at: datetime, channel_id: str | None) -> bool:
-    """Post or edit the announcement; in a channel that is no longer chosen, edit the former one to say so."""
-    if channel_id is not None and channel_id == move.channel_id:
-        await announcement.post(outside, found.server, move, at, channel_id)
-        return True
-    former = (move.channel_id, move.message_id)
-    if channel_id is not None:
-        await announcement.post(outside, found.server, move, at, channel_id)
-    else:
-        move.channel_id = move.message_id = None
-    return await announcement.withdraw(outside, found.server, move, *former)
+    return await messages.change(db, outside, found.server, move, posts=True, former=former)
 
 
 async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str]) -> list[str]:
@@ -157,15 +139,12 @@ async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     if move.until > await db.now():
         raise Conflict(_("This move still runs. To end it earlier, change the date until which it runs."))
     move.state, move.approved_at = "approved", await db.now()
-    db.add(move)
-    await db.flush()
-    is_told = await _tell(db, outside, found, move)
-    # After the requests to Discord, because every reconcile of these members waits from here on.
+    await messages.plan(db, move)
     await queue.mark_server(db, server_id, queue.CHANGED)
     await pausing.begin_grace_of_kept(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles)}
     await audit.record(db, audit.line("move.approved", server_id=server_id, actor=actor.discord_id, data=data))
-    return is_told
+    return await messages.change(db, outside, found.server, move, with_panel=found.guild is not None)
 
 
 async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveUndone:
@@ -183,19 +162,17 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     back = 0
     words = _("The move is called off. Everybody keeps the roles of the move, until a rule says yes to them again.")
     if approved:
-        found.guild_with_bot()  # raises before a message is edited
+        found.guild_with_bot()  # raises before anything is written
     move.state, move.ended_at = "undone" if approved else "cancelled", await db.now()
-    db.add(move)
-    await db.flush()
-    await _tell(db, outside, found, move)
-    # After the requests to Discord, because every reconcile of these members waits from here on. And before the other
-    # writes, so that no reconcile that began during the move takes a role after it.
+    await messages.plan(db, move)
+    # Before the other writes, so that no reconcile that began during the move takes a role after it.
     await queue.mark_server(db, server_id, queue.CHANGED)
     if approved:
         back, words = await _give_back(db, found, actor, move)
     await _make_gifts(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles), "members": back, "approved": approved}
     await audit.record(db, audit.line("move.undone", server_id=server_id, actor=actor.discord_id, data=data))
+    await messages.change(db, outside, found.server, move, with_panel=found.guild is not None)
     return MoveUndone(words, back)
 
 
@@ -222,45 +199,10 @@ async def begin_due(db: AsyncSession) -> int:
     return len(servers)
 
 
-async def bring_messages_up_to_date(db: AsyncSession, outside: Gateways) -> bool:
-    """Update the panel and the announcement of one move whose date has passed, or that Discord did not let us update.
-
-    Return whether there was one. Retries end RETRY_FOR after the date or the end of the move.
-    """
-    due = select(ServerMove).where(col(ServerMove.messages_at) <= func.now()).order_by(col(ServerMove.messages_at))
-    seen = (await db.exec(due.limit(1).with_for_update(skip_locked=True))).first()
-    if seen is None:
-        return False
-    server, at = await db.get_one(Server, seen.server_id), await db.now()
-    if not server.bot_invited or await _told(db, outside, server, seen):
-        seen.messages_at = seen.until if seen.state == "open" and seen.until > at else None
-    else:
-        last = max(one for one in (seen.until, seen.approved_at, seen.ended_at) if one is not None)
-        seen.messages_at = at + RETRY_AFTER if at < last + RETRY_FOR else None
-    db.add(seen)
-    await db.flush()
-    return True
-
-
-async def _tell(db: AsyncSession, outside: Gateways, found: Rights, move: ServerMove) -> bool:
-    is_told = await _told(db, outside, found.server, move, with_panel=found.guild is not None)
-    move.messages_at = None if is_told else await db.now() + RETRY_AFTER
-    db.add(move)
-    await db.flush()
-    return is_told
-
-
-async def _told(
-    db: AsyncSession, outside: Gateways, server: Server, move: ServerMove, *, with_panel: bool = True
-) -> bool:
-    posted = await announcement.edit(outside, server, move, await db.now())
-    return (not with_panel or await channels.refresh_panel(db, outside, server)) and posted
-
-
 async def _lock(db: AsyncSession, server_id: int) -> None:
     """Keep others from changing the server's move until the transaction ends. Raises Conflict if somebody is doing so.
 
-    No call waits for the lock: its holder may wait seconds for Discord, and each waiting call would hold a connection.
+    No call waits for the lock: its holder may wait for many reconciles, and each waiting call would hold a connection.
     """
     if not await db.try_lock(f"move:{server_id}"):
         raise Conflict(_("Somebody is changing this move right now. Please try again in a few seconds."))

@@ -10,7 +10,7 @@ from gateways import gateways
 from models import Grant, Member, RivalMove, Server, ServerMove, now, transaction
 from services.core.actors import Actor
 from services.guilds import channels
-from services.roles.moves import lifecycle
+from services.roles.moves import messages
 from services.servers import notices
 from tests.app.api.browsers import Browser
 from tests.app.api.server.test_rivals import owner as owner
@@ -150,7 +150,7 @@ async def test_after_the_date_the_panel_and_the_message_name_none_and_a_failure_
 
     async def turn() -> bool:
         async with transaction() as db:
-            return await lifecycle.bring_messages_up_to_date(db, gateways())
+            return await messages.bring_up_to_date(db, gateways())
 
     assert "<t:" in await texts()
     assert not await turn(), "the date is to come"
