@@ -331,12 +331,13 @@ class MoveState(ServerTab, rx.State):
             page = await self._page()
             async with transaction() as db:
                 if what == END:
-                    await lifecycle.approve(db, gateways(), actor, page.server_id)
+                    is_told = await lifecycle.approve(db, gateways(), actor, page.server_id)
                     title, told = _("End of the move approved"), _("The rules decide about its roles now.")
                 else:
                     undone = await lifecycle.undo(db, gateways(), actor, page.server_id)
+                    is_told = undone.messages_updated
                     title, told = _("Move undone"), _undone(undone.members)
-            await say(self, title, told)
+            await say(self, title, told if is_told else f"{told} {_untold()}")
             await after_change(self._read(actor, page))
         finally:
             self.working = False

@@ -520,10 +520,14 @@ class MoveRival(TypedDict):
 
 
 class MoveUndone(TypedDict):
-    """The result of undoing a move, in words; `members` is how many get a role back at once."""
+    """The result of undoing a move, in words; `members` is how many get a role back at once.
+
+    `messagesUpdated` is false if Discord did not let us change the panel or the announcement.
+    """
 
     text: str
     members: int
+    messagesUpdated: NotRequired[bool]
 
 
 class MoveView(TypedDict):

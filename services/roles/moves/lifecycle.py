@@ -44,10 +44,14 @@ class MoveOrder:
 @json_view
 @dataclass(frozen=True, slots=True)
 class MoveUndone:
-    """The result of undoing a move, in words; `members` is how many get a role back at once."""
+    """The result of undoing a move, in words; `members` is how many get a role back at once.
+
+    `messagesUpdated` is false if Discord did not let us change the panel or the announcement.
+    """
 
     text: str
     members: int
+    messages_updated: bool = True
 
 
 async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: MoveOrder) -> bool:
@@ -172,8 +176,8 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     await _make_gifts(db, server_id, move.roles)
     data = {"roles": await _names(db, server_id, move.roles), "members": back, "approved": approved}
     await audit.record(db, audit.line("move.undone", server_id=server_id, actor=actor.discord_id, data=data))
-    await messages.change(db, outside, found.server, move, with_panel=found.guild is not None)
-    return MoveUndone(words, back)
+    is_told = await messages.change(db, outside, found.server, move, with_panel=found.guild is not None)
+    return MoveUndone(words, back, is_told)
 
 
 async def newest(db: AsyncSession, server_id: int) -> ServerMove | None:

@@ -8,7 +8,9 @@ from sqlmodel import delete, select, update
 
 from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
 from services.core.errors import ProviderUnavailable
+from services.guilds import channels
 from services.roles.moves import coverage
+from settings import settings
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import RulePreviewState
@@ -97,6 +99,30 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert ((await stored())[0].state, move.state) == ("undone", NONE)
     toast = await tab.state(ToastState)
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
+
+
+async def test_an_end_and_an_undo_say_that_discord_refused_the_messages(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))
+
+    async def refused(*_arguments: object) -> bool:
+        return False
+
+    monkeypatch.setattr(channels, "refresh_panel", refused)
+    move = await opened(tab, MoveState, town.server_id, "move")
+    toast = await tab.state(ToastState)
+    told = f" Discord did not let {settings().bot_name} change its messages. Repair the verification channel."
+    await tab.run(move.ask_end())
+    await tab.run(move.confirm())
+    assert (toast.title, toast.text) == ("End of the move approved", f"The rules decide about its roles now.{told}")
+    move.ask_undo()
+    await tab.run(move.confirm())
+    assert (toast.title, toast.text) == ("Move undone", f"Everybody keeps the roles of the move.{told}")
 
 
 async def test_a_day_that_is_not_changed_keeps_its_time(sign_in: SignIn, town: Town) -> None:

@@ -129,7 +129,7 @@ async def test_the_panel_and_one_message_say_what_to_do_by_when_until_the_end(ow
     (message,) = await said_in(town, general)
     assert when not in message["embeds"][0]["description"], "the message is edited, not posted twice"
     ended = await owner.client.delete(f"/api/servers/{town.server_id}/move")
-    assert (ended.status_code, ended.json()["members"]) == (200, 0)
+    assert (ended.status_code, ended.json()["members"], ended.json()["messagesUpdated"]) == (200, 0, True)
     (message,) = await said_in(town, general)
     assert "was called off" in message["embeds"][0]["title"]
     assert (await owner.client.delete(f"/api/servers/{town.server_id}/move")).status_code == 404
