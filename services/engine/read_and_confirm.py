@@ -142,9 +142,9 @@ async def decide_cases(
     answers, began = answered
     done = BatchOutcome(asked=[(wanted[place], answers[place]) for place in wanted], began=began)
     await trait_reads.read(outside, done, cases, answers)
-    cache = BatchDecisions(answers)
+    decisions = BatchDecisions(answers)
     leaves: dict[int, int] = {}
-    done.outcomes = [await _decided(case, answers, now, leaves, cache) async for case in in_steps(cases)]
+    done.outcomes = [await _decided(case, answers, now, leaves, decisions) async for case in in_steps(cases)]
     async for item in in_steps(done.outcomes):
         retry_later.after_lag(item, now)
         if not item.calm:
@@ -175,7 +175,7 @@ async def _decided(
     answers: Mapping[ServerChain, Answers],
     now: datetime,
     leaves: dict[int, int],
-    cache: BatchDecisions | None = None,
+    decisions: BatchDecisions | None = None,
 ) -> CaseOutcome:
     """Decide one case, in a thread if that takes long. `leaves` caches the number of conditions of each server."""
     server_id = case.claim.server_id
@@ -183,17 +183,17 @@ async def _decided(
         leaves[server_id] = sum(1 for rule in case.rules if rule.decides for _ in requirements(rule.expression))
     if leaves[server_id] * (len(case.wallets) + len(case.delegated.vaults)) > MOST_IN_A_STEP:
         return await asyncio.to_thread(_decide, case, answers, now)
-    return _decide(case, answers, now, cache)
+    return _decide(case, answers, now, decisions)
 
 
 def _decide(
-    case: Case, answers: Mapping[ServerChain, Answers], now: datetime, cache: BatchDecisions | None = None
+    case: Case, answers: Mapping[ServerChain, Answers], now: datetime, decisions: BatchDecisions | None = None
 ) -> CaseOutcome:
-    """Decide one case; with `cache`, equal cases are decided once."""
-    known = cache.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if cache else None
+    """Decide one case; with `decisions`, equal cases are decided once."""
+    known = decisions.decisions(case, lambda: _conclude(case, read_all(case, answers), now)) if decisions else None
     if known is not None:
-        decisions, calm = known
-        return CaseOutcome(case, decisions, answers, calm=calm and case.known)
+        decided, calm = known
+        return CaseOutcome(case, decided, answers, calm=calm and case.known)
     found = read_all(case, answers)
     return CaseOutcome(case, _conclude(case, found, now), answers, found)
 
@@ -275,36 +275,56 @@ async def _confirm(
     losing = [item async for item in in_steps(done.outcomes) if not item.calm and _confirmable(item)]
     if not losing:
         return
-    places = await _places([item.case for item in losing])
-    again = {place: replace(wanted[place], owners=owners) for place, (_, owners) in places.items() if place in wanted}
-    (doubts, waits), said = await asyncio.gather(
-        _delegations_again(outside, done, losing),
-        fetch.ask_all_again(outside, [(question, (answers[place],)) for place, question in again.items()]),
-    )
-    readers: list[Mapping[ServerChain, Answers]] = [answers]
-    seconds: list[list[CaseOutcome]] = []
-    leaves: dict[int, int] = {}
-    while True:
-        done.asked.extend((again[place], one) for place, one in zip(again, said, strict=True))
-        confirmed = {**(readers[-1] if seconds else {}), **dict(zip(again, said, strict=True))}
-        await trait_reads.read_again(outside, done, [item.case for item in losing], confirmed, answers)
-        readers.append(confirmed)
-        seconds.append([await _decided(doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
-        # A partial answer can be neither yes nor no, so the next node is asked.
-        places = _answered_in_part(losing, seconds, confirmed)
-        again = {place: one for place, one in again.items() if place in places}
-        again = {place: one for place, one in again.items() if len(readers) <= outside.chains.endpoints(one.chain)}
-        if not again:
-            break
-        said = await fetch.ask_all_again(
-            outside, [(question, [one[place] for one in readers]) for place, question in again.items()]
-        )
+    seconds, waits = await _second_answers(outside, done, losing, wanted, answers, now)
     means = cache(partial(means_of, outside))
     for number, item in enumerate(losing):
         _confirm_losses(means, item, [of_reader[number] for of_reader in seconds], now)
         delegated = (waits.get(pair) for pair in item.case.delegated.known)
         item.again_in = max((item.again_in, *delegated), key=lambda wait: wait or 0.0)
         item.decisions = _conclude(item.case, item.readings, now)
+
+
+async def _second_answers(
+    outside: Gateways,
+    done: BatchOutcome,
+    losing: Sequence[CaseOutcome],
+    wanted: Mapping[ServerChain, HoldingsQuestion],
+    answers: Mapping[ServerChain, Answers],
+    now: datetime,
+) -> tuple[list[list[CaseOutcome]], dict[DelegateKey, float]]:
+    """Read again what these members hold, node after node where an answer is partial.
+
+    Return what each further reader says about each member; and, for delegations that only need more time, the seconds
+    to wait.
+    """
+    owners_at = {place: owners for place, (_, owners) in (await _places([item.case for item in losing])).items()}
+    asked = {place: replace(wanted[place], owners=owners) for place, owners in owners_at.items() if place in wanted}
+    (doubts, waits), said = await asyncio.gather(
+        _delegations_again(outside, done, losing),
+        fetch.ask_all_again(outside, [(question, (answers[place],)) for place, question in asked.items()]),
+    )
+    readers: list[Mapping[ServerChain, Answers]] = [answers]
+    seconds: list[list[CaseOutcome]] = []
+    leaves: dict[int, int] = {}
+    while True:
+        told = dict(zip(asked, said, strict=True))
+        done.asked.extend((question, told[place]) for place, question in asked.items())
+        confirmed = {**(readers[-1] if seconds else {}), **told}
+        await trait_reads.read_again(outside, done, [item.case for item in losing], confirmed, answers)
+        readers.append(confirmed)
+        seconds.append([await _decided(doubting(item.case, doubts), confirmed, now, leaves) for item in losing])
+        # A partial answer can be neither yes nor no, so the next node is asked.
+        in_part = _answered_in_part(losing, seconds, confirmed)
+        asked = {
+            place: question
+            for place, question in asked.items()
+            if place in in_part and len(readers) <= outside.chains.endpoints(question.chain)
+        }
+        if not asked:
+            return seconds, waits
+        said = await fetch.ask_all_again(
+            outside, [(question, [one[place] for one in readers]) for place, question in asked.items()]
+        )
 
 
 def _answered_in_part(
