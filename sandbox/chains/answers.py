@@ -120,12 +120,20 @@ def denial_of(chain: Chain, item: Any, pinned: int | None) -> Denial | None:
     if not plan.overrides and method == "eth_call" and len(params) > 2:
         return plans.NO_OVERRIDE
     if not plan.finalized:
-        for tag in params:
+        for tag in _blocks_named(method, params):
             if tag in _LATE_TAGS:
                 return Denial({"code": -32000, "message": f"{tag} block not found"})
     if method in methods.OF_LOGS and params and isinstance(params[0], dict):
         return plans.logs_denied(plan, params[0], *_range(chain, params[0], pinned))
     return None
+
+
+def _blocks_named(method: Any, params: list[Any]) -> list[Any]:
+    """Return the parameters that may name a block; those of logs do so inside a filter, unless it names a hash."""
+    if method not in methods.OF_LOGS:
+        return params
+    wanted = params[0] if params and isinstance(params[0], dict) else {}
+    return [] if "blockHash" in wanted else [wanted.get("fromBlock"), wanted.get("toBlock")]
 
 
 def _too_many(chain: Chain, item: Item, said: bytes, pinned: int | None) -> Denial | None:

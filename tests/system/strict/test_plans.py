@@ -123,6 +123,11 @@ def test_one_chain_takes_no_state_override_and_one_knows_no_finalized_block(http
     assert refused(http, "apechain", "eth_getBlockByNumber", "finalized", False)[1:] == (
         -32000, "finalized block not found",
     )  # fmt: skip
+    for tag in ("safe", "finalized"):
+        for wanted in ({"fromBlock": tag}, {"fromBlock": "earliest", "toBlock": tag}):
+            for method in ("eth_getLogs", "eth_newFilter"):
+                said = refused(http, "apechain", method, wanted)
+                assert said == (200, -32000, f"{tag} block not found"), (method, wanted)
     assert http.post("/control/chains/base/mine", json={"blocks": 8}).status_code == 200
     assert "number" in ask(http, "base", "eth_getBlockByNumber", "finalized", False)[1]["result"]
 
