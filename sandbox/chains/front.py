@@ -51,12 +51,14 @@ def pinned_head(sandbox: Sandbox, chain: Chain, target: str) -> int | None:
 async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
     target = f"{name}:{chain.facts.name}"
     body = await request.read()
+    kind = sandbox.faults.active(target)
     try:
         asked = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return _json(refusal(None, -32700, "parse error"))
+        # A provider that is down or refuses everything does so before it reads a body.
+        faulty = await _faulty(kind, request, [None], many=False)
+        return _json(refusal(None, -32700, "parse error")) if faulty is None else faulty
     items: list[Any] = asked if isinstance(asked, list) else [asked]
-    kind = sandbox.faults.active(target)
     request[NOTED] = True
     # Noted on arrival: a client of a slow node gives up long before the answer.
     notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
@@ -68,9 +70,8 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
     return response
 
 
-async def _respond(
-    sandbox: Sandbox, chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
-) -> web.Response:
+async def _faulty(kind: str | None, request: web.Request, items: list[Any], *, many: bool) -> web.Response | None:
+    """Return the answer of a front end with a fault that needs no node; None where the request is answered."""
     if kind == "down":
         return hang_up(request)
     if kind == "slow":
@@ -82,6 +83,15 @@ async def _respond(
         return web.Response(status=500, text="Internal Server Error")
     if kind == "malformed":
         return _json(BROKEN)
+    return None
+
+
+async def _respond(
+    sandbox: Sandbox, chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
+) -> web.Response:
+    faulty = await _faulty(kind, request, items, many=many)
+    if faulty is not None:
+        return faulty
     if many and not items:
         return _json(refusal(None, -32600, "empty batch"))
     pinned = pinned_head(sandbox, chain, target)
@@ -174,13 +184,12 @@ class _Socket:
                 await self._client.send_str(orjson.dumps({**said, "id": call["id"]}).decode())
 
     async def _take(self, data: str | bytes, upstream: aiohttp.ClientWebSocketResponse, request: web.Request) -> None:
+        kind, readable = self._sandbox.faults.active(self._target), True
         try:
             asked = orjson.loads(data)
         except orjson.JSONDecodeError:
-            await self._client.send_str(refusal(None, -32700, "parse error").decode())
-            return
+            asked, readable = None, False
         items: list[Any] = asked if isinstance(asked, list) else [asked]
-        kind = self._sandbox.faults.active(self._target)
         for item in items:
             status = 0 if kind == "down" else 200
             self._sandbox.traffic.note(self._target, "WS", request.path_qs, status, method_of(item))
@@ -189,6 +198,9 @@ class _Socket:
             return
         if kind == "slow":
             await asyncio.sleep(SLOW_SECONDS)
+        if not readable and kind not in _FAULTS_THAT_ANSWER:
+            await self._client.send_str(refusal(None, -32700, "parse error").decode())
+            return
         if not items:
             await self._client.send_str(refusal(None, -32600, "empty batch").decode())
             return

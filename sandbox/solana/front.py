@@ -33,7 +33,9 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
     try:
         asked = orjson.loads(await request.read())
     except orjson.JSONDecodeError:
-        return _json(refusal(None, -32700, "Parse error"))
+        # A provider that is down or refuses everything does so before it reads a body.
+        faulty = await _faulty(solana.sandbox.faults.active(TARGET), request, [None], many=False)
+        return _json(refusal(None, -32700, "Parse error")) if faulty is None else faulty
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     request[NOTED] = True
     # Noted on arrival: a client of a slow endpoint gives up long before the answer.
@@ -46,8 +48,8 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
     return response
 
 
-async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.Response:
-    kind = solana.sandbox.faults.active(TARGET)
+async def _faulty(kind: str | None, request: web.Request, items: list[Any], *, many: bool) -> web.Response | None:
+    """Return the answer of an endpoint with a fault that needs no ledger; None where the request is answered."""
     if kind == "down":
         return hang_up(request)
     if kind == "slow":
@@ -58,6 +60,14 @@ async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], 
         return web.Response(status=500, text="Internal Server Error")
     if kind == "malformed":
         return _json(BROKEN)
+    return None
+
+
+async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.Response:
+    kind = solana.sandbox.faults.active(TARGET)
+    faulty = await _faulty(kind, request, items, many=many)
+    if faulty is not None:
+        return faulty
     if not items or len(items) > MOST_IN_A_BATCH:
         return _json(refusal(None, -32600, "Invalid request"))
     lists = solana.lists

@@ -99,8 +99,10 @@ class Nodes(Process):
         """A fault that lasts for the block."""
         fault = {"target": target, "kind": kind, "seconds": 120}
         assert self.http.post("/control/faults", json=fault).status_code == 200
-        yield
-        self.http.delete("/control/faults")
+        try:
+            yield
+        finally:
+            self.http.delete("/control/faults")
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import aiohttp
 import httpx
 import pytest
 
@@ -35,6 +36,42 @@ def test_429_and_500_are_http_statuses(nodes: Nodes):
         assert answer.json()["error"]["code"] == 429
     with nodes.fault("rpc:base", "500"):
         assert nodes.ask("eth_chainId").status_code == 500
+
+
+@pytest.mark.parametrize("path", ["rpc/base", "solana"])
+@pytest.mark.parametrize("kind", ["429", "500", "malformed", "down"])
+def test_a_fault_meets_a_body_that_nobody_can_read_too(nodes: Nodes, path: str, kind: str):
+    target = path.replace("/", ":")
+    broken = nodes.http.post(f"/{path}", content="{")
+    assert (broken.status_code, broken.json()["error"]["code"]) == (200, -32700)
+    with nodes.fault(target, kind):
+        if kind == "down":
+            with pytest.raises(httpx.RemoteProtocolError):
+                nodes.http.post(f"/{path}", content="{")
+        else:
+            answer = nodes.http.post(f"/{path}", content="{")
+            assert answer.status_code == (200 if kind == "malformed" else int(kind))
+            assert "-32700" not in answer.text
+    noted = nodes.http.get("/control/requests").json()["requests"]
+    last = [note for note in noted if note["target"] == target][-1]
+    assert last["status"] == (0 if kind == "down" else 200 if kind == "malformed" else int(kind))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [("429", "429"), ("500", "-32603"), ("malformed", '"result":"0x'), ("zero", "-32700")]
+)
+async def test_a_fault_meets_a_message_that_nobody_can_read_too(nodes: Nodes, kind: str, said: str):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        with nodes.fault("rpc:base", kind):
+            await socket.send_str("{")
+            assert said in await socket.receive_str(timeout=5)
+
+
+async def test_down_closes_a_socket_whatever_it_says(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        with nodes.fault("rpc:base", "down"):
+            await socket.send_str("{")
+            assert (await socket.receive(timeout=5)).type is not aiohttp.WSMsgType.TEXT
 
 
 def test_empty_has_no_bytes_and_no_logs(nodes: Nodes):
