@@ -12,6 +12,7 @@ from sandbox.base.traffic import HUNG_UP, NOTED, RPC_METHOD
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 SANDBOX = web.AppKey("sandbox", WholeSandbox)
+LISTING = ("opensea", "magiceden", "alchemy", "metadata")
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#4752c4"/>'
     '<path d="M5 22h22l-3 5H8z" fill="#fff"/><path d="M9 20l3-9h8l3 9z" fill="#f5d08a"/></svg>'
@@ -22,7 +23,7 @@ ICON = (
 def build_app(sandbox: WholeSandbox) -> web.Application:
     """Return the application with every part's routes; the sandbox starts and stops with the application."""
     app = web.Application(
-        middlewares=[only_this_machine, _logged, _discords_edge, _route_faults, _refusals],
+        middlewares=[only_this_machine, _logged, _discords_edge, _route_faults, _refusals, _listed],
         client_max_size=16 * 1024**2,
     )
     app[SANDBOX] = sandbox
@@ -40,6 +41,15 @@ def build_app(sandbox: WholeSandbox) -> web.Application:
 
     app.cleanup_ctx.append(life)
     return app
+
+
+@web.middleware
+async def _listed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer for a marketplace or a host of metadata only while every chain's collections are complete."""
+    chains = request.app[SANDBOX].chains
+    if chains is not None and request.path.split("/")[1] in LISTING:
+        await chains.restarted()
+    return await handler(request)
 
 
 def target_of(path: str) -> str | None:

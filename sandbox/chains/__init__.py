@@ -19,9 +19,10 @@ class Chains:
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         self.by_name: dict[str, Chain] = {}
+        self._keepers: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Start all nodes at once, installing the node first if it is missing.
+        """Start all nodes at once, and again whenever one ends, installing the node first if it is missing.
 
         Raises ToolMissing when no node can be obtained, and NodeGone when one does not start.
         """
@@ -39,9 +40,13 @@ class Chains:
         except BaseException:
             await self.stop()
             raise
+        self._keepers = [asyncio.create_task(replay.keep_running(chain)) for chain in self.by_name.values()]
 
     async def stop(self) -> None:
         """Stop the nodes."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
         await asyncio.gather(*(chain.node.stop() for chain in self.by_name.values()))
         for chain in self.by_name.values():
             chain.journal.close()
@@ -49,7 +54,17 @@ class Chains:
 
     async def reset(self) -> None:
         """Restore the content, contracts and traits of the start, in new blocks."""
-        await asyncio.gather(*(replay.reset(chain) for chain in self.by_name.values()))
+
+        async def one(chain: Chain) -> None:
+            async with chain.reachable():
+                await replay.reset(chain)
+
+        await asyncio.gather(*map(one, self.by_name.values()))
+
+    async def restarted(self) -> None:
+        """Wait while a node starts again, for its collections come back one by one. Raises Refusal(503)."""
+        for chain in self.by_name.values():
+            await chain.restarted()
 
     async def world(self) -> dict[str, Any]:
         """Return the `chains` of GET /control/world."""

@@ -121,7 +121,7 @@ class Anvil:
         deadline = asyncio.get_running_loop().time() + START_SECONDS
         while asyncio.get_running_loop().time() < deadline:
             # Another program may have taken the port first; it may answer in place of this node, or not at all.
-            with suppress(aiohttp.ClientError, ValueError, TimeoutError):
+            with suppress(NodeGone, ValueError, TimeoutError):
                 async with asyncio.timeout(ANSWER_SECONDS):
                     chain_id = await self.call("eth_chainId")
                 if chain_id == hex(self._chain_id):
@@ -130,6 +130,11 @@ class Anvil:
                 return False
             await asyncio.sleep(0.02)
         raise NodeGone(f"anvil for chain {self._chain_id} did not start.")
+
+    async def ended(self) -> None:
+        """Wait until the process has ended; return at once where there is none."""
+        if self._process is not None:
+            await self._process.wait()
 
     async def stop(self) -> None:
         """End the process; calling this twice is not an error."""
@@ -143,12 +148,16 @@ class Anvil:
             self._process = None
 
     async def post(self, body: bytes) -> bytes:
-        """Send a JSON-RPC body and return the answer unchanged."""
-        async with self.session.post(self.url, data=body, headers={"Content-Type": "application/json"}) as response:
-            return await response.read()
+        """Send a JSON-RPC body and return the answer unchanged. Raises NodeGone when none comes."""
+        session, headers = self.session, {"Content-Type": "application/json"}
+        try:
+            async with session.post(self.url, data=body, headers=headers) as response:
+                return await response.read()
+        except aiohttp.ClientError as lost:
+            raise NodeGone(f"The node of chain {self._chain_id} does not answer.") from lost
 
     async def call(self, method: str, *params: Any) -> Any:
-        """Call a method and return its result. Raises NodeError."""
+        """Call a method and return its result. Raises NodeError, and NodeGone when no answer comes."""
         asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
         answer = orjson.loads(await self.post(orjson.dumps(asked)))
         if "error" in answer:

@@ -4,8 +4,8 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from sandbox.base.chain_table import KEEPER, Facts
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, ledger
-from sandbox.chains.anvil import Anvil, NodeError
+from sandbox.chains.anvil import Anvil, NodeError, NodeGone
 from sandbox.chains.coins import Coin
 from sandbox.chains.plans import UNLIMITED, Plan
 from sandbox.chains.seeds import Collection, created, seeded_accounts, seeded_collections
@@ -29,6 +29,8 @@ FIRST_BLOCK = 1_000
 # Head numbers are reserved on disk in steps, so that a block costs no write.
 RESERVED_BLOCKS = 64
 HEADS_KEPT = 5_000
+# How long a control call waits for a node that ended, how often it reads it, and how soon an end is noticed.
+RESTART_SECONDS, READS, NOTICED_SECONDS = 60.0, 3, 0.2
 CALL_GAS = 3_000_000
 BULK_GAS = 900_000_000
 # The balance that an impersonated sender is topped up to when it has too little: enough for fees, so that people keep
@@ -69,6 +71,43 @@ class Chain:
         # When a reset removes a collection, its tokens are burnt first, in logs that must still be read.
         self._ever_listed: set[str] = set()
         self._reading = asyncio.Lock()
+        self.running = asyncio.Event()
+        """Set while the node has all that is in the journal; not set while it starts."""
+
+    # A node that ends
+
+    async def restarted(self) -> None:
+        """Wait while the node starts again after its end. Raises Refusal(503) after RESTART_SECONDS."""
+        try:
+            async with asyncio.timeout(RESTART_SECONDS):
+                await self.running.wait()
+        except TimeoutError:
+            raise Refusal(503, f"The node of {self.facts.name} ended, and it has not started again.") from None
+
+    @asynccontextmanager
+    async def reachable(self) -> AsyncIterator[None]:
+        """Do what is inside with a node that runs. Raises Refusal(503) when it ends meanwhile."""
+        await self.restarted()
+        try:
+            yield
+        except NodeGone as gone:
+            said = f"The node of {self.facts.name} ended meanwhile. It starts again, perhaps without this."
+            raise Refusal(503, said) from gone
+
+    async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Return what `read` returns; a node that ends meanwhile is read again when it runs. Raises Refusal(503)."""
+        for _ in range(READS):
+            with suppress(NodeGone):
+                await self.restarted()
+                return await read()
+            # Its answers stop a moment before its end is noticed.
+            await asyncio.sleep(NOTICED_SECONDS)
+        raise Refusal(503, f"The node of {self.facts.name} does not answer.")
+
+    def forget_node(self) -> None:
+        """Forget what was read from a node that ended, and what only its pool had."""
+        self.forget_owners()
+        self._waiting = []
 
     # Heads
 
@@ -94,7 +133,9 @@ class Chain:
         """Ask the node for its head, remember when it was seen, and return it."""
         self.head = int(await self.node.call("eth_blockNumber"), 16)
         self._head_time = time.monotonic()
-        self._heads.append((self._head_time, self.head))
+        # A node that starts again begins below the head that was seen last.
+        if not self._heads or self.head >= self._heads[-1][1]:
+            self._heads.append((self._head_time, self.head))
         return self.head
 
     async def mine(self, blocks: int) -> None:
@@ -299,7 +340,11 @@ class Chain:
         return found
 
     async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
-        """Return contract → owners for every listed collection, now or as of a block."""
+        """Return contract → owners for every listed collection, now or as of a block. Raises Refusal(503)."""
+        return await self._read(lambda: self.owners_so_far(block))
+
+    async def owners_so_far(self, block: int | None = None) -> dict[str, ledger.Owners]:
+        """Return the same, from a node that may still be starting."""
         if block is not None:
             then = ledger.Ownership()
             await self._read_logs(then, block)
@@ -320,8 +365,11 @@ class Chain:
         self._ledger = ledger.Ownership()
 
     async def world(self) -> dict[str, Any]:
-        """Return this chain's part of GET /control/world."""
-        owners = await self.owners()
+        """Return this chain's part of GET /control/world. Raises Refusal(503)."""
+        return await self._read(self._world)
+
+    async def _world(self) -> dict[str, Any]:
+        owners = await self.owners_so_far()
         coins_listed, places = list(self.coins.values()), list(self.staking.values())
         amounts = await asyncio.gather(*map(self.amounts, coins_listed))
         stakes = await asyncio.gather(*map(self.stakes, places))

@@ -34,8 +34,9 @@ def routes(chains: Mapping[str, Chain]) -> list[web.RouteDef]:
         chain = chains.get(request.match_info["chain"])
         if chain is None:
             raise Refusal(404, f"No chain is called {request.match_info['chain']!r}. They are: {', '.join(chains)}.")
-        action = _action(request.match_info["action"])
-        return web.json_response(await action(chain, await fields(request)))
+        action, body = _action(request.match_info["action"]), await fields(request)
+        async with chain.reachable():
+            return web.json_response(await action(chain, body))
 
     return [web.post("/control/chains/{chain}/{action}", act)]
 

@@ -13,6 +13,7 @@ from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import answer, denial_of, denied, is_call, is_notification, refusal, success
+from sandbox.chains.anvil import NodeGone
 from sandbox.chains.chain import Chain
 
 FRONTS = ("rpc", "rpc2")
@@ -98,6 +99,8 @@ async def _respond(
     too_large = batch_refusal(chain, items) if many else None
     if too_large is not None:
         return _json(*too_large)
+    if not chain.running.is_set():
+        return hang_up(request)
     turn = asyncio.Semaphore(AT_ONCE)
 
     async def one(item: Any) -> bytes:
@@ -107,7 +110,11 @@ async def _respond(
     # Some providers also refuse with the HTTP status; in a batch each item has only its own answer.
     denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
     status = denial.status if denial else 200
-    return _json(joined(await asyncio.gather(*map(one, items)), many), status)
+    try:
+        said = await asyncio.gather(*map(one, items))
+    except NodeGone:
+        return hang_up(request)
+    return _json(joined(said, many), status)
 
 
 def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
@@ -151,7 +158,7 @@ class _Socket:
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve the client until either side closes."""
         kind = self._sandbox.faults.active(self._target)
-        if kind == "down":
+        if kind == "down" or not self._chain.running.is_set():
             return hang_up(request)
         if kind == "429":
             return _json(refusal(None, 429, TOO_MANY), 429, {"Retry-After": "1"})
@@ -159,16 +166,30 @@ class _Socket:
             return web.Response(status=500, text="Internal Server Error")
         await self._client.prepare(request)
         node = self._chain.node
-        async with node.session.ws_connect(node.url, max_msg_size=0) as upstream:
-            back = asyncio.create_task(self._forward(upstream))
-            try:
-                async for message in self._client:
-                    if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
-                        break
-                    await self._take(message.data, upstream, request)
-            finally:
-                back.cancel()
+        try:
+            async with node.session.ws_connect(node.url, max_msg_size=0) as upstream:
+                await self._talk(upstream, request)
+        except (NodeGone, aiohttp.ClientError):
+            hang_up(request)
         return self._client
+
+    async def _talk(self, upstream: aiohttp.ClientWebSocketResponse, request: web.Request) -> None:
+        back = asyncio.create_task(self._forward(upstream))
+
+        def ended(done: asyncio.Task[None]) -> None:
+            # A node that ends takes the subscriptions with it, so the client has to notice.
+            if not done.cancelled():
+                done.exception()
+                hang_up(request)
+
+        back.add_done_callback(ended)
+        try:
+            async for message in self._client:
+                if message.type not in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
+                    break
+                await self._take(message.data, upstream, request)
+        finally:
+            back.cancel()
 
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
         """Pass on the node's events and its answers to subscriptions; a front end with a fault loses them."""

@@ -1,5 +1,6 @@
 """How a chain starts, recovers after a kill, returns to its start, and loses its last blocks."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from typing import Any
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, ledger, names
-from sandbox.chains.anvil import NodeError
+from sandbox.chains.anvil import NodeError, NodeGone
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import COINS, STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
 from sandbox.contracts import accounts, staking
@@ -18,6 +19,8 @@ from sandbox.contracts import accounts, staking
 WINDOW = 200
 _LOG = logging.getLogger("sandbox.chains")
 MOVES_A_TRANSACTION = 1_000
+PAUSE_SECONDS = 2.0
+"""How long a node that did not start again is left alone."""
 
 
 async def start(chain: Chain) -> None:
@@ -42,6 +45,25 @@ async def start(chain: Chain) -> None:
     await chain.mine(max(seen, base + chain.facts.confirmations) - chain.head)
     await _at(chain, int(time.time()))
     await chain.mine(1)
+    chain.running.set()
+
+
+async def keep_running(chain: Chain) -> None:
+    """Start the node again whenever it ends, from the journal, until this task is cancelled."""
+    while True:
+        await chain.node.ended()
+        chain.running.clear()
+        _LOG.warning("%s: the node ended and starts again", chain.facts.name)
+        # Nothing that waits for the lock may write to the journal before the records are back.
+        async with chain.lock:
+            while not chain.running.is_set():
+                await chain.node.stop()
+                chain.forget_node()
+                try:
+                    await start(chain)
+                except (NodeError, NodeGone, Refusal) as failed:
+                    _LOG.warning("%s: the node does not start: %s", chain.facts.name, failed)
+                    await asyncio.sleep(PAUSE_SECONDS)
 
 
 async def reset(chain: Chain) -> None:
@@ -168,7 +190,7 @@ async def _undo(chain: Chain) -> None:
     """Move every token back, withdraw delegations, forget names, and remove later collections from the chain."""
     await _undo_staking(chain)
     await _undo_coins(chain)
-    owners = await chain.owners()
+    owners = await chain.owners_so_far()
     seeds = seeded_addresses(chain.facts)
     for address, now in owners.items():
         wanted = seeded_owners(seeds.index(address)) if address in seeds else {}

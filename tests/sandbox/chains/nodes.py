@@ -110,6 +110,8 @@ def running(data: Path) -> Iterator[Nodes]:
     """A started sandbox, which ends with the block."""
     nodes = Nodes(data, free_port())
     nodes.start()
-    with httpx.Client(base_url=nodes.url, trust_env=False, timeout=20) as nodes.http:
-        yield nodes
-    nodes.kill()
+    try:
+        with httpx.Client(base_url=nodes.url, trust_env=False, timeout=20) as nodes.http:
+            yield nodes
+    finally:
+        nodes.kill()

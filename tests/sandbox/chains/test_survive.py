@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import aiohttp
+import httpx
 import psutil
 
 from sandbox.chains import names
@@ -25,6 +27,57 @@ def test_no_node_outlives_a_killed_sandbox(tmp_path: Path):
         nodes.kill()
         _, alive = psutil.wait_procs(children, timeout=10)
         assert alive == []
+
+
+def node_of(nodes: Nodes, chain: str) -> psutil.Process:
+    """Return the process of a chain's node."""
+    assert nodes.process is not None
+    number = str(nodes.world()["chains"][chain]["chain_id"])
+    children = psutil.Process(nodes.process.pid).children()
+    return next(child for child in children if number in child.cmdline())
+
+
+async def test_a_killed_node_comes_back_with_everything_and_its_socket_is_closed(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        late = nodes.act("deploy", "abstract", standard="ERC1155", name="Late Show", slug="late-show")
+        nodes.act("mint", "abstract", contract="late-show", token_id="7", amount="40", to=STRANGER)
+        sold = nodes.act("transfer", "abstract", contract="soft-robots", token_id="1", to=STRANGER)
+        before, head, elsewhere = content(nodes), nodes.block("abstract"), nodes.block("base")
+        async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/abstract") as socket:
+            for _ in range(2):
+                killed = node_of(nodes, "abstract")
+                killed.kill()
+                assert nodes.http.get(f"/metadata/abstract/{late['contract']}/7").status_code == 200
+                # The world waits for the node, and the other chains do not.
+                assert nodes.block("base") >= elsewhere
+                assert content(nodes) == before
+                assert node_of(nodes, "abstract").pid != killed.pid
+                assert nodes.block("abstract") >= head
+                head = nodes.block("abstract")
+            assert (await socket.receive(timeout=10)).type is not aiohttp.WSMsgType.TEXT
+        receipt = nodes.rpc("eth_getTransactionReceipt", sold["hash"], chain="abstract")
+        assert receipt["blockNumber"] == hex(sold["block"])
+        assert nodes.balance("soft-robots", STRANGER, "abstract") == 1
+        nodes.act("burn", "abstract", contract=late["contract"], token_id="7", amount="1", **{"from": STRANGER})
+        assert nodes.owners("late-show", "7", "abstract") == {STRANGER: "39"}
+        nodes.kill()
+        nodes.start()
+        assert nodes.owners("late-show", "7", "abstract") == {STRANGER: "39"}
+
+
+async def test_a_node_that_starts_again_looks_as_if_it_were_down(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        killed = node_of(nodes, "base")
+        killed.kill()
+        answers = list[str]()
+        while "result" not in answers:
+            try:
+                answers.append(next(name for name in ("error", "result") if name in nodes.ask("eth_chainId").json()))
+            except httpx.RemoteProtocolError:
+                answers.append("closed")
+        assert set(answers) <= {"closed", "result"}
+        mined = nodes.act("mine", "base", blocks="1")
+        assert nodes.block("base") >= mined["block"]
 
 
 def test_a_quiet_chain_keeps_its_head_too(tmp_path: Path):
