@@ -109,12 +109,10 @@ class AsyncSession(TypedAsyncSession):
             ("SELECT pg_advisory_xact_lock(hashtextextended(:name, :space))", {"name": str(name), "space": space})
         )
 
-    async def try_lock(self, name: object) -> bool:
-        """Hold this name until the transaction ends; return False at once if another transaction holds it.
-
-        The names are those of `lock` without a space.
-        """
-        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, 0))", {"name": str(name)}
+    async def try_lock(self, name: object, space: int = 0) -> bool:
+        """Hold this name until the transaction ends; return False at once if another transaction holds it."""
+        values = {"name": str(name), "space": space}
+        asked = "SELECT pg_try_advisory_xact_lock(hashtextextended(:name, :space))", values
         ((is_ours,),) = (await self.together(asked))[0]
         return bool(is_ours)
 
