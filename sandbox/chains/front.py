@@ -12,6 +12,7 @@ from aiohttp import web
 from sandbox.base.faults import SLOW_SECONDS, hang_up
 from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
+from sandbox.chains import methods
 from sandbox.chains.answers import answer, denial_of, denied, is_call, is_notification, refusal, success
 from sandbox.chains.anvil import NodeGone
 from sandbox.chains.chain import Chain
@@ -154,6 +155,10 @@ class _Socket:
         self._ids = itertools.count()
         self._subscribing: dict[int, dict[str, Any]] = {}
         """The calls that the node's own socket has not answered yet, by the ids that they have there."""
+        self._in_batch: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        """The same for calls of a batch: their answers go out with the batch's."""
+        self._held: list[str] | None = None
+        """Events that came while a batch is answered; a client has to learn its subscription's id first."""
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve the client until either side closes."""
@@ -181,6 +186,9 @@ class _Socket:
             if not done.cancelled():
                 done.exception()
                 hang_up(request)
+                for answered in self._in_batch.values():
+                    answered.set_exception(NodeGone("The node ended."))
+                self._in_batch.clear()
 
         back.add_done_callback(ended)
         try:
@@ -194,11 +202,19 @@ class _Socket:
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
         """Pass on the node's events and its answers to subscriptions; a front end with a fault loses them."""
         async for message in upstream:
-            if message.type != aiohttp.WSMsgType.TEXT or self._sandbox.faults.active(self._target) is not None:
+            if message.type != aiohttp.WSMsgType.TEXT:
                 continue
             said = orjson.loads(message.data)
+            if (answered := self._in_batch.pop(said.get("id"), None)) is not None:
+                answered.set_result(said)
+                continue
+            if self._sandbox.faults.active(self._target) is not None:
+                continue
             if "id" not in said:
-                await self._client.send_str(message.data)
+                if self._held is None:
+                    await self._client.send_str(message.data)
+                else:
+                    self._held.append(message.data)
                 continue
             call = self._subscribing.pop(said["id"], said)
             if not is_notification(call):
@@ -229,12 +245,22 @@ class _Socket:
         if too_large is not None:
             await self._client.send_str(too_large[0].decode())
             return
-        said = joined([await self._reply(item, kind, upstream) for item in items], isinstance(asked, list))
+        many = isinstance(asked, list)
+        self._held = [] if many else None
+        said = joined([await self._reply(item, kind, upstream, many=many) for item in items], many)
         if said:
             await self._client.send_str(said.decode())
+        while self._held:
+            await self._client.send_str(self._held.pop(0))
+        self._held = None
 
-    async def _reply(self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse) -> bytes:
-        """Return the answer; it is empty for a notification, and where the node's own socket answers."""
+    async def _reply(
+        self, item: Any, kind: str | None, upstream: aiohttp.ClientWebSocketResponse, *, many: bool
+    ) -> bytes:
+        """Return the answer; it is empty for a notification, and for a subscription outside a batch.
+
+        Such a subscription is answered by the node's own socket.
+        """
         if kind in _FAULTS_THAT_ANSWER and is_notification(item):
             return b""
         if kind == "429":
@@ -246,8 +272,21 @@ class _Socket:
         if method_of(item) in _SUBSCRIBING and is_call(item):
             if kind == "empty":
                 return b"" if is_notification(item) else success(item, None)
+            wrong = methods.no_subscription(item.get("params")) if item["method"] == "eth_subscribe" else None
+            if wrong is not None:
+                return b"" if is_notification(item) else refusal(item, *wrong)
+            if many:
+                return await self._answered(item, upstream)
             number = next(self._ids)
             self._subscribing[number] = item
             await upstream.send_str(orjson.dumps({**item, "id": number}).decode())
             return b""
         return await answer(self._chain, item, kind, pinned_head(self._sandbox, self._chain, self._target))
+
+    async def _answered(self, item: dict[str, Any], upstream: aiohttp.ClientWebSocketResponse) -> bytes:
+        """Ask the node's own socket for a call of a batch, and return its answer. Raises NodeGone."""
+        number, answered = next(self._ids), asyncio.get_running_loop().create_future()
+        self._in_batch[number] = answered
+        await upstream.send_str(orjson.dumps({**item, "id": number}).decode())
+        said = await answered
+        return b"" if is_notification(item) else orjson.dumps({**said, "id": item["id"]})

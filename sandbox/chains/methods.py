@@ -4,6 +4,7 @@ It refuses what it cannot read, as Geth does (its `rpc.BlockNumber`): the develo
 asked for a huge number of fees.
 """
 
+import json
 import re
 from typing import Any
 
@@ -73,7 +74,8 @@ FIXED: dict[str, Any] = {
 HEAD_TAGS = ("latest", "pending", "safe", "finalized")
 _NO_ANSWER = {*FROM_A_BLOCK, *BLOCK_AT, "eth_createAccessList", "eth_getProof"}
 _LISTS = {"eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_getBlockReceipts", "eth_accounts"}
-INVALID = -32602
+SUBSCRIPTIONS = ("newHeads", "logs", "newPendingTransactions", "syncing")
+INVALID, NOT_FOUND = -32602, -32601
 MOST_FEES = 1024
 """The most blocks of one `eth_feeHistory`; a node answers for the last so many of a longer one."""
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -123,6 +125,20 @@ def unreadable(method: str, params: list[Any]) -> str | None:
     if method == "eth_feeHistory" and params and not _is_number(params[0]):
         return "invalid argument 0: a number of blocks is expected"
     return None
+
+
+def no_subscription(params: Any) -> tuple[int, str] | None:
+    """Return the code and the words with which Geth refuses such a subscription; None where there is one.
+
+    Source: `handleSubscribe` and `parseSubscriptionName` of Geth's `rpc` package.
+    """
+    if not isinstance(params, list):
+        return INVALID, "non-array args"
+    if not params or not isinstance(params[0], str):
+        return INVALID, "expected subscription name as first argument"
+    if params[0] in SUBSCRIPTIONS:
+        return None
+    return NOT_FOUND, f"no {json.dumps(params[0], ensure_ascii=False)} subscription in eth namespace"
 
 
 def within_reach(method: str, params: list[Any]) -> list[Any]:

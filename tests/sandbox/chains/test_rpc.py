@@ -228,6 +228,41 @@ async def test_a_subscription_has_the_id_of_the_call(nodes: Nodes):
             assert (answer["id"], answer["result"][:2]) == (id_, "0x")
 
 
+async def test_a_subscription_in_a_batch_is_answered_among_the_others(nodes: Nodes):
+    subscribe = {"jsonrpc": "2.0", "method": "eth_subscribe", "params": ["newHeads"]}
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
+        batch = [{**subscribe, "id": "a"}, {**CHAIN_ID, "id": 2}, subscribe, {**subscribe, "id": 3, "params": ["no"]}]
+        await socket.send_json(batch)
+        answers = await socket.receive_json(timeout=5)
+        assert [answer["id"] for answer in answers] == ["a", 2, 3]
+        assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, -32601]
+        await asyncio.to_thread(nodes.act, "mine", "optimism", blocks="1")
+        heard = {(await socket.receive_json(timeout=10))["params"]["subscription"] for _ in range(2)}
+        assert answers[0]["result"] in heard
+        assert len(heard) == 2
+        await socket.send_json([{**subscribe, "method": "eth_unsubscribe", "params": [answers[0]["result"]], "id": 4}])
+        assert await socket.receive_json(timeout=5) == [{"jsonrpc": "2.0", "id": 4, "result": True}]
+
+
+@pytest.mark.parametrize(
+    ("params", "code", "said"),
+    [
+        (["nope"], -32601, 'no "nope" subscription in eth namespace'),
+        ([], -32602, "expected subscription name as first argument"),
+        ([{}], -32602, "expected subscription name as first argument"),
+        (None, -32602, "non-array args"),
+        ({}, -32602, "non-array args"),
+    ],
+)
+async def test_an_unknown_subscription_is_refused_in_the_words_of_geth(
+    nodes: Nodes, params: object, code: int, said: str
+):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        await socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": params})
+        answer = await socket.receive_json(timeout=5)
+        assert answer == {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": said}}
+
+
 @pytest.mark.parametrize("version", [{}, {"jsonrpc": None}, {"jsonrpc": "1.0"}])
 def test_a_call_without_a_version_is_answered(nodes: Nodes, version: dict[str, object]):
     call = {**version, "method": "web3_clientVersion", "params": []}
