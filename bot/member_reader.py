@@ -1,6 +1,7 @@
-"""The cog that reads known people one by one: all of them while Discord reports no members, otherwise only new ones."""
+"""The cog that reads known people one by one: all if Discord reports no members, otherwise who is new or left."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Collection
 from datetime import datetime
@@ -31,6 +32,9 @@ PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 30.0
 because a search can go through all stored members."""
 AT_ONCE, MOST = 4, 500
 """People who are read at the same time, and the most people that one search returns."""
+MOST_NEW, LISTS_BEGUN = 100, 4
+"""The most people that one search for new people returns, and lists that are begun after it. New people and previews
+then wait for only a part of those who left in all servers."""
 REST_SECONDS = 60.0
 """Seconds for which no member of a guild is read after a read failed there."""
 SWITCH_SECONDS = 60.0
@@ -40,9 +44,10 @@ SWITCH_SECONDS = 60.0
 class MemberReader(BackgroundCog):
     """The cog that reads known people again in each sweep, and stores the members that interactions carry.
 
-    While Discord reports members, it reads only newly known people, and lists that are needed. Each read is one Get
-    Guild Member, so people who never used the bot cost nothing. A missing answer never means that somebody left:
-    `members.read_from_discord` needs two different answers for that.
+    While Discord reports members, it reads only newly known people, people who left (a lost event may have reported
+    their return), and lists that are needed. Each read is one Get Guild Member, so people who never used the bot cost
+    nothing. A missing answer never means that somebody left: `members.read_from_discord` needs two different answers
+    for that.
     """
 
     def __init__(self, bot: commands.AutoShardedBot, events: Events, keeper: ShardKeeper) -> None:
@@ -77,10 +82,8 @@ class MemberReader(BackgroundCog):
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
             try:
-                while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_new()):
+                while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_told()):
                     pass
-                if not self.events.untold and self.bot.is_ready():
-                    await self.list_wanted()
             except SQLAlchemyError as fault:
                 log_fault(log, fault, "known members are read later")
 
@@ -102,24 +105,30 @@ class MemberReader(BackgroundCog):
             self.looked = began, clock()
         return await self._read_all(people)
 
+    async def read_told(self) -> int:
+        """Read what is missing although Discord reports members; return the number of people tried."""
+        people = await self.read_new()
+        await self.list_wanted()
+        return people
+
     async def read_new(self) -> int:
-        """Read some of the people who were never read in a server; return the number of attempts."""
+        """Read some of the people who are new in a server or left it; return the number of attempts."""
         clock = asyncio.get_running_loop().time
         self.resting = {guild: until for guild, until in self.resting.items() if until > clock()}
         async with transaction() as db:
             people = await member_rereads.never_read(
-                db, MOST, self.resting, list(self.keeper.connections), self.keeper.count or 1
+                db, MOST_NEW, self.resting, list(self.keeper.connections), self.keeper.count or 1
             )
         return await self._read_all(people)
 
     async def list_wanted(self) -> None:
-        """Read the lists of guilds with a newly watched role, or whose last read did not end."""
+        """Begin to read some lists: of guilds with a newly watched role, and of those that want theirs read again."""
         async with transaction() as db:
             wanted = await known_people.to_list(db, list(self.keeper.connections), self.keeper.count or 1)
-        for guild_id in map(int, wanted):
-            guild = self.bot.get_guild(guild_id)
-            if guild is not None and not guild.unavailable and guild_id not in self.events.lists:
-                self.events.list_again(guild)
+        here = (self.bot.get_guild(guild_id) for guild_id in map(int, wanted) if guild_id not in self.events.lists)
+        guilds = (guild for guild in here if guild is not None and not guild.unavailable)
+        for guild in itertools.islice(guilds, LISTS_BEGUN):
+            self.events.list_again(guild)
 
     async def _read_all(self, people: Collection[KnownMember]) -> int:
         room = asyncio.Semaphore(AT_ONCE)

@@ -1,4 +1,4 @@
-"""People who are read from Discord again in each sweep, while the bot receives no events about members."""
+"""People who are read from Discord again in each sweep: all whom we know, or, if Discord reports members, who left."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -10,6 +10,11 @@ from models.db.session import AsyncSession
 from services.guilds.gateway.shards import SHARD_OF
 from services.guilds.members import MemberFacts
 from services.runtime import schedules
+
+FEW = 10
+"""People who left a server and are read one by one in a sweep, however short its list of members is."""
+PER_REQUEST, PER_PERSON = 1_000, 2
+"""Members in one answer of the list, and requests that show that one person is not in the server."""
 
 
 class KnownMember(NamedTuple):
@@ -43,7 +48,11 @@ async def to_read(
 async def never_read(
     db: AsyncSession, limit: int, without: Collection[str] = (), numbers: Collection[int] = (0,), count: int = 1
 ) -> list[KnownMember]:
-    """Return people known from a sign-in, or from their use of the bot elsewhere, who were not read here yet."""
+    """Return people known from a sign-in or from the bot elsewhere who were not read here yet, and those who left.
+
+    Somebody who left is among them after `read_who_left` and until they are read. Members come first, then those who
+    left last. `without`, `numbers` and `count` are as in `to_read`.
+    """
     values = {"limit": limit, "without": list(without), "numbers": sorted(numbers), "count": count}
     (rows,) = await db.together((_NEVER_READ, values))
     return [KnownMember(*row) for row in rows]
@@ -53,7 +62,40 @@ _NEVER_READ = f"""
     SELECT s.id, s.discord_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
     WHERE m.seen_at = to_timestamp(0) AND s.bot_invited AND s.discord_id <> ALL(CAST(:without AS text[]))
     AND {SHARD_OF} = ANY(CAST(:numbers AS bigint[]))
-    ORDER BY s.id, m.discord_id LIMIT :limit
+    ORDER BY m.left_at DESC NULLS FIRST, s.id, m.discord_id LIMIT :limit
+"""
+
+
+async def read_who_left(db: AsyncSession) -> None:
+    """Have the bot read people with a wallet who left, because Discord may have lost the event of their return.
+
+    If they are many in a server, its list of members is read instead, because that needs fewer requests. The pauses
+    between two readings of a person grow with the time since they left, until housekeeping deletes their row.
+    """
+    values = {"few": FEW, "page": PER_REQUEST, "each": PER_PERSON}
+    await db.execute(text(_READ_WHO_LEFT), values)
+
+
+# What another transaction has locked is skipped: it brings news, and waiting for it could deadlock.
+_READ_WHO_LEFT = """
+    WITH gone AS MATERIALIZED (
+        SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id
+        WHERE m.left_at IS NOT NULL AND NOT m.bot AND s.bot_invited
+        AND (now() - m.seen_at) * 4 >= now() - m.left_at
+        AND EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = m.discord_id)
+    ), place AS (
+        SELECT s.id, count(*) * :each > GREATEST(:few * :each, s.member_count / :page) AS listed
+        FROM gone g JOIN server s ON s.id = g.server_id GROUP BY s.id
+    ), lists AS (
+        UPDATE server SET list_wanted = true WHERE id IN (
+            SELECT s.id FROM server s JOIN place p ON p.id = s.id AND p.listed
+            WHERE NOT s.list_wanted FOR NO KEY UPDATE OF s SKIP LOCKED)
+    )
+    UPDATE member SET seen_at = to_timestamp(0) WHERE (server_id, discord_id) IN (
+        SELECT m.server_id, m.discord_id FROM member m
+        JOIN gone g ON g.server_id = m.server_id AND g.discord_id = m.discord_id
+        JOIN place p ON p.id = m.server_id AND NOT p.listed
+        WHERE m.left_at IS NOT NULL AND m.seen_at > to_timestamp(0) FOR NO KEY UPDATE OF m SKIP LOCKED)
 """
 
 

@@ -11,8 +11,10 @@ from models import Schedule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
-from services.guilds import permissions
+from services.guilds import members_intent, permissions
+from services.guilds.gateway import known_people
 from services.runtime import schedules
+from services.triggers import member_rereads
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -30,11 +32,16 @@ class SweepView:
 
 
 async def start_sweep(db: AsyncSession) -> int:
-    """Queue all members whom a rule can concern, and let failed writes be tried again; return how many are due."""
+    """Queue all members whom a rule can concern, and let failed writes be tried again; return how many are due.
+
+    While Discord reports members, people who left are read again too.
+    """
     total = await queue.mark_all(db)
     await db.execute(
         text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
     )
+    if await members_intent.hears_members(db):
+        await member_rereads.read_who_left(db)
     await schedules.began(db, SCHEDULE, total)
     return total
 
@@ -65,8 +72,13 @@ def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> 
 
 
 async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
-    """Queue every member of a server; return how many. Raises ServerNotFound unless the actor runs it."""
+    """Queue every member of a server and have its list of members read; return how many are queued.
+
+    Raises ServerNotFound unless the actor runs the server.
+    """
     await permissions.require_admin(db, outside, actor, server_id)
+    # The server's row first, as a guild that becomes available locks it.
+    await known_people.want_list(db, server_id)
     total = await queue.mark_server(db, server_id, queue.CHANGED)
     await audit.record(
         db, audit.line("recheck.asked", server_id=server_id, actor=actor.discord_id, data={"members": total})

@@ -69,8 +69,15 @@ async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
     )
 
 
+async def want_list(db: AsyncSession, server_id: int) -> None:
+    """Have the bot read the list of a server's members, because events about them may have been lost."""
+    await db.execute(
+        text("UPDATE server SET list_wanted = true WHERE id = :server AND NOT list_wanted"), {"server": server_id}
+    )
+
+
 async def to_list(db: AsyncSession, numbers: Collection[int] = (0,), count: int = 1) -> list[str]:
-    """Return the guilds of these shards (of `count`) whose member list has to be read."""
+    """Return the guilds of these shards (of `count`) whose member list has to be read, previews' first."""
     (found,) = await db.together((_TO_LIST, {"numbers": sorted(numbers), "count": count}))
     return [str(guild_id) for (guild_id,) in found]
 
@@ -139,6 +146,7 @@ _TO_LIST = f"""
     SELECT s.discord_id FROM server s WHERE s.bot_invited AND s.id IN (
         SELECT id FROM server WHERE list_wanted UNION SELECT server_id FROM role_watch WHERE listed_at IS NULL)
     AND {SHARD_OF} = ANY(CAST(:numbers AS bigint[]))
+    ORDER BY s.id NOT IN (SELECT server_id FROM role_watch WHERE listed_at IS NULL), s.id
 """
 _UNLISTED = """
     SELECT r FROM unnest(CAST(:roles AS text[])) r WHERE NOT EXISTS (
