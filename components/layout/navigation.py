@@ -78,6 +78,11 @@ def leave_everywhere() -> rx.event.EventSpec:
     return _gone("/api/me/sessions", "DELETE")
 
 
+def forget_session() -> rx.event.EventSpec:
+    """Remove the cookie and the stored id of a session that the server has ended; the screen stays."""
+    return rx.run_script(f"(localStorage.removeItem('{STORAGE_KEY}'),fetch('{LOGOUT_PATH}',{{method:'POST'}}))")
+
+
 def visitor_bar() -> rx.Component:
     """Return the navigation of the public pages."""
     return _bar(

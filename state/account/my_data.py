@@ -191,10 +191,10 @@ class MyDataState(rx.State):
                 gone = await preferences.forget(db, actor)
         finally:
             self.working = False
-        (await self.get_state(SessionState))._farewell = True
-        await sign_in.revoke(gateways(), gone.token)
         self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in gone.roles]
         self.asked, self.forgotten = False, True
+        (await self.get_state(SessionState)).left()
+        await sign_in.revoke(gateways(), gone.token)
 
 
 def _session(session: sessions.SessionView) -> SessionRowView:

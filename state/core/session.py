@@ -37,8 +37,6 @@ class SessionState(rx.State):
     """The hash of the cookie that this state belongs to."""
     _met_at: float = -inf
     """When the person was last read, on a clock that may have started a moment ago with the machine."""
-    _farewell: bool = False
-    """Whether the page shows what was deleted with the account, so that it stays after the session ended."""
     _same_page: str = ""
     """The URL of a page that only reconnected."""
 
@@ -62,7 +60,6 @@ class SessionState(rx.State):
             await self._meet()
         if self._same_page != str(self.router.url):
             self.visit += 1
-            self._farewell = False
         self._same_page = ""
         cookie = handshake_session_id(self) if await actor_of(self) is not None else None
         given = self.router.url.query_parameters.get(SESSION_PARAMETER)
@@ -77,8 +74,8 @@ class SessionState(rx.State):
     @public
     def left(self) -> None:
         """Show that the session ended while the screen was open."""
-        if self.audience == MEMBER and not self._farewell:
-            self.audience = LEFT
+        if self.audience == MEMBER:
+            self.audience, self.name = LEFT, ""
 
 
 async def arrive(state: BaseState, came_back: bool) -> None:

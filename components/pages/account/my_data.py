@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from components.layout.navigation import leave_everywhere, log_out
+from components.layout.navigation import forget_session, leave_everywhere, log_out
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
@@ -287,5 +287,6 @@ def farewell() -> rx.Component:
             MyDataState.ending,
             rx.el.div(rx.el.h2(_("What happens to your roles"), class_name="font-medium"), _ending()),
         ),
+        on_mount=forget_session(),
         class_name="mx-auto w-full max-w-xl",
     )

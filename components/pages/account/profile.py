@@ -19,11 +19,7 @@ from state.account.profile import AccountState
 
 def account() -> rx.Component:
     """Return the profile, the verification status and the quick actions."""
-    return member_frame(rx.cond(MyDataState.forgotten, farewell(), _screen()), logout=False)
-
-
-def _screen() -> rx.Component:
-    return rx.fragment(
+    return member_frame(
         page_head(
             _("Account"), _("Your profile, the places where you are logged in, and the data we store about you.")
         ),
@@ -56,6 +52,7 @@ def _screen() -> rx.Component:
                 ),
             ),
         ),
+        logout=False,
     )
 
 
@@ -66,16 +63,20 @@ _MIXED = f"{_COLUMN} max-md:contents"
 
 
 def account_left() -> rx.Component:
-    """Return the screen for a session that ends while it is open."""
+    """Return the screen for a session that ends while it is open, also with the deletion of all data."""
     return visitor_frame(
-        rx.el.section(
-            empty(
-                "lock",
-                _("Access Restricted"),
-                _("Please log in to see your account."),
-                link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
+        rx.cond(
+            MyDataState.forgotten,
+            farewell(),
+            rx.el.section(
+                empty(
+                    "lock",
+                    _("Access Restricted"),
+                    _("Please log in to see your account."),
+                    link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
+                ),
+                class_name="surface w-full max-w-lg p-6",
             ),
-            class_name="surface w-full max-w-lg p-6",
         ),
         class_name="tide grid place-items-center px-4 py-16",
     )

@@ -99,8 +99,13 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await page.get_by_role("button", name="Delete my data").click()
     await expect(question.get_by_role("button", name="Delete everything")).to_be_disabled()
     await question.get_by_label("Type delete to confirm").fill("Delete")
-    await question.get_by_role("button", name="Delete everything").click()
+    async with page.expect_response("**/api/auth/logout"):
+        await question.get_by_role("button", name="Delete everything").click()
     await expect(page.get_by_role("heading", name="Everything about you is deleted")).to_be_visible()
+    await expect(page.get_by_role("banner").get_by_role("link", name="Login with Discord")).to_be_visible()
+    await expect(page.get_by_text(settled.village["mia"])).to_have_count(0)
+    assert await page.evaluate("localStorage.getItem('session-id')") is None
+    assert "hf_session" not in {one.get("name") for one in await page.context.cookies()}
     await eventually(lambda: not settled.has_role(), "the role is gone for good")
     await page.get_by_role("button", name="Return to Home").click()
     await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
