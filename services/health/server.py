@@ -152,7 +152,9 @@ def _bot(server: Server, states: provider_health.States, moment: datetime, scarc
     row = states.get(provider_records.BOT)
     fresh = row is not None and not provider_health.bot_is_silent(row, moment)
     connected = fresh and row is not None and row.state == "ok"
-    heard, since = (row.checked_at, row.since) if row else (None, None)
+    heard = row.checked_at if row else None
+    # The provider's row is about the bot's connection, which says nothing about one server.
+    since = server.bot_left_at if not server.bot_invited else row.since if row else None
 
     def health(state: str, text: str, mend: str | None = None) -> BotHealth:
         return BotHealth(

@@ -1,6 +1,7 @@
 """The health call of a server: what is wrong, how to repair it, and that problems also end by themselves."""
 
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -155,9 +156,15 @@ async def test_a_kicked_bot_pauses_the_rules_until_it_is_back_and_an_admins_paus
     assert answer.status_code == 200, answer.text
     await town.call("guilds", action="kick_bot", guild=town.name)
     async with transaction() as db:
+        await provider_records.keep(db, [provider_records.bot_is(True)])
+    async with transaction() as db:
         await gateway_events.left(db, (await town.guild())["id"])
+    async with transaction() as db:
+        left_at = (await db.get_one(Server, town.server_id)).bot_left_at
+    assert left_at is not None
     view = await health(owner, town)
     assert (view["bot"]["inServer"], view["bot"]["state"]) == (False, "bad")
+    assert datetime.fromisoformat(view["bot"]["since"]) == left_at, "not when the bot's process connected"
     assert "Invite it" in view["bot"]["mend"]
     assert view["permissions"]["state"] == "off", "there is nothing to say of what an absent bot may do"
     assert [one["cause"] for one in view["pausedRules"]] == ["bot_away", "admin"]
