@@ -263,16 +263,20 @@ def automatic_name(
     return f"{name[: LONGEST_NAME - len(limit)]}{limit}"
 
 
-def composed_name(names: Sequence[str], joint: str) -> str:
-    """Return the name of a rule from its conditions' names: up to three, joined by `and` or `or`.
+def composed_name(names: Sequence[str], least: int) -> str:
+    """Return the name of a rule from its parts' names, of which it lists three; empty while one has no name yet.
 
-    Empty while one of them has no name yet.
+    `least` is how many of the parts must hold; 0 means that none must.
     """
     if not names or not all(names):
         return ""
-    if len(names) == 1:
-        return names[0]
-    shown, more = names[:NAMED_CONDITIONS], len(names) - NAMED_CONDITIONS
-    ending = f"{more} more" if more > 0 else shown[-1]
-    begin = shown if more > 0 else shown[:-1]
-    return f"{', '.join(begin)} {joint} {ending}"[:LONGEST_NAME]
+    more = len(names) - NAMED_CONDITIONS
+    shown = [*names[:NAMED_CONDITIONS], *([_("{count} more").format(count=more)] if more > 0 else [])]
+    if least == len(names):
+        name = listed(shown, "and")
+    elif least == 1:
+        name = listed(shown, "or")
+    else:
+        heading = _("At least {count} of").format(count=least) if least else _("None of")
+        name = f"{heading}: {series(shown)}"
+    return name[:LONGEST_NAME]

@@ -10,7 +10,7 @@ from services.rules.wording import Line, Names, composed_name, in_lines, in_word
 from state.core.gate import signed_in
 from state.rule_form.condition_draft import ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields
-from state.rule_form.condition_groups import ALL, ANY, MODES, Condition, Group, to_tree
+from state.rule_form.condition_groups import ALL, ANY, MODES, NONE, Condition, Group, to_tree
 
 ROOT = 0
 """The number of the group that holds everything."""
@@ -105,7 +105,8 @@ class ConditionList(ConditionFields, mixin=True):
         filled = self._filled_in()
         self.caveat = _caveat(filled)
         self._slots = tuple(replace(slot, draft=filled) if slot.number == self.open else slot for slot in self._slots)
-        self.composed = len(self._slots) > 1 or len(self._joins) > 1 or any(slot.negated for slot in self._slots)
+        negated = self._joins[0].mode == NONE or any(slot.negated for slot in self._slots)
+        self.composed = len(self._slots) > 1 or len(self._joins) > 1 or negated
         names = self._names()
         titles = {
             slot.number: _("Condition {number}").format(number=place) for place, slot in enumerate(self._ordered(), 1)
@@ -149,8 +150,18 @@ class ConditionList(ConditionFields, mixin=True):
 
     def _composed_name(self) -> str:
         """Return the automatic name of the rule as it is now."""
-        joint = "or" if self._joins[0].mode == ANY else "and"
-        return composed_name([slot.draft.name for slot in self._ordered()], joint)
+        root, *inner = self._joins
+        groups = [self._name_of(join, []) for join in inner]
+        bracketed = [
+            f"({name})" if name and len(self._of(join.number)) > 1 else name
+            for join, name in zip(inner, groups, strict=True)
+        ]
+        return self._name_of(root, bracketed if self._of(ROOT) or len(inner) > 1 or root.mode == NONE else groups)
+
+    def _name_of(self, join: _Join, groups: list[str]) -> str:
+        names = [*(slot.draft.name for slot in self._of(join.number)), *groups]
+        least = {ALL: len(names), ANY: 1, NONE: 0}.get(join.mode, min(join.least, len(names)))
+        return composed_name(names, least)
 
     def _show(self, number: int) -> None:
         slot = next(slot for slot in self._slots if slot.number == number)

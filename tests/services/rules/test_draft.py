@@ -178,12 +178,15 @@ def test_a_rule_on_a_chain_of_a_file_has_the_title_from_there(monkeypatch: pytes
 
 
 def test_the_name_of_several_conditions_is_made_of_theirs() -> None:
-    assert composed_name(["Cats"], "and") == "Cats"
-    assert composed_name(["Cats", "Foxes"], "and") == "Cats and Foxes"
-    assert composed_name(["Cats", "Foxes", "Owls"], "or") == "Cats, Foxes or Owls"
-    assert composed_name(["Cats", "Foxes", "Owls", "Eels", "Ants"], "and") == "Cats, Foxes, Owls and 2 more"
-    assert composed_name(["Cats", ""], "and") == ""
-    assert composed_name([], "and") == ""
+    assert composed_name(["Cats"], 1) == "Cats"
+    assert composed_name(["Cats", "Foxes"], 2) == "Cats and Foxes"
+    assert composed_name(["Cats", "Foxes", "Owls"], 1) == "Cats, Foxes or Owls"
+    assert composed_name(["Cats", "Foxes", "Owls", "Eels", "Ants"], 5) == "Cats, Foxes, Owls and 2 more"
+    assert composed_name(["Cats", "Foxes", "Owls", "Eels"], 2) == "At least 2 of: Cats, Foxes, Owls, 1 more"
+    assert composed_name(["Cats", "Foxes"], 0) == "None of: Cats, Foxes"
+    assert composed_name(["Cats"], 0) == "None of: Cats"
+    assert composed_name(["Cats", ""], 2) == ""
+    assert composed_name([], 0) == ""
 
 
 def test_the_longest_name_fits() -> None:
