@@ -26,6 +26,8 @@ TRANSACTION_POLL_SECONDS = 5.0
 """Time between two checks for a proof transaction."""
 RECHECK_POLL_SECONDS = 1.0
 """Time between two reads of how many members still wait for the recheck that an admin began."""
+INVITE_AGAIN_SECONDS = 2.0
+"""Time after an invite was opened in which a second click, such as of a double click, opens no other."""
 INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS = 3.0, 180.0
 """Time between two checks for a new server after an invite was opened, and how long they go on."""
 REACH_POLL_SECONDS, REACH_WATCHED_SECONDS = 2.0, 3_600.0

@@ -1,6 +1,8 @@
 """The invite list: servers that a person may add the bot to."""
 
+import time
 from dataclasses import dataclass
+from math import inf
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -15,7 +17,7 @@ from services.servers import servers
 from settings import settings
 from state.core.gate import background, signed_in
 from state.core.retry import ask
-from state.core.timing import INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS
+from state.core.timing import INVITE_AGAIN_SECONDS, INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS
 from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
 
@@ -31,16 +33,34 @@ class GuildCardView:
     has_bot: bool
 
 
-class NavigationInviteState(rx.State):
+class InviteTabs(rx.State, mixin=True):
+    """Tabs of Discord that add the bot to a server; a double click opens one.
+
+    The browser sends the second click once the first one is handled, so a flag for that time would not notice it.
+    """
+
+    _opened: tuple[str, float] = ("", -inf)
+    """The server of the newest tab, and when it was opened."""
+
+    def _tab(self, url: str, server_id: str = "") -> EventSpec:
+        self._opened = server_id, time.monotonic()
+        return rx.redirect(url, is_external=True)
+
+    def _has_just_opened(self, server_id: str = "") -> bool:
+        of, at = self._opened
+        return of == server_id and time.monotonic() - at < INVITE_AGAIN_SECONDS
+
+
+class NavigationInviteState(InviteTabs, rx.State):
     """The navigation's invite link."""
 
     @signed_in
-    async def open(self, actor: Actor) -> EventSpec:
+    async def open(self, actor: Actor) -> EventSpec | None:
         """Open Discord's page that adds the bot to a server, which is chosen there."""
-        return rx.redirect(servers.navigation_invite_url(gateways()), is_external=True)
+        return None if self._has_just_opened() else self._tab(servers.navigation_invite_url(gateways()))
 
 
-class InviteState(rx.State):
+class InviteState(InviteTabs, rx.State):
     """The invite list, and the server being invited to."""
 
     loaded: bool = False
@@ -78,6 +98,8 @@ class InviteState(rx.State):
     @signed_in
     async def invite(self, actor: Actor, server_id: str):
         """Open Discord's page that adds the bot to a server."""
+        if self._has_just_opened(server_id):
+            return
         self.inviting = server_id
         yield
         name = next((guild.name for guild in self.guilds if guild.id == server_id), None)
@@ -89,7 +111,7 @@ class InviteState(rx.State):
             bot = settings().bot_name
             said = _("Follow the instructions to add {bot} to {server}").format(bot=bot, server=name)
             await say(self, _("Invite {bot}").format(bot=bot), said)
-            yield rx.redirect(url, is_external=True)
+            yield self._tab(url, server_id)
             yield InviteState.watch()
         finally:
             self.inviting = ""

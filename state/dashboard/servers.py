@@ -26,6 +26,7 @@ from state.core.timing import (
 )
 from state.core.watchers import Watcher
 from state.dashboard.analytics import AnalyticsState
+from state.dashboard.invite import InviteTabs
 
 DASHBOARD_PATHS = ("/", "/dashboard")
 
@@ -46,7 +47,7 @@ class ServerCardView:
     configure_url: str
 
 
-class DashboardState(rx.State):
+class DashboardState(InviteTabs, rx.State):
     """The list of a person's servers."""
 
     loaded: bool = False
@@ -112,7 +113,9 @@ class DashboardState(rx.State):
     @signed_in
     async def invite(self, actor: Actor, server_id: str) -> list[EventSpec]:
         """Open Discord's page that adds the bot to a server, then watch for it."""
-        return [rx.redirect(servers.invite_url(gateways(), server_id), is_external=True), DashboardState.watch()]
+        if self._has_just_opened(server_id):
+            return []
+        return [self._tab(servers.invite_url(gateways(), server_id), server_id), DashboardState.watch()]
 
     @background
     @signed_in

@@ -16,7 +16,9 @@ from services.core.errors import ProviderUnavailable
 from settings import settings
 from state.core import retry
 from state.core.toasts import ToastState
-from state.dashboard.invite import GuildCardView, InviteState
+from state.dashboard import invite
+from state.dashboard.invite import GuildCardView, InviteState, NavigationInviteState
+from state.dashboard.servers import DashboardState
 
 
 @pytest.fixture(autouse=True)
@@ -74,3 +76,23 @@ async def test_an_invite_that_fails_says_so_and_one_that_opens_names_bot_and_ser
         assert steps[0] == server_id, "its button is at work"
         assert (toasts.title, toasts.text, toasts.destructive) == (title, text, title == "Invite Failed")
         assert state.inviting == ""
+
+
+async def test_a_double_click_opens_one_tab_of_discord_and_a_later_click_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = await the_list_of(connected=True)
+    state.guilds = [GuildCardView(one, one, "", True, False) for one in ("77", "78")]
+    dashboard, bar = await state.get_state(DashboardState), await state.get_state(NavigationInviteState)
+
+    async def opened(server_id: str) -> tuple[bool, bool, bool]:
+        """Return whether a click opens a tab on the invite list, on the dashboard and in the navigation."""
+        steps = [step async for step in state.invite(server_id) if step is not None]
+        return bool(steps), bool(await dashboard.invite(server_id)), await bar.open() is not None
+
+    monkeypatch.setattr(invite, "INVITE_AGAIN_SECONDS", 3_600.0)
+    assert await opened("77") == (True, True, True)
+    assert await opened("77") == (False, False, False)
+    assert await opened("78") == (True, True, False), "another server"
+    monkeypatch.setattr(invite, "INVITE_AGAIN_SECONDS", 0.0)
+    assert await opened("78") == (True, True, True), "a while later"
