@@ -180,9 +180,9 @@ def _list() -> rx.Component:
                     button(
                         _("Older"), icon="chevron-right", disabled=ActivityState.is_last, on_click=ActivityState.turn(1)
                     ),
-                    class_name="flex gap-2",
+                    class_name="flex flex-wrap gap-2",
                 ),
-                class_name="mt-4 flex items-center justify-between gap-3",
+                class_name="mt-4 flex flex-wrap items-center justify-between gap-3",
                 aria_label=_("Pages of the activity"),
             ),
         ),

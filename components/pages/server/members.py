@@ -170,7 +170,7 @@ def _list() -> rx.Component:
                         disabled=MembersState.page >= MembersState.pages,
                         on_click=MembersState.turn(1),
                     ),
-                    class_name="flex gap-2",
+                    class_name="flex flex-wrap gap-2",
                 ),
             ),
             class_name="mt-4 flex flex-wrap items-center justify-between gap-3",

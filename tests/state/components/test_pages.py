@@ -1,6 +1,7 @@
 """Every page in the table can be built, and states its audience."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from app.app import app
 from app.http.html_pages import Route
 from app.pages import OPERATOR_PAGES, PAGES, Page, table
 from components.pages.help.oauth_help import SETUP_PATH
+from components.pages.server import activity, members
 from services.accounts.return_paths import ROUTES
 from settings import ROOT
 
@@ -21,6 +23,14 @@ def test_each_page_of_the_table_is_made(page: Page, caplog: pytest.LogCaptureFix
     assert isinstance(page.members(), rx.Component)
     assert page.left is None or isinstance(page.left(), rx.Component)
     assert caplog.text == "", "no icon that does not exist, nothing else that Reflex mends with a warning"
+
+
+@pytest.mark.parametrize("pages", [members._list, activity._list])
+def test_the_buttons_that_turn_pages_wrap_on_a_narrow_phone(pages: Callable[[], rx.Component]) -> None:
+    classes = re.findall(r'className:"([^"]*)"', str(pages()).partition('jsx("nav"')[2])
+    rows = [one for one in classes if "gap-2" in one or "justify-between" in one]
+    assert len(rows) == 2
+    assert all("flex-wrap" in one for one in rows)
 
 
 def test_no_two_pages_have_one_address() -> None:
