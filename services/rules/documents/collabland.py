@@ -124,7 +124,7 @@ def _expression(rule: Mapping[str, Any]) -> dict[str, Any]:
         return _coin(rule, "solana", _contract(rule))
     if kind in _NFT:
         return _tokens(rule, kind, entry.chain_by_id(rule.get("chainId")), _contract(rule))
-    raise Unmapped(_("Its type, {type}, is not one that a rule here asks for.").format(type=shown(rule.get("type"))))
+    raise entry.no_such_type(rule.get("type"))
 
 
 def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from gateways.transport.plain_text import plain
 from locales import N_, _, listed, number
 from services.core.chain_names import chain_title
 from services.core.json_view import json_view
-from services.rules.documents.json_documents import DocumentRefused, shown
+from services.rules.documents.json_documents import DocumentRefused, is_given, shown
 from services.rules.draft import LONGEST_TRAIT
 
 MOST_RULES = 200
@@ -121,6 +121,13 @@ def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
             if chain.family == "evm" and chain.chain_id == chain_id:
                 return key
     raise _no_chain(name)
+
+
+def no_such_type(given: object) -> Unmapped:
+    """Return the refusal of a type that no rule here has, or of an entry without one."""
+    if not is_given(given):
+        return Unmapped(_("It names no type."))
+    return Unmapped(_("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given)))
 
 
 def _no_chain(given: object) -> Unmapped:

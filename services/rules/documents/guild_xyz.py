@@ -213,9 +213,7 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     if kind == "ALLOWLIST":
         return _allowlist(data)
     if kind not in {"COIN", "ERC20", "ERC721", "ERC1155", "CONTRACT"}:
-        raise Unmapped(
-            _("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given.get("type")))
-        )
+        raise entry.no_such_type(given.get("type"))
     chain = entry.chain_by_name(given.get("chain"), CHAIN_IDS)
     if kind == "COIN":
         return _coin(data, chain, "native", notes)
