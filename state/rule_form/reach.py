@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import reflex as rx
 
 from gateways import gateways
 from locales import _, number, short_day
-from models import transaction
+from models import now, transaction
 from services.collections.census import days, reach
 from services.collections.census.days import ReachOnDay
 from services.collections.census.reach import ReachView
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import HoldfastError
+from services.core.relative_times import ago
 from services.engine.preview import Proposal
 from services.guilds import permissions
 from services.runtime import rate_limits
@@ -26,6 +28,8 @@ from state.dashboard.charts import HEIGHT, WIDTH, BarView
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
+_SHOWN_AGE = timedelta(minutes=1)
+"""From which age on the form says how old the numbers are: the same conditions are not counted again for an hour."""
 _FEWEST_DAYS = 14
 """The least number of days that the chart has room for."""
 
@@ -47,7 +51,7 @@ class ReachState(rx.State):
     sentence: str = ""
     """The numbers in words; empty without any."""
     places: list[str] = []
-    """For each chain, up to which block it was counted."""
+    """For each chain, up to which block it was counted; then the age of numbers that were counted earlier."""
     note: str = ""
     """A caveat about the count: which numbers no second node confirms."""
     fault: str = ""
@@ -112,6 +116,9 @@ class ReachState(rx.State):
             self.fault = found.reason or ""
         elif found.holders is not None:
             self.sentence, self.note = reach.in_words(found.holders, found.verified_here or 0), found.reason or ""
+            if found.ended_at is not None and now() - found.ended_at >= _SHOWN_AGE:
+                # Translators: {ago} is such as "3 minutes ago".
+                self.places = [*self.places, _("Counted {ago}.").format(ago=ago(found.ended_at))]
 
     @signed_in
     async def load_days(self, actor: Actor) -> None:
@@ -153,6 +160,9 @@ def _summary(found: Sequence[ReachOnDay]) -> str:
     if not found:
         return ""
     first, last = found[0], found[-1]
+    if first is last:
+        said = _("Verified here: {share} of the holders on {day}.")
+        return said.format(share=_share(last), day=short_day(last.day))
     return _("Verified here: {share} of the holders on {day}, {before} on {first}.").format(
         share=_share(last), day=short_day(last.day), before=_share(first), first=short_day(first.day)
     )

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from psycopg.errors import QueryCanceled
@@ -23,7 +23,7 @@ from services.collections.census.rule_reach import ReachNumbers
 from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
-from services.core.json_view import json_view
+from services.core.json_view import Internal, json_view
 from services.engine import preview_log
 from services.engine.preview import Proposal
 from services.engine.try_address import asked_rule
@@ -70,6 +70,8 @@ class ReachView:
     verified_here: int | None
     chains: tuple[ReachOnChain, ...]
     reason: str | None
+    ended_at: Internal[datetime | None] = None
+    """When the numbers were added up; they are kept for a while."""
 
 
 async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> int:
@@ -137,7 +139,7 @@ async def view(db: AsyncSession, row: Reach) -> ReachView:
     reason = said(row.reason) if row.reason else None
     if row.state == "done":
         chains = tuple(ReachOnChain(one["chain"], one["holders"], one["block"]) for one in row.chains)
-        return ReachView(row.id or 0, "done", 1.0, row.holders, row.verified, chains, reason)
+        return ReachView(row.id or 0, "done", 1.0, row.holders, row.verified, chains, reason, row.ended_at)
     counts = await _counts(db, row.id or 0)
     blocks = dict[str, int | None]()
     for leaf in requirements(parse_stored(row.expression)):

@@ -1,10 +1,14 @@
 """The number of addresses that the form's rule reaches: counted while the form waits, and only for this rule."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import date, timedelta
 
 import pytest
+from sqlmodel import select
 
 from jobs.census_taker import CensusTaker
+from models import Reach, now, transaction
+from services.collections.census.days import ReachOnDay
 from state.core import watchers
 from state.dashboard.server_page import ServerPageState
 from state.rule_form import reach as screen
@@ -78,6 +82,27 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
     assert state.of_rule == rule.conditions_key
     await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, 2.0))
     assert state.of_rule != rule.conditions_key, "the numbers are about another rule"
+
+
+async def test_numbers_that_were_counted_earlier_say_how_old_they_are(
+    form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screen, "REACH_WATCHED_SECONDS", screen.REACH_POLL_SECONDS)
+    await counted(form)
+    await worked()
+    assert not any(place.startswith("Counted") for place in (await counted(form)).places)
+    async with transaction() as db:
+        (row,) = (await db.exec(select(Reach).where(Reach.server_id == town.server_id))).all()
+        row.ended_at = now() - timedelta(minutes=25, seconds=30)
+    state = await counted(form)
+    assert (state.sentence, state.places[-1]) == ("2 addresses meet this, 1 verified here.", "Counted 25 minutes ago.")
+
+
+async def test_one_day_has_one_number_and_several_have_the_first_and_the_last() -> None:
+    one = ReachOnDay(date(2026, 11, 28), 4, 1)
+    assert screen._summary([one]) == "Verified here: 25% of the holders on 28 Nov."
+    earlier = ReachOnDay(date(2026, 11, 20), 4, 0)
+    assert screen._summary([earlier, one]) == "Verified here: 25% of the holders on 28 Nov, 0% on 20 Nov."
 
 
 async def test_the_numbers_of_one_server_do_not_show_in_the_form_of_another(
