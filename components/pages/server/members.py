@@ -119,12 +119,16 @@ def _nobody() -> rx.Component:
     return card(
         rx.cond(
             MembersState.query != "",
-            empty(
-                "search-x",
-                _("Nobody found"),
-                filled(
-                    _("No member's name contains “{query}”, and nobody has it as their ID."), query=MembersState.query
+            rx.fragment(
+                empty(
+                    "search-x",
+                    _("Nobody found"),
+                    filled(
+                        _("Nobody in this list has a name that contains “{query}”, or has it as their ID."),
+                        query=MembersState.query,
+                    ),
                 ),
+                _who_is_listed(),
             ),
             empty(
                 "users",
@@ -133,6 +137,16 @@ def _nobody() -> rx.Component:
                 link_button(_("Back to Dashboard"), "/dashboard", kind="primary"),
             ),
         )
+    )
+
+
+def _who_is_listed() -> rx.Component:
+    return rx.el.p(
+        _(
+            "Not every member of the server is in this list. {product} stores only people who logged in or used the "
+            "bot, who run this server or are protected in it, or who have a role that a rule or a move names."
+        ).format(product=settings().product_name),
+        class_name="muted mt-4 text-sm",
     )
 
 
@@ -176,6 +190,7 @@ def _list() -> rx.Component:
             class_name="mt-4 flex flex-wrap items-center justify-between gap-3",
             aria_label=_("Pages of members"),
         ),
+        _who_is_listed(),
     )
 
 

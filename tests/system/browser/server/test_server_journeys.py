@@ -93,6 +93,7 @@ async def test_a_member_is_found_explained_and_checked_again(crew: Crew, visit: 
     search = page.get_by_label("Search members")
     await search.fill("nobody of that name")
     await expect(page.get_by_role("heading", name="Nobody found")).to_be_visible()
+    await expect(page.get_by_text("Not every member of the server is in this list.")).to_be_visible()
     await search.fill(crew.here["zed"])
     await expect(page.get_by_text("1 member", exact=True)).to_be_visible()
 
