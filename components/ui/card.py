@@ -16,7 +16,7 @@ def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Comp
     return rx.el.div(rx.el.h2(text, class_name="text-lg font-semibold"), *below, class_name="mb-4")
 
 
-def stat(label: str, value: rx.Var[int] | int, icon: str, hint: str) -> rx.Component:
+def stat(label: str, value: rx.Var[int] | int, icon: str, hint: str | rx.Var[str]) -> rx.Component:
     """Return one number, its label, and what is counted."""
     return rx.el.div(
         rx.el.dt(

@@ -54,6 +54,8 @@ class DashboardState(InviteTabs, rx.State):
     failed: bool = False
     refreshing: bool = False
     cards: list[ServerCardView] = []
+    has_bot: bool = False
+    """Whether the bot is in one of these servers."""
     highlighted: str = ""
     _read_at: float = 0.0
 
@@ -77,6 +79,7 @@ class DashboardState(InviteTabs, rx.State):
 
     def _show(self, listed: list[servers.ServerView]) -> None:
         self.cards = [_server_card(server) for server in listed]
+        self.has_bot = any(server.bot_invited for server in listed)
 
     @signed_in
     async def focused(self, actor: Actor) -> None:

@@ -14,6 +14,7 @@ from components.ui.picture import server_icon
 from components.ui.placeholders import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.tooltip import tooltip
 from locales import _, pgettext
+from settings import settings
 from state.core.session import SessionState
 from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
@@ -74,7 +75,15 @@ def _content() -> rx.Component:
                 ),
                 stat(_("Active Rules"), AnalyticsState.active_rules, "list-checks", _("rules that give roles now")),
                 stat(
-                    _("Connected Servers"), AnalyticsState.connected_servers, "server", _("servers that you administer")
+                    _("Connected Servers"),
+                    AnalyticsState.connected_servers,
+                    "server",
+                    # Until the bot is in one of them, the number counts all of them.
+                    rx.cond(
+                        DashboardState.has_bot,
+                        _("servers with {bot}").format(bot=settings().bot_name),
+                        _("servers that you administer"),
+                    ),
                 ),
                 class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3",
             ),
