@@ -1,7 +1,8 @@
 """The page table: every route, what each audience sees there, and what runs when it is opened."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -33,7 +34,7 @@ from locales import _
 from settings import settings
 from state.account.my_data import MyDataState
 from state.account.profile import AccountState
-from state.core.session import VISITOR, SessionState
+from state.core.session import MEMBER, VISITOR, SessionState
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState, OpenServerState
@@ -50,6 +51,7 @@ SUMMARY = _(
     "{product} gives Discord roles to the people who hold your NFTs, and takes them back when they sell. "
     "Wallets are verified without connecting one."
 ).format(product=settings().product_name)
+RULE_FORM_PATH = "/add-verification-rule"
 SOCIAL_IMAGE = "/social.png"
 """1200 by 630 pixels; the server makes its URL absolute (app/http/html_pages.py)."""
 
@@ -207,7 +209,12 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
         Page("/invite", _("Add a server"), members=invite, load=(InviteState.load,)),
         Page("/server-setup", _("Add a server by hand"), members=server_form),
         Page("/server-config", _("Server configuration"), members=server_config, load=SERVER_CONFIG_LOAD),
-        Page("/add-verification-rule", _("Add verification rule"), members=rule_form, load=(RuleFormState.load,)),
+        Page(
+            RULE_FORM_PATH,
+            _("Add verification rule"),
+            members=rule_form,
+            load=(RuleFormState.load,),
+        ),
         Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
         Page("/verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
         *PUBLIC_PAGES,
@@ -244,11 +251,19 @@ def _screen(page: Page) -> Screen:
 
 
 def _title(page: Page) -> str | rx.Var[str]:
-    """Return the title of the browser tab; visitors who see the landing page in this page's place get its title."""
-    (first,) = (one for one in PAGES if one.route == "/")
-    if page.visitors is not landing or page is first:
-        return page.full_title
-    return rx.cond(SessionState.audience == VISITOR, first.full_title, page.full_title)
+    """Return the title of the browser tab: that of the page which an audience sees in this one's place."""
+    first, missing = (next(one for one in PAGES if one.route == route) for route in ("/", "404"))
+    found: list[tuple[rx.Var[bool] | bool, Page]] = []
+    if page.visitors is landing and page is not first:
+        found.append((SessionState.audience == VISITOR, first))
+    if page.members is not_found and page is not missing:
+        found.append((SessionState.audience == MEMBER, missing))
+    if page.route == RULE_FORM_PATH:
+        found.append((rx.Var.create(RuleFormState.rule_id) != 0, replace(page, title=_("Edit verification rule"))))
+    title: Any = page.full_title
+    for seen, instead in reversed(found):
+        title = rx.cond(seen, instead.full_title, title)
+    return title
 
 
 def add_pages(app: rx.App) -> None:

@@ -10,8 +10,11 @@ import reflex as rx
 
 from app.app import app
 from app.http.html_pages import Route
-from app.pages import OPERATOR_PAGES, PAGES, Page, table
+from app.pages import OPERATOR_PAGES, PAGES, Page, _title, table
 from components.pages.help.oauth_help import SETUP_PATH
+from components.pages.public.error_pages import not_found
+from components.pages.public.landing import landing
+from components.pages.rule_form.rule_form import rule_form
 from components.pages.server import activity, members
 from services.accounts.return_paths import ROUTES
 from settings import ROOT
@@ -23,6 +26,15 @@ def test_each_page_of_the_table_is_made(page: Page, caplog: pytest.LogCaptureFix
     assert isinstance(page.members(), rx.Component)
     assert page.left is None or isinstance(page.left(), rx.Component)
     assert caplog.text == "", "no icon that does not exist, nothing else that Reflex mends with a warning"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
+def test_the_title_of_a_page_is_that_of_what_an_audience_sees_there(page: Page) -> None:
+    title = str(_title(page))
+    assert page.title in title
+    assert ("Roles that hold as long as the NFT does" in title) is (page.visitors is landing)
+    assert ("Page not found" in title) is (page.members is not_found)
+    assert ("Edit verification rule" in title) is (page.members is rule_form)
 
 
 @pytest.mark.parametrize("pages", [members._list, activity._list])

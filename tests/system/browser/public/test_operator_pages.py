@@ -72,6 +72,7 @@ async def test_the_three_audiences_of_the_route_sets(product: Product, visit: Ne
     await dave.open("/oauth-fix")
     await expect(dave.page.get_by_role("heading", name="404 Page Not Found")).to_be_visible()
     await expect(dave.page.get_by_text("The page you're looking for doesn't exist on Holdfast.")).to_be_visible()
+    await expect(dave.page).to_have_title("Page not found · Holdfast")
     await dave.open("/test-auth")
     await expect(dave.page.get_by_text("Logged in as dave.")).to_be_visible()
     stranger = await visit()
