@@ -27,7 +27,7 @@ from components.pages.public.features import features
 from components.pages.public.landing import landing
 from components.pages.public.policies import privacy_policy, terms_of_service
 from components.pages.public.status import status
-from components.pages.rule_form.rule_form import rule_form
+from components.pages.rule_form.rule_form import rule_form, rule_form_left
 from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server_config import server_config
 from locales import _
@@ -213,6 +213,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
             RULE_FORM_PATH,
             _("Add verification rule"),
             members=rule_form,
+            left=rule_form_left,
             load=(RuleFormState.load,),
         ),
         Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),

@@ -113,6 +113,20 @@ async def test_a_session_that_ended_elsewhere_shows_the_screens_own_signed_out_v
     await expect(dave.page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
 
 
+async def test_a_session_that_ends_in_the_rule_form_says_that_the_rule_is_not_saved(visit: NewVisitor) -> None:
+    ada = await visit()
+    await ada.enter("ada")
+    builders = ada.page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    await builders.get_by_role("link", name="Configure").click()
+    await ada.page.get_by_role("link", name="Add Rule").first.click()
+    await expect(ada.page).to_have_title("Add verification rule · Holdfast")
+    await ada.page.get_by_label("Minimum Tokens").wait_for()
+    async with httpx.AsyncClient() as program:
+        await program.post(ada.product.url + "/api/auth/logout", headers={"x-session-id": await cookie_of(ada)})
+    await ada.page.get_by_label("Minimum Tokens").fill("7")
+    await expect(ada.page.get_by_text("Your session has ended, and this rule is not saved.")).to_be_visible()
+
+
 async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(visit: NewVisitor) -> None:
     visitor = await visit()
     await visitor.enter("ada")
