@@ -35,7 +35,7 @@ SHOWN_SECONDS = 40
 SAYS_SECONDS = 10
 """A page that is still loading has no text, and would be awaited endlessly."""
 CLOSES_SECONDS = 10
-"""A page that Chromium does not close remains until its browser ends."""
+"""A page that Chromium does not clear or close remains until its browser ends."""
 FORM = "add-verification-rule"
 TARGETS_OF = {
     "discord": ("discord",),
@@ -162,8 +162,7 @@ async def watched(product: Product) -> AsyncIterator[Watched]:
 
 @asynccontextmanager
 async def browser_of(chromium: Browser, watched: Watched, session: str | None) -> AsyncIterator[BrowserContext]:
-    """A fresh browser, signed in or not; faults are cleared before and after."""
-    watched.clear()
+    """A fresh browser, signed in or not."""
     context = await chromium.new_context(reduced_motion="reduce")
     if session is not None:
         cookie = {"name": "hf_session", "value": session, "url": watched.web.url, "httpOnly": True}
@@ -171,48 +170,82 @@ async def browser_of(chromium: Browser, watched: Watched, session: str | None) -
     try:
         yield context
     finally:
-        watched.clear()
         await context.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserContext]:
-    """A fresh browser of ada's."""
+    """A fresh browser of ada's; faults are cleared before and after."""
+    watched.clear()
     async with browser_of(chromium, watched, watched.session) as context:
         yield context
+        watched.clear()
+
+
+@dataclass
+class Tabs:
+    """A browser and those of its pages that can be used again: a page costs more than loading a screen in it."""
+
+    context: BrowserContext
+    free: list[Page] = field(default_factory=list[Page])
+
+    async def take(self) -> Page:
+        """Return a page that nobody uses; the next screen is loaded in it as in a new tab."""
+        return self.free.pop() if self.free else await self.context.new_page()
+
+    async def give_back(self, page: Page, *, usable: bool) -> None:
+        """Keep a page whose screen was shown, without its tab's token; close any other."""
+        # Chromium once did not report that two pages had closed, while all other pages worked.
+        with suppress(TimeoutError, PlaywrightError):
+            async with asyncio.timeout(CLOSES_SECONDS):
+                if not usable:
+                    await page.close()
+                    return
+                # By its tab's token the server would find the state of the screen before.
+                await page.evaluate("sessionStorage.clear()")
+                self.free.append(page)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tabs(chromium: Browser, watched: Watched) -> AsyncIterator[tuple[Tabs, Tabs]]:
+    """The tabs of ada and those of somebody who is not signed in."""
+    async with (
+        browser_of(chromium, watched, watched.session) as hers,
+        browser_of(chromium, watched, None) as anybodys,
+    ):
+        yield Tabs(hers), Tabs(anybodys)
 
 
 @pytest_asyncio.fixture(
     scope="module", loop_scope="session", params=WEATHERS, ids=lambda weather: f"{weather[0]} {weather[1]}"
 )
-async def lacking(request: pytest.FixtureRequest, chromium: Browser, watched: Watched) -> dict[str, str]:
+async def lacking(request: pytest.FixtureRequest, watched: Watched, tabs: tuple[Tabs, Tabs]) -> dict[str, str]:
     """Return by name what each screen shows that neither loads nor says what it lacks, under one fault."""
-    async with (
-        browser_of(chromium, watched, watched.session) as hers,
-        browser_of(chromium, watched, None) as anybodys,
-    ):
-        watched.worsen(*request.param)
-        visits = [(hers, screen) for screen in watched.screens] + [(anybodys, screen) for screen in FOR_ANYBODY]
+    hers, anybodys = tabs
+    visits = [(hers, screen) for screen in watched.screens] + [(anybodys, screen) for screen in FOR_ANYBODY]
+    watched.clear()
+    watched.worsen(*request.param)
+    try:
         found = await all_of([lambda one=one: grey(one[0], watched, one[1]) for one in visits])
+    finally:
+        watched.clear()
     return {screen.name: said for (_, screen), said in zip(visits, found, strict=True) if said is not None}
 
 
-async def grey(context: BrowserContext, watched: Watched, screen: Screen) -> str | None:
+async def grey(tabs: Tabs, watched: Watched, screen: Screen) -> str | None:
     """Open a screen and return None if it loads or says what it lacks, and otherwise what it shows."""
-    page = await context.new_page()
+    page, shown = await tabs.take(), False
     try:
         # A screen counts as shown even if a picture comes late.
         await page.goto(watched.web.url + screen.path, wait_until="commit")
         await page.wait_for_function(
             SAID_OR_SHOWN, arg=screen.shows, polling=LOOKED_EVERY_MS, timeout=SHOWN_SECONDS * 1000
         )
+        shown = True
     except PlaywrightError as fault:
         return f"{screen.name}: {fault}, {await says(page)}"
     finally:
-        # Chromium once did not report that two pages had closed, while all other pages worked.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(CLOSES_SECONDS):
-                await page.close()
+        await tabs.give_back(page, usable=shown)
     return None
 
 
