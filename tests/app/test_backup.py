@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from app.supervisor.leftovers import Lock, Running
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
 from models.db.database import libpq_url
 from settings import ROOT
+from tests.app.postgres.test_server import copied
+from tests.conftest import temporary_dir
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 
 
@@ -84,16 +87,32 @@ async def test_from_a_backup_under_load_a_fresh_folder_comes_up_with_everything(
     assert file.stat().st_mode & 0o077 == 0
 
 
-def make_one(directory: Path, mark: str) -> Path:
-    """Make an embedded database with one spent transaction, and only that table and alembic's."""
-    database = directory / "db"
-    with Postgres(database, durable=False, say=lambda _: None) as postgres:
-        with psycopg.connect(libpq_url(postgres.url)) as admin:
+MakeOne = Callable[[Path, str], Path]
+
+
+@pytest.fixture(scope="module")
+def make_one() -> Iterator[MakeOne]:
+    """Return a function that makes an embedded database with one spent transaction, and a backup of it.
+
+    It has only that table and alembic's. Each is a copy of one that was stopped, as creating a cluster takes longest.
+    """
+
+    def made(directory: Path, mark: str) -> Path:
+        database = copied(empty / "db", directory / "db")
+        with Postgres(database, durable=False, say=lambda _: None) as postgres:
+            with psycopg.connect(libpq_url(postgres.url)) as admin:
+                admin.execute("INSERT INTO spent_transaction VALUES (%s)", [mark])
+            backup.dump(postgres.url, directory / f"{mark}.dump")
+        return database
+
+    with temporary_dir() as empty:
+        with (
+            Postgres(empty / "db", durable=False, say=lambda _: None) as postgres,
+            psycopg.connect(libpq_url(postgres.url)) as admin,
+        ):
             admin.execute("CREATE TABLE alembic_version (version_num text)")
             admin.execute("CREATE TABLE spent_transaction (hash text)")
-            admin.execute("INSERT INTO spent_transaction VALUES (%s)", [mark])
-        backup.dump(postgres.url, directory / f"{mark}.dump")
-    return database
+        yield made
 
 
 def mark_in(database: Path) -> str:
@@ -106,7 +125,7 @@ def mark_in(database: Path) -> str:
     return str(row[0])
 
 
-def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir: Path) -> None:
+def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir: Path, make_one: MakeOne) -> None:
     said: list[str] = []
     database = make_one(short_dir, "old")
     old = (short_dir / "old.dump").read_bytes()
@@ -215,7 +234,9 @@ sys.exit(backup.main())
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGHUP, 130), (signal.SIGTERM, 130), (signal.SIGKILL, -9)])
-def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(short_dir: Path, number: int, code: int) -> None:
+def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(
+    short_dir: Path, make_one: MakeOne, number: int, code: int
+) -> None:
     database = make_one(short_dir / "sandbox", "old")
     file = short_dir / "sandbox" / "old.dump"
     command = [sys.executable, "-c", CUT_SHORT, "restore", file, "--force", str(int(number))]
@@ -233,7 +254,9 @@ def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(short_dir:
     assert mark_in(database) == "old"
 
 
-def test_a_restore_that_was_killed_while_it_replaced_the_database_is_finished(short_dir: Path) -> None:
+def test_a_restore_that_was_killed_while_it_replaced_the_database_is_finished(
+    short_dir: Path, make_one: MakeOne
+) -> None:
     said: list[str] = []
     database = make_one(short_dir, "new")
     database.rename(short_dir / "db.restored")
@@ -290,7 +313,9 @@ def test_an_address_that_is_none_of_a_postgresql_is_not_printed(
     assert "s3cret" not in said
 
 
-def test_two_backups_to_one_file_at_once_leave_a_whole_one(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_backups_to_one_file_at_once_leave_a_whole_one(
+    short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make_one(short_dir, "old")
     file = short_dir / "nightly.dump"
     file.write_bytes((short_dir / "old.dump").read_bytes())

@@ -15,6 +15,8 @@ from app.postgres.binaries import program_dir
 from app.postgres.server import Postgres
 from models.db.database import libpq_url
 from settings import ROOT
+from tests.conftest import temporary_dir
+from tests.support.databases import named
 
 OLDER = "16"
 """The version in `deploy/compose.scale.yaml`, whose programs the wheel of PostgreSQL has too."""
@@ -31,15 +33,24 @@ class OlderServer(Postgres):
         return super()._run(program, *known)
 
 
-@pytest.fixture
-def older(short_dir: Path) -> Iterator[str]:
-    """The address of a migrated database in it."""
-    with OlderServer(short_dir / "older", durable=False, say=lambda _: None) as server:
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of a migrated database in it, from which tests get clones."""
+    with temporary_dir() as directory, OlderServer(directory / "older", durable=False, say=lambda _: None) as server:
         migrate = [sys.executable, "-m", "alembic", "upgrade", "head"]
         subprocess.run(migrate, cwd=ROOT, env=os.environ | {"DATABASE_URL": server.url}, check=True)
         with psycopg.connect(libpq_url(server.url)) as writer:
             writer.execute("INSERT INTO spent_transaction (hash, chain, spent_at) VALUES ('old', 'base', now())")
         yield server.url
+
+
+@pytest.fixture
+def older(server: str) -> Iterator[str]:
+    """The address of this test's own clone."""
+    with psycopg.connect(libpq_url(named(server, "postgres")), autocommit=True) as admin:
+        admin.execute("CREATE DATABASE own TEMPLATE holdfast")
+        yield named(server, "own")
+        admin.execute("DROP DATABASE own WITH (FORCE)")
 
 
 def hashes(url: str) -> list[str]:
