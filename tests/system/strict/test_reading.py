@@ -15,6 +15,8 @@ from tests.support.balances import balances
 
 STRANGER = "0x" + "5e" * 20
 FRONTS = ("rpc", "rpc2")
+SEEDED = 3
+"""Each chain's first collections, one of each standard; the rest are those of other tests in the same sandbox."""
 
 
 class Outside:
@@ -67,10 +69,10 @@ def owned(collection: dict[str, Any]) -> dict[str, dict[str, int]]:
 async def test_every_standard_is_read_from_every_kind_of_node(
     outside: Outside, chains: EvmChains, chain: str, endpoint: int
 ) -> None:
-    for collection in await outside.collections(chain):
+    seeded = (await outside.collections(chain))[:SEEDED]
+    assert {collection["standard"] for collection in seeded} == {"ERC721", "ERC721Enumerable", "ERC1155"}
+    for collection in seeded:
         contract, holders = collection["contract"], owned(collection)
-        if collection["standard"] not in {"ERC721", "ERC721Enumerable", "ERC1155"}:
-            continue
         wanted = [token["id"] for token in collection["tokens"]]
         assert await chains.contract_standard(chain, contract) == collection["standard"]
         sheet = await chains.tokens(
