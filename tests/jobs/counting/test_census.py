@@ -65,7 +65,7 @@ async def test_a_rule_is_counted_by_address_with_its_verified_ones_and_its_block
 
 async def test_a_later_count_reads_only_what_happened_since(town: Town) -> None:
     await numbers(town, leaf(town))
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     await stale()
     await numbers(town, leaf(town))
     await town.sells("1")
@@ -113,7 +113,7 @@ async def test_a_number_from_nodes_that_stopped_or_say_zero_is_right_at_its_bloc
 
 async def test_nodes_that_fall_silent_do_not_make_an_old_number_new(town: Town) -> None:
     assert (await numbers(town, leaf(town))).holders == 2
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     await stale()
     await numbers(town, leaf(town))
     for token in ("1", "2", "3"):
@@ -139,7 +139,7 @@ async def test_a_replaced_end_is_counted_again(town: Town) -> None:
 
 
 async def test_a_settled_block_with_another_hash_begins_the_count_again(town: Town) -> None:
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     assert (await numbers(town, leaf(town))).holders == 2
     async with transaction() as db:
         await db.execute(text("UPDATE census SET block_hash = '0xother'"))
@@ -151,7 +151,7 @@ async def test_a_settled_block_with_another_hash_begins_the_count_again(town: To
 async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     reach_id = await asked(town, leaf(town))
     monkeypatch.setattr(count_by_transfers, "STEPS_A_TURN", 1)
     await worked(1)
@@ -172,7 +172,7 @@ async def test_what_a_killed_process_had_in_hand_goes_on_where_it_stood(
 
 async def test_more_tokens_than_a_count_keeps_are_said(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(owned_tokens, "MOST_TOKENS", 2)
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     found = await numbers(town, leaf(town))
     assert (found.state, found.holders) == ("failed", None)
     assert found.reason is not None
@@ -200,7 +200,7 @@ async def test_addresses_on_a_list_are_counted_alone_and_with_tokens(town: Town)
 async def test_a_count_that_takes_too_long_ends_and_goes_on_when_it_is_asked_for_again(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     reach_id = await asked(town, leaf(town))
     monkeypatch.setattr(count_by_transfers, "STEPS_A_TURN", 1)
     await worked(1)

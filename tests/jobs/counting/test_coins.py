@@ -20,7 +20,7 @@ async def test_the_holders_of_a_coin_are_those_of_its_own_ledger(town: Town) -> 
     contract = made["contract"].lower()
     for who, amount in ((town.wallet("carol"), 10**24), (town.wallet("dave"), 2_500_000), (STRANGER, 1)):
         await town.call("chains/base/mint", contract=contract, to=who, amount=str(amount))
-    await town.call("chains/base/mine", blocks=100)
+    await town.call("chains/base/mine", blocks=5)
     burnt = {"contract": contract, "from": town.wallet("dave"), "amount": "500000"}
     await town.call("chains/base/transfer", **burnt, to=NOBODY)
     world = (await town.control.get("/control/world")).json()

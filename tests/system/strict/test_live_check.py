@@ -18,27 +18,31 @@ from services.runtime import node_limit_sharing as kept
 from settings import CALLBACK_PATH, settings
 
 
+@pytest.fixture(scope="module")
+def aged(sandbox_url: str) -> str:
+    """The sandbox, with chains so old that some blocks have no state any more."""
+    with httpx.Client(base_url=sandbox_url, timeout=30) as control:
+        for chain in PLANS:
+            control.post(f"/control/chains/{chain}/mine", json={"blocks": 150}).raise_for_status()
+    return sandbox_url
+
+
 @pytest.fixture
-async def world(
-    sandbox_url: str, database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> AsyncIterator[str]:
+async def world(aged: str, database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[str]:
     """The settings of an operator whose nodes are the strict ones, and a database."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("DATABASE_URL", database_url)
-    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(aged).port))
     for name in ("PORT", "PUBLIC_URL"):
         monkeypatch.delenv(name, raising=False)
     settings.cache_clear()
     await close_gateways()
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
-        # Old enough that some blocks have no state any more.
-        for chain in PLANS:
-            answer = await control.post(f"/control/chains/{chain}/mine", json={"blocks": 150})
-            assert answer.status_code == 200
-        # Other tests register addresses of their own.
+    async with httpx.AsyncClient(base_url=aged, timeout=30) as control:
+        # Other tests sign in at addresses of their own.
         callback = settings().public_url + CALLBACK_PATH
         (await control.post("/control/application", json={"redirect_uris": [callback]})).raise_for_status()
-    yield database_url
+        yield database_url
+        (await control.post("/control/application", json={"redirect_uris": []})).raise_for_status()
     await close_gateways()
     await use(None)
     settings.cache_clear()
