@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -92,7 +93,7 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
                 urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
                 break
             except OSError:
-                continue
+                time.sleep(0.02)  # a process that asks all the time keeps the other from starting
         asking = threading.Thread(target=ask)
         asking.start()
         assert web.stdout.readline().strip() == "asked"
