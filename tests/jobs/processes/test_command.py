@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import models
+from jobs import __main__ as jobs
 from models import Schedule, now, transaction
 from services.health import readiness
 from services.runtime import schedules
@@ -48,28 +49,36 @@ async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(da
         await models.use(None)
 
 
-async def test_where_nothing_runs_a_sentence_says_so(tmp_path: Path):
-    code, said = await typed(tmp_path, "sweep", "--now")
-    assert (code, said) == (1, f"The sweep was not requested: {NOTHING_RUNS}\n")
+@pytest.fixture
+def nothing_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process with the test's data directory and no DATABASE_URL."""
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+
+
+async def test_where_nothing_runs_a_sentence_says_so(nothing_set: None, capsys: pytest.CaptureFixture[str]):
+    assert await jobs._ask_for_sweep() == 1
+    assert capsys.readouterr() == ("", f"The sweep was not requested: {NOTHING_RUNS}\n")
 
 
 @pytest.mark.parametrize("note", ["", "{}", '{"database_url": null}'])
-def test_a_note_without_a_database_is_like_none(tmp_path: Path, note: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("DATA_DIR", str(tmp_path))
-    monkeypatch.delenv("DATABASE_URL", raising=False)
+def test_a_note_without_a_database_is_like_none(nothing_set: None, tmp_path: Path, note: str):
     (tmp_path / "supervisor.lock").write_text(note)
     with pytest.raises(readiness.NotRunning) as refused:
         readiness.running_database()
     assert str(refused.value) == NOTHING_RUNS
 
 
-async def test_where_the_database_is_away_a_sentence_says_so(tmp_path: Path):
+async def test_where_the_database_is_away_a_sentence_says_so(
+    nothing_set: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     gone = f"postgresql+psycopg://holdfast@/holdfast?host={tmp_path}&port=5432"
     (tmp_path / "supervisor.lock").write_text(json.dumps({"pid": 1, "url": "", "database_url": gone}))
-    code, said = await typed(tmp_path, "sweep", "--now")
-    assert code == 1
+    assert await jobs._ask_for_sweep() == 1
+    told, said = capsys.readouterr()
+    assert told == ""
     assert said.startswith("The sweep was not requested: connection")
-    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1
 
 
 @pytest.fixture(autouse=True)
