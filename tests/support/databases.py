@@ -9,6 +9,7 @@ dropped.
 import re
 import time
 import uuid
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -62,9 +63,10 @@ STATEMENTS = 5_000
 
 
 def compile_once() -> None:
-    """Let all engines share compiled statements, since all of them talk to the same kind of database.
+    """Let all engines share compiled statements and what they found out about the server.
 
-    Every test has its own engine, and would otherwise spend a sixth of its time compiling the same statements again.
+    All of them talk to the same kind of database. Every test has its own engine, and would otherwise spend a sixth of
+    its time compiling the same statements again, and ask six questions about the server.
     """
     # Imported here, so that merely collecting tests does not load these modules.
     from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
@@ -76,8 +78,30 @@ def compile_once() -> None:
     dialect = cast(Any, PGDialectAsync_psycopg)  # a part of each statement's key
     dialect.__eq__ = lambda one, other: type(one) is type(other)
     dialect.__hash__ = lambda one: hash(type(one))
+    dialect.initialize = _once_per_version(dialect.initialize)
     shared = {"compiled_cache": LRUCache[object, object](STATEMENTS)}
     cast(Any, database).create_async_engine = partial(create_async_engine, execution_options=shared)
+
+
+def _once_per_version(initialize: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Return an `initialize` that gives a dialect the attributes found by the first one at a server of that version."""
+    found: dict[int, dict[str, object]] = {}
+
+    def initialized(self: Any, connection: Any) -> None:
+        version = connection.connection.driver_connection.info.server_version
+        if version in found:
+            vars(self).update(found[version])
+            return
+        before = dict(vars(self))
+        initialize(self, connection)
+        # `_type_memos` holds what a dialect derives from types, some of it from itself.
+        found[version] = {
+            name: value
+            for name, value in vars(self).items()
+            if name != "_type_memos" and (name not in before or before[name] is not value)
+        }
+
+    return initialized
 
 
 class Databases:
