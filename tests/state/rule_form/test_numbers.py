@@ -1,0 +1,30 @@
+"""Numbers in the rule form: large ones, and fields that were emptied."""
+
+import pytest
+
+from state.rule_form.rule_form import RuleFormState
+from tests.state.rule_form.filling import CATS, fill
+from tests.state.rule_form.filling import form as form
+
+
+async def test_a_large_number_is_kept_digit_by_digit(form: RuleFormState) -> None:
+    fill(form, CATS)
+    await form.choose_role("77")
+    await form.enter_min_tokens(1_000_000)
+    await form.enter_max_tokens(2_147_483_647)
+    assert (form.min_tokens, form.max_tokens, form._first_fault()[0]) == ("1000000", "2147483647", "")
+    await form.choose_removal("grace")
+    await form.enter_grace(1_000_000)
+    assert form._first_fault()[0] == "The grace time is a whole number of hours, from 1 to 2160."
+    assert form.grace_hours == "1000000"
+
+
+@pytest.mark.parametrize("hours", [None, 0])
+async def test_an_emptied_grace_time_is_refused_and_not_saved_as_none(form: RuleFormState, hours: float | None) -> None:
+    fill(form, CATS)
+    await form.choose_role("77")
+    await form.choose_removal("grace")
+    await form.enter_grace(hours)
+    assert form._first_fault()[0] == "The grace time is a whole number of hours, from 1 to 2160."
+    await form.choose_removal("now")
+    assert form._first_fault()[0] == ""
