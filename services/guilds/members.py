@@ -118,6 +118,16 @@ _KEEP = """
 """
 
 
+async def is_gone(db: AsyncSession, server_id: int, discord_id: str) -> bool:
+    """Return whether it is recorded that this member left, so that nothing is left for `left_many` to do."""
+    statement = (
+        "SELECT 1 FROM member m WHERE m.server_id = :server AND m.discord_id = :who AND m.left_at IS NOT NULL "
+        'AND NOT EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = :server AND g.discord_id = :who)'
+    )
+    (rows,) = await db.together((statement, {"server": server_id, "who": discord_id}))
+    return bool(rows)
+
+
 async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Mark those whose count depends on these members, who left.
 

@@ -256,5 +256,6 @@ async def member_met(db: AsyncSession, guild_id: str, member: MemberFacts) -> No
 async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     """Record that a member left: their grants are deleted, their proofs stay."""
     if server := await server_of(db, guild_id):
-        await members.left_many(db, [(server.id or 0, discord_id)])
+        if not await members.is_gone(db, server.id or 0, discord_id):
+            await members.left_many(db, [(server.id or 0, discord_id)])
         await db.execute(text(_NO_LONGER), {"server": server.id, "who": discord_id})

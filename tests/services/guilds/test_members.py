@@ -6,6 +6,7 @@ from sqlalchemy import text
 from models import transaction
 from services.guilds import members
 from services.rules import pausing
+from services.triggers import gateway_events
 from tests.services.roles.test_outbox import change, guilds
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -45,6 +46,9 @@ async def test_with_the_oldest_claimant_of_a_vault_gone_the_next_one_is_looked_a
     async with transaction() as db:
         await members.left_many(db, [(1, "p1")])
     assert await due_versions() == {"1:p2": 1}
+    async with transaction() as db:
+        await gateway_events.member_left(db, "g1", "p1")
+    assert await due_versions() == {"1:p2": 1}, "they were gone already"
 
 
 async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> None:
