@@ -1,4 +1,7 @@
-"""Several web workers behind one address, which spreads connections over them: no session belongs to a worker."""
+"""Two web workers on one database and one Redis, behind one address that spreads connections over them.
+
+A person served by both notices no difference: no session, tab or limit belongs to a worker.
+"""
 
 import asyncio
 import os
@@ -21,6 +24,7 @@ from tests.system.web.conftest import Web, running_web, web_database
 from tests.system.web.sockets import socket
 
 RULE_FORM = "reflex___state____state.state___rule_form___rule_form____rule_form_state"
+PROOFS_A_MINUTE = 3
 STORM = 200
 PIECE = 65_536
 
@@ -92,11 +96,11 @@ def front() -> Iterator[Front]:
 def address(
     postgres_url: str, template_url: str, sandbox_url: str, redis_url: str
 ) -> Iterator[tuple[Front, tuple[Web, Web]]]:
-    """Two workers with one Redis, and an address in front of them that forwards people's own addresses."""
+    """Two workers, which also answer on their own ports, and an address in front that forwards people's addresses."""
     database = web_database(postgres_url, "one_address")
     with front() as made:
         shared = {"REDIS_URL": redis_url, "WEB_CONCURRENCY": "1", "PUBLIC_URL": made.web.url,
-                  "TRUSTED_PROXIES": "127.0.0.1"}  # fmt: skip
+                  "TRUSTED_PROXIES": "127.0.0.1", "LIMIT_PROOFS": str(PROOFS_A_MINUTE)}  # fmt: skip
         with running_web(database, sandbox_url, shared) as one, running_web(database, sandbox_url, shared) as other:
             made.workers = [one.port, other.port]
             yield made, (one, other)
@@ -120,6 +124,46 @@ async def sign_in(url: str, person: str, sender: str) -> tuple[list[int], str]:
         agreed = await browser.get(f"{begun.headers['location']}&as={person}")
     returned = await ask(agreed.headers["location"])
     return seen, parse_qs(urlsplit(returned.headers.get("location", "")).query).get("session", [""])[0]
+
+
+async def _call(worker: Web, session: str, path: str, method: str = "GET") -> httpx.Response:
+    async with httpx.AsyncClient(timeout=30) as browser:
+        return await browser.request(method, f"{worker.url}{path}", headers={"x-session-id": session})
+
+
+async def test_a_session_and_a_tabs_state_go_on_at_the_other_worker(address: tuple[Front, tuple[Web, Web]]) -> None:
+    made, (one, other) = address
+    _, session = await sign_in(made.web.url, "ada", "10.1.0.1")
+    tab = str(uuid4())
+    async with socket(one, session, tab=tab, origin=made.web.url) as ada:
+        await ada.until('"member"')
+        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "41"}})
+        assert '["41"]' in await ada.until("token_ids")
+    async with socket(other, session, tab=tab, origin=made.web.url) as ada:
+        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "42"}})
+        assert '["41","42"]' in await ada.until('"42"')
+
+
+async def test_a_session_that_ended_at_one_worker_has_ended_at_the_other(
+    address: tuple[Front, tuple[Web, Web]],
+) -> None:
+    made, workers = address
+    _, session = await sign_in(made.web.url, "bob", "10.1.0.2")
+    for worker in workers:
+        assert (await _call(worker, session, "/api/auth/user")).status_code == 200
+    assert (await _call(workers[0], session, "/api/auth/logout", "POST")).is_success
+    for worker in workers:
+        assert (await _call(worker, session, "/api/auth/user")).status_code == 401
+
+
+async def test_both_workers_count_together_how_often_somebody_may_do_something(
+    address: tuple[Front, tuple[Web, Web]],
+) -> None:
+    made, workers = address
+    _, session = await sign_in(made.web.url, "carol", "10.1.0.3")
+    path = f"/api/wallet-challenge?address=0x{'ab' * 20}"
+    told = [(await _call(workers[n % 2], session, path)).status_code for n in range(PROOFS_A_MINUTE + 2)]
+    assert told == [*[200] * PROOFS_A_MINUTE, 429, 429]
 
 
 async def test_one_address_that_signs_in_without_end_is_told_to_wait_by_both_workers_together(
