@@ -12,7 +12,7 @@ from statistics import quantiles
 
 import aiohttp
 
-from tests.support.product import Machine
+from tests.support.product import Machine, build_screens
 from tests.system.web.conftest import Web, sign_in
 from tests.system.web.sockets import socket
 
@@ -89,7 +89,7 @@ async def main() -> int:
 
     with TemporaryDirectory(prefix="hf-load-") as directory:
         machine = Machine(Path(directory), 3_600)
-        machine.build()
+        build_screens()
         try:
             machine.start()
             web = Web(machine.product.url, machine.log)

@@ -17,6 +17,7 @@ import pytest
 from app.supervisor.leftovers import MARK
 from tests.conftest import ROOT, free_port, temporary_dir, wait_for
 from tests.support.databases import TEMPLATE, named, plain
+from tests.support.product import build_screens
 
 START = (
     "import os; from app.supervisor.web import command; "
@@ -77,7 +78,7 @@ def running_web(database: str, sandbox_url: str, more: Mapping[str, str]) -> Ite
             MARK: str(directory),
             **more,
         }
-        subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, env=environment, check=True, capture_output=True)
+        build_screens()
         with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-c", START], cwd=ROOT, env=environment, stdout=output, stderr=output
