@@ -135,6 +135,13 @@ async def visit(chromium: Browser, product: Product) -> AsyncIterator[NewVisitor
         yield new
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def reader(chromium: Browser, product: Product) -> AsyncIterator[Visitor]:
+    """A visitor for those tests of a module that only read one page each; a fault in any of them fails the last."""
+    async with visitors(chromium, product) as new:
+        yield await new()
+
+
 async def eventually(true: Callable[[], bool], what: str) -> None:
     """Wait until something holds; fail with `what` after a time that is long even on a busy machine."""
     began = time.monotonic()

@@ -23,9 +23,8 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 @pytest.mark.parametrize("path", ["/", "/dashboard", "/wallet-verification", "/nowhere"])
 async def test_a_member_never_sees_the_landing_page(visit: NewVisitor, path: str) -> None:
     ada = await visit(reduced_motion="no-preference")
-    await ada.enter("ada")
     await ada.context.add_init_script(WATCH)
-    await ada.open(path)
+    await ada.enter("ada", path)
     await ada.page.get_by_role("button", name=FOR_MEMBERS).wait_for()
     await ada.page.reload()
     await ada.page.get_by_role("button", name=FOR_MEMBERS).wait_for()

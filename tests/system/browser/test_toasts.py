@@ -20,9 +20,8 @@ async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
     """The form that adds a server: sent empty, it shows a toast."""
     owner = village(product, "tess", bot=False)["tess"]
     visitor = await visit(reduced_motion="no-preference")
-    await visitor.enter(owner)
     await visitor.page.clock.install()
-    await visitor.open("/server-setup")
+    await visitor.enter(owner, "/server-setup")
     yield visitor.page
 
 

@@ -1,11 +1,13 @@
 """Sessions in a browser: a cookie, with a copy of the id in local storage that follows it."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import httpx
 from playwright.async_api import expect
 
 from tests.system.browser.conftest import Product, Visitor
+from tests.system.web.conftest import sign_in
 
 STORED = "localStorage.getItem('session-id')"
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -26,20 +28,18 @@ async def test_signing_in_keeps_the_id_and_cleans_the_address(visit: NewVisitor)
     assert "session" not in ada.page.url
 
 
-async def test_a_foreign_link_signs_nobody_in(visit: NewVisitor) -> None:
-    ada, stranger = await visit(), await visit()
-    await ada.enter("ada")
-    await stranger.open(f"/dashboard?session={await cookie_of(ada)}&server=1")
+async def test_a_foreign_link_signs_nobody_in(product: Product, visit: NewVisitor) -> None:
+    stranger, adas = await visit(), await asyncio.to_thread(sign_in, product.url, "ada")
+    await stranger.open(f"/dashboard?session={adas}&server=1")
     await stranger.page.wait_for_url("**/dashboard?server=1")
     await expect(stranger.page.get_by_role("link", name="Get Started")).to_be_visible()
     await stored_in(stranger, None)
 
 
-async def test_a_foreign_link_changes_nothing_for_somebody_signed_in(visit: NewVisitor) -> None:
-    ada, bob = await visit(), await visit()
-    await ada.enter("ada")
+async def test_a_foreign_link_changes_nothing_for_somebody_signed_in(product: Product, visit: NewVisitor) -> None:
+    bob, adas = await visit(), await asyncio.to_thread(sign_in, product.url, "ada")
     await bob.enter("bob")
-    await bob.open(f"/dashboard?session={await cookie_of(ada)}")
+    await bob.open(f"/dashboard?session={adas}")
     await bob.page.wait_for_url("**/dashboard")
     await expect(bob.page.get_by_role("heading", name="Welcome back, bob")).to_be_visible()
     await stored_in(bob, await cookie_of(bob))
@@ -139,10 +139,8 @@ async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(vis
     assert "Base Builders" not in await visitor.page.content()
 
 
-async def test_documents_are_told_for_whom_they_are(product: Product, visit: NewVisitor) -> None:
-    ada = await visit()
-    await ada.enter("ada")
-    cookies = {"hf_session": await cookie_of(ada)}
+async def test_documents_are_told_for_whom_they_are(product: Product) -> None:
+    cookies = {"hf_session": await asyncio.to_thread(sign_in, product.url, "ada")}
     async with (
         httpx.AsyncClient(base_url=product.url) as visitor,
         httpx.AsyncClient(base_url=product.url, cookies=cookies) as member,
