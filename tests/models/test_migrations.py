@@ -82,14 +82,9 @@ def test_the_address_of_the_database_may_be_in_the_env_file_alone(database_url: 
 def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) -> None:
     alembic(database_url, "downgrade", "0054")
     read_only = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
-    done = subprocess.run(
-        [sys.executable, "-m", "alembic", "upgrade", "head"],
-        cwd=ROOT, env=os.environ | {"DATABASE_URL": read_only}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    told = done.stdout + done.stderr
-    assert (done.returncode, "Traceback" in told) == (1, False), told
-    assert "read-only transaction" in told
-    assert "DATABASE_URL" in told
+    with pytest.raises(SystemExit, match="read-only transaction") as told:
+        alembic(read_only, "upgrade", "head")
+    assert "DATABASE_URL" in str(told.value)
 
 
 def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(database_url: str) -> None:
@@ -101,10 +96,10 @@ def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(dat
             [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT, text=True,
             env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
-        for _ in range(3)
+        for _ in range(2)
     ]  # fmt: skip
     told = [migration.communicate()[0] for migration in migrations]
-    assert [migration.returncode for migration in migrations] == [0, 0, 0], told
+    assert [migration.returncode for migration in migrations] == [0, 0], told
     alembic(database_url, "check")
 
 
