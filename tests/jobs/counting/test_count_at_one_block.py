@@ -65,7 +65,7 @@ async def test_a_sale_is_in_the_next_count_whatever_the_index_says(town: Town, i
     await town.break_("stale", "alchemy")
     token = (await tokens_of(town, indexed))[0]
     await town.call(f"chains/{town.chain}/transfer", contract=indexed, token_id=token, to=NOBODY)
-    await town.call(f"chains/{town.chain}/mine", blocks=100)
+    await town.call(f"chains/{town.chain}/mine", blocks=5)
     await stale()
     after = await ledger(town, indexed)
     assert after != before
