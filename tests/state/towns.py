@@ -2,12 +2,11 @@
 
 from typing import Any, TypeVar
 
-import httpx
 import reflex as rx
 
 from settings import settings
 from state.dashboard.server_page import ServerPageState
-from tests.app.api.browsers import Browser
+from tests.app.api.browsers import Browser, seeded_world
 from tests.app.api.test_main_path import builders, rule, with_server
 from tests.state.conftest import Tab
 
@@ -16,8 +15,7 @@ S = TypeVar("S", bound=rx.State)
 
 async def with_rule(browser: Browser) -> dict[str, Any]:
     """Store a rule for the person's server and return it."""
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
-        world = (await sandbox.get("/control/world")).json()
+    world = await seeded_world(settings().sandbox_url)
     server_id = await with_server(browser, builders(world))
     answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
     assert answer.status_code == 201, answer.text

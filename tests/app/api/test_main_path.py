@@ -14,14 +14,13 @@ from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
 from models import Server, transaction
 from settings import settings
-from tests.app.api.browsers import Browser
+from tests.app.api.browsers import Browser, seeded_world
 
 
 @pytest.fixture
-async def world(discord: None) -> AsyncIterator[dict[str, Any]]:
-    """The sandbox's current world."""
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
-        yield (await sandbox.get("/control/world")).json()
+async def world(discord: None) -> dict[str, Any]:
+    """The world that the sandbox begins with."""
+    return await seeded_world(settings().sandbox_url)
 
 
 def builders(world: dict[str, Any]) -> dict[str, Any]:
@@ -153,8 +152,8 @@ TAGGED: dict[str, tuple[dict[str, str | None], str]] = {
 
 
 @pytest.fixture
-async def tagged(discord: None) -> AsyncIterator[None]:
-    """The guild Base Builders with a role of each kind that Discord creates."""
+async def tagged(discord: None) -> AsyncIterator[dict[str, Any]]:
+    """The world in which the guild Base Builders has a role of each kind that Discord creates."""
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
 
         async def change(**body: Any) -> None:
@@ -163,22 +162,22 @@ async def tagged(discord: None) -> AsyncIterator[None]:
 
         for name, (tags, _) in TAGGED.items():
             await change(action="add_role", name=name, tags=tags, position=1)
-        yield
+        yield (await sandbox.get("/control/world")).json()
         for name in TAGGED:
             await change(action="edit_role", role=name, tags={})
             await change(action="delete_role", role=name)
 
 
 async def test_roles_that_discord_gives_are_never_assignable_and_say_who_gets_them(
-    browser: Browser, tagged: None, world: dict[str, Any]
+    browser: Browser, tagged: dict[str, Any]
 ):
     await browser.sign_in("ada")
-    guild = builders(world)
+    guild = builders(tagged)
     server_id = await with_server(browser, guild)
     roles = (await browser.client.get(f"/api/discord/roles?serverId={guild['id']}")).json()
     by_name = {role["name"]: role for role in roles}
     for name, (_, why) in TAGGED.items():
-        answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id, name))
+        answer = await browser.client.post("/api/verification-rules", json=rule(tagged, server_id, name))
         assert answer.status_code == 400, name
         assert by_name[name]["assignable"] is False
         assert why in by_name[name]["reason"] == answer.json()["message"]

@@ -2,12 +2,11 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 from sqlalchemy import update
 from sqlmodel import col, delete, select
@@ -15,16 +14,10 @@ from sqlmodel import col, delete, select
 from models import Event, Grant, Member, Rule, Server, now, transaction
 from services.core import audit
 from services.rules import pausing
-from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server
+from tests.app.api.test_main_path import world as world
 from tests.support.builders import a_grant, a_member
-
-
-@pytest.fixture
-async def world(discord: None) -> AsyncIterator[dict[str, Any]]:
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
-        yield (await sandbox.get("/control/world")).json()
 
 
 @pytest.fixture

@@ -10,14 +10,9 @@ from services.runtime.rate_limits import PREVIEWS
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, role_id, with_server
+from tests.app.api.test_main_path import world as world
 
 TRY = "/api/verification-rules/try-call"
-
-
-@pytest.fixture
-async def world(discord: None) -> dict[str, Any]:
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
-        return (await sandbox.get("/control/world")).json()
 
 
 def staking(world: dict[str, Any], kind: str) -> dict[str, Any]:
