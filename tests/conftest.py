@@ -383,26 +383,25 @@ def sandbox_url(shared_sandbox: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def limits_of_the_sandbox(request: pytest.FixtureRequest) -> Iterator[None]:
+def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
     """The limits of real plans in the shared sandbox, as whole windows, unless the test is in UNLIMITED.
 
-    Before and after each test, people may return from Discord to any address again. Fixtures shared by a module sign in
-    before this one runs.
+    People may return from Discord to any address, since products of tests are at many ports. Fixtures shared by a
+    module sign in before this one runs, so a test that registers addresses of its own removes them.
     """
     if "shared_sandbox" not in request.fixturenames:
-        yield
         return
-    url = request.getfixturevalue("shared_sandbox")
     strict = not request.node.nodeid.startswith(tuple(UNLIMITED))
-    httpx.put(f"{url}/control/limits", json={"strict": strict}).raise_for_status()
-    _return_anywhere(url)
-    yield
-    _return_anywhere(url)
+    control = request.getfixturevalue("sandbox_control")
+    control.put("limits", json={"strict": strict}).raise_for_status()
+    control.post("application", json={"redirect_uris": []}).raise_for_status()
 
 
-def _return_anywhere(sandbox: str) -> None:
-    """Let the sandbox's Discord send people back to any address, since products of tests are at many ports."""
-    httpx.post(f"{sandbox}/control/application", json={"redirect_uris": []}).raise_for_status()
+@pytest.fixture(scope="session")
+def sandbox_control(shared_sandbox: str) -> Iterator[httpx.Client]:
+    """A client of the sandbox's control calls that keeps its connection from one test to the next."""
+    with httpx.Client(base_url=f"{shared_sandbox}/control/") as client:
+        yield client
 
 
 @pytest.fixture(scope="session")
