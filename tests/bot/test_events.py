@@ -122,18 +122,19 @@ class SomeBot:
         return True
 
 
-async def all_known() -> None:
-    """Everybody in a guild here has used the bot: only such members are stored."""
+async def all_known(last: int = 5) -> None:
+    """Everybody in a guild here has used the bot: only such members are stored. `last` is of the first guild."""
     async with transaction() as db:
         await db.execute(
             text(
                 'INSERT INTO "user" (discord_id, username, connected, created_at, updated_at) '
                 "SELECT guild * 1000000 + place, 'somebody', false, now(), now() "
                 "FROM generate_series(1, 10) guild, generate_series(0, 5) place UNION ALL "
-                "SELECT 1000000 + place, 'somebody', false, now(), now() FROM generate_series(6, 30000) place "
-                "UNION ALL "
+                "SELECT 1000000 + place, 'somebody', false, now(), now() "
+                "FROM generate_series(6, cast(:last as int)) place UNION ALL "
                 "SELECT guild * 1000000 + 999999, 'somebody', false, now(), now() FROM generate_series(1, 2) guild"
-            )
+            ),
+            {"last": last},
         )
 
 
@@ -150,7 +151,7 @@ async def members_of(guild: SomeGuild) -> int:
 
 
 async def test_no_guild_waits_for_another_ones_list(product: None) -> None:
-    await all_known()
+    await all_known(30_000)
     large, small = SomeGuild(1, 30_000), SomeGuild(2, 3)
     cog = Events(SomeBot(large, small))  # pyright: ignore[reportArgumentType]
     cog._begin(small)  # pyright: ignore[reportArgumentType]

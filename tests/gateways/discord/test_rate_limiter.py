@@ -1,7 +1,6 @@
 """The pace of role writes: close to what Discord allows, and never above it."""
 
 import asyncio
-import time
 from itertools import pairwise
 
 import pytest
@@ -89,20 +88,18 @@ def test_after_a_thousand_refusals_nothing_is_sent_for_the_rest_of_the_ten_minut
     run(story())
 
 
-def test_four_thousand_waiting_writes_cost_little_each() -> None:
-    server = TickingDiscord(limit=1000, window=0.2, per_second=10**9, latency=0.001)
+def test_four_hundred_writes_wait_and_are_all_sent() -> None:
+    server = TickingDiscord(limit=100, window=0.2, per_second=10**9, latency=0.001)
 
     async def crowd() -> None:
         discord = Discord(
             "http://discord.test", "t", "http://x", deadline=10_000, limiter=Limiter(10**6), transport=server
         )
-        await asyncio.gather(*(_patiently(discord, "1", str(n + 1)) for n in range(4_000)))
+        await asyncio.gather(*(_patiently(discord, "1", str(n + 1)) for n in range(400)))
         await discord.close()
 
-    began = time.process_time()
     run(crowd())
-    print(f"{(time.process_time() - began) / 4_000 * 1e6:.0f} us a request, httpx included")
-    assert server.sent == 4_000
+    assert server.sent == 400
 
 
 def test_one_key_that_asks_for_much_keeps_nobody_else_waiting() -> None:
