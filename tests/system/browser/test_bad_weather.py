@@ -194,16 +194,20 @@ class Tabs:
         return self.free.pop() if self.free else await self.context.new_page()
 
     async def give_back(self, page: Page, *, usable: bool) -> None:
-        """Keep a page whose screen was shown, without its tab's token; close any other."""
-        # Chromium once did not report that two pages had closed, while all other pages worked.
-        with suppress(TimeoutError, PlaywrightError):
-            async with asyncio.timeout(CLOSES_SECONDS):
-                if not usable:
-                    await page.close()
+        """Keep a page whose screen was shown, but neither its tab's token nor the screen; close any other."""
+        if usable:
+            with suppress(TimeoutError, PlaywrightError):
+                async with asyncio.timeout(CLOSES_SECONDS):
+                    # By its tab's token the server would find the state of the screen before.
+                    await page.evaluate("sessionStorage.clear()")
+                    # A screen that is still there may load itself again, which would end the loading of the next one.
+                    await page.goto("about:blank")
+                    self.free.append(page)
                     return
-                # By its tab's token the server would find the state of the screen before.
-                await page.evaluate("sessionStorage.clear()")
-                self.free.append(page)
+        # Chromium once did not report that two pages had closed, while all other pages worked.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLOSES_SECONDS):
+                await page.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
