@@ -170,6 +170,8 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
     await page.get_by_role("button", name="Remove 9").click()
     await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")
+    # What is still in the entry would be saved with the rule.
+    await entry.fill("")
     # Only one person meets it, and a name beside single tokens would show which wallet is theirs.
     nameless = "So few people meet this that their names would show which wallets are theirs."
     await expect(page.get_by_text(nameless)).to_be_visible()
