@@ -34,7 +34,6 @@ from state.rule_form.condition_draft import (
     LIMITED,
     OF_COINS,
     OF_COLLECTIONS,
-    WITH_IDS,
     WITH_TRAITS,
     ConditionDraft,
     as_typed,
@@ -389,7 +388,7 @@ class ConditionFields(rx.State, mixin=True):
     def _take_entry(self, form: Mapping[str, Any]) -> rx.event.EventSpec | None:
         """Add what was typed into the entry of token ids, also when a rule is saved before it was added."""
         entry, self.token_fault = form.get(TOKEN_INPUT), ""
-        if self.type not in WITH_IDS or not isinstance(entry, str) or not entry.strip(" ,"):
+        if not isinstance(entry, str) or not entry.strip(" ,"):
             return None
         try:
             self.token_ids = list(token_ids.added(self.token_ids, entry, self.chain))
