@@ -24,7 +24,7 @@ from websockets.exceptions import ConnectionClosed
 from benchmarks.support.attacks import ATTACKS, Target, greeted
 from benchmarks.support.lab import ROOT
 from benchmarks.support.rounds import goal
-from tests.support.product import DAY, Machine, Product, members_of_session
+from tests.support.product import DAY, Machine, Product, build_screens, members_of_session
 from tests.system.web.conftest import sign_in
 from tests.system.web.sockets import BOOT
 from tests.system.whole.people import Person, collection, rule
@@ -330,7 +330,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         parser.error(f"there is no attack {unknown[0]!r}")
     with TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory:
         running = machine(Path(directory))
-        running.build()
+        build_screens()
         try:
             running.start()
             found = asyncio.run(measure(running, given.names or list(ATTACKS), 8 if given.quick else 20))

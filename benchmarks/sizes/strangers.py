@@ -26,7 +26,7 @@ from app.supervisor.leftovers import running
 from benchmarks.attacks import within
 from benchmarks.support.rounds import goal
 from models.db.database import libpq_url
-from tests.support.product import DAY, Machine, members_of_session
+from tests.support.product import DAY, Machine, build_screens, members_of_session
 
 NAME = "strangers"
 GUILD, PERSON = "Base Builders", "carol"
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     sizes = sorted(given.strangers or (QUICK_SIZES if given.quick else SIZES))
     with TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory:
         machine = Machine(Path(directory), DAY)
-        machine.build()
+        build_screens()
         try:
             machine.start()
             starts, churn = asyncio.run(measure(machine, sizes, 10 if given.quick else SECONDS))

@@ -7,7 +7,7 @@ import pytest
 from sqlmodel import delete, select
 
 from models import Event, Rule, Server, now, transaction
-from services.core.errors import RuleNotFound
+from services.core.errors import RoleNotFound
 from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
 from state.server.rules import DELETE, RulesState
 from tests.app.api.browsers import Browser
@@ -103,7 +103,7 @@ async def test_only_roles_of_rules_are_protected_and_only_by_who_runs_the_server
     tab, _, rule = made
     state = await panel(tab, rule)
     state.choose("1")
-    with pytest.raises(RuleNotFound):
+    with pytest.raises(RoleNotFound):
         await tab.run(state.protect())
     assert not state.working
     tab, _ = await sign_in("mallory")

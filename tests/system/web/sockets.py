@@ -1,5 +1,6 @@
 """A browser's socket without a browser: it speaks Engine.IO and Socket.IO as Reflex's screens do."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from tests.system.web.conftest import Web
 
 HELLO = "40/_event,"
 BOOT = "reflex___state____state.hydrate_and_load"
+PATIENCE_SECONDS = 60
+"""How long a message may take on a busy machine; one that never comes fails its test instead of holding the run up."""
 
 
 class Socket:
@@ -39,15 +42,19 @@ class Socket:
         await self.send(f"42/_event,{json.dumps(['event', said])}")
 
     async def until(self, mark: str) -> str:
-        """Return the next message that contains this text, answering pings meanwhile. Raises ConnectionClosed."""
-        while True:
-            text = str(await self._connection.recv())
-            if text == "2":
-                await self.send("3")
-                continue
-            self.got.append(text)
-            if mark in text:
-                return text
+        """Return the next message that contains this text, answering pings meanwhile.
+
+        Raises ConnectionClosed, and TimeoutError when none comes.
+        """
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                text = str(await self._connection.recv())
+                if text == "2":
+                    await self.send("3")
+                    continue
+                self.got.append(text)
+                if mark in text:
+                    return text
 
     async def alive(self) -> None:
         """Wait until the other side has read everything sent so far. Raises ConnectionClosed."""

@@ -48,6 +48,8 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await page.get_by_label("Maximum Tokens").fill("")
     await expect(name).not_to_have_value(re.compile(r"12|none"))
     await roles.select_option("Whale")
+    # The preview pushes down the button below it, even between press and release of a click.
+    await expect(page.get_by_text("No member known here gains or loses the role.")).to_be_visible()
     await page.get_by_role("button", name="Create Rule").click()
     rule = page.get_by_role("listitem").filter(has_text="At least 9")
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
