@@ -9,8 +9,7 @@ from models import transaction
 from services.health import alerts, backlog
 from services.health.alerts import AlertMessage
 from services.runtime import schedules
-from services.runtime.database_faults import is_the_databases
-from services.runtime.retries import cancellation_first, database_errors_logged
+from services.runtime.retries import database_errors_logged, own_fault_recorded
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -42,15 +41,12 @@ class AlertSender:
             await self._post(alert)
 
     async def _post(self, alert: AlertMessage) -> None:
-        try:
-            with cancellation_first():
-                outcome = await alerts.post_alert(gateways(), alert)
-                async with transaction() as db:
-                    await alerts.record_result(db, alert, outcome)
-        except Exception as fault:
-            if is_the_databases(fault):
-                raise
-            # An alert that always fails must not delay the others, which come after it in the order of their ids.
-            log.exception("failed to post alert=%s", alert.alert_id)
+        async def record(fault: Exception) -> None:
             async with transaction() as db:
                 await alerts.record_own_fault(db, alert, backlog.own_fault(fault))
+
+        # The others come after it in the order of their ids.
+        async with own_fault_recorded(log, "failed to post alert=%s", alert.alert_id, record=record):
+            outcome = await alerts.post_alert(gateways(), alert)
+            async with transaction() as db:
+                await alerts.record_result(db, alert, outcome)

@@ -7,8 +7,7 @@ from gateways import gateways
 from models import transaction
 from services.collections.census import census_queue, count_by_transfers, days, reach
 from services.health import backlog
-from services.runtime.database_faults import is_the_databases
-from services.runtime.retries import cancellation_first, database_errors_logged
+from services.runtime.retries import database_errors_logged, own_fault_recorded
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -53,13 +52,11 @@ class CensusTaker:
             task = await census_queue.claim(db, self._holder)
         if task is None:
             return False
-        try:
-            with cancellation_first():
-                await count_by_transfers.advance(gateways(), task)
-        except Exception as fault:
-            if is_the_databases(fault):
-                raise
-            # A count that always fails must not delay the others.
-            log.exception("failed to advance a count census=%s chain=%s", task.id, task.chain)
+
+        async def record(fault: Exception) -> None:
             await count_by_transfers.record_fault(task, backlog.own_fault(fault))
+
+        said = "failed to advance a count census=%s chain=%s"
+        async with own_fault_recorded(log, said, task.id, task.chain, record=record):
+            await count_by_transfers.advance(gateways(), task)
         return True

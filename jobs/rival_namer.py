@@ -6,8 +6,7 @@ import logging
 from gateways import gateways
 from models import transaction
 from services.roles import rival_names
-from services.runtime.database_faults import is_the_databases
-from services.runtime.retries import cancellation_first, database_errors_logged
+from services.runtime.retries import database_errors_logged, own_fault_recorded
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -33,16 +32,13 @@ class RivalNamer:
             search = await rival_names.claim(db)
         if search is None:
             return False
-        try:
-            with cancellation_first():
-                said = await rival_names.read(gateways(), search)
-                async with transaction() as db:
-                    await rival_names.keep(db, search, said)
-        except Exception as fault:
-            if is_the_databases(fault):
-                raise
-            # A log that always fails must not delay the other servers.
-            log.exception("failed to look up names server=%s", search.server_id)
+
+        async def record(_fault: Exception) -> None:
             async with transaction() as db:
                 await rival_names.postpone(db, search)
+
+        async with own_fault_recorded(log, "failed to look up names server=%s", search.server_id, record=record):
+            said = await rival_names.read(gateways(), search)
+            async with transaction() as db:
+                await rival_names.keep(db, search, said)
         return True

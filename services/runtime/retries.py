@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from services.runtime import database_faults
 
@@ -53,6 +53,24 @@ def database_errors_logged(log: logging.Logger, then: str) -> Generator[None]:
         if not database_faults.is_the_databases(fault):
             raise
         database_faults.log_fault(log, fault, then)
+
+
+@asynccontextmanager
+async def own_fault_recorded(
+    log: logging.Logger, said: str, *arguments: object, record: Callable[[Exception], Awaitable[None]]
+) -> AsyncGenerator[None]:
+    """Log an error of our own and record it for the one item that the block is about, so that it delays no other.
+
+    Raises a database error, and in a cancelled task the cancellation.
+    """
+    try:
+        with cancellation_first():
+            yield
+    except Exception as fault:
+        if database_faults.is_the_databases(fault):
+            raise
+        log.exception(said, *arguments)
+        await record(fault)
 
 
 async def run_forever(life: Callable[[], Awaitable[None]]) -> None:
