@@ -144,16 +144,16 @@ async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
-async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]], *, marked: bool = False) -> None:
-    """Record that these members left: their grants are deleted, their proofs stay.
-
-    `marked` says that the transaction has called `mark_left` already, because it had to lock a grant before this.
-    """
-    if not gone:
-        return
-    if not marked:
+async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Mark for these members, who left, and record it."""
+    if gone:
         # Before any lock on a grant: a reconcile of another delegate may wait for one of these grants.
         await mark_left(db, gone)
+        await record_left(db, gone)
+
+
+async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Record that these members left: their grants are deleted, their proofs stay. Call `mark_left` before it."""
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))

@@ -17,7 +17,7 @@ from models import Breaker, Grant, Notice, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.guilds import rivals
-from services.guilds.members import left_many, mark_left, seen_many
+from services.guilds.members import mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.roles import breaker, in_doubt
 from services.roles.outbox import LONGEST_PAUSE, Intent, WriteOutcome, WriteResult
@@ -80,7 +80,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
                 await rivals.record(db, [Reversal(*intent.line, taken=False)])
         case WriteResult.LEFT:
             if state is not None:
-                await left_many(db, [(intent.server_id, intent.discord_id)], marked=True)
+                await record_left(db, [(intent.server_id, intent.discord_id)])
         case WriteResult.NO_ROLE:
             await pausing.role_gone(db, intent.server_id, intent.role_id)
         case WriteResult.NO_GUILD:
