@@ -31,7 +31,7 @@ from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.plan import data_dir
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
-from settings import ROOT, SettingsError, load
+from settings import ROOT, Settings, SettingsError, load
 
 TABLES = "--schema=public"
 """The schema of the product's tables. A schema `before_<time>` from an earlier restore is not part of a backup."""
@@ -226,10 +226,9 @@ def main() -> int:
 
 def _make(to: Path | None) -> None:
     settings = load()
-    home = data_dir(settings)
     kind = "sandbox" if settings.sandbox else "live"
-    file = (to or home / "backups" / f"{kind}-{_stamp()}.dump").absolute()
-    with _opened() as (url, major):
+    file = (to or data_dir(settings) / "backups" / f"{kind}-{_stamp()}.dump").absolute()
+    with _opened(settings) as (url, major):
         dump(url, file, major)
     print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
     print("Keep SECRET_KEY too, in another place: without it people have to sign in again, and webhooks stop.")
@@ -244,7 +243,7 @@ def _restoring(file: Path) -> str:
 
 def _psql(arguments: list[str]) -> int:
     """Run psql on the product's database; return its exit code."""
-    with _opened() as (url, major):
+    with _opened(load()) as (url, major):
         command, environment = _on(url, "psql", major)
         environment = {**environment, "LC_ALL": os.environ.get("LC_ALL", "")}  # the prompt is for people
         # Ctrl+C ends the statement that psql runs, and neither this process nor the database that it started.
@@ -256,17 +255,15 @@ def _psql(arguments: list[str]) -> int:
 
 
 @contextmanager
-def _opened() -> Iterator[tuple[str, str | None]]:
+def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
     """Yield the URL of the product's database, and the embedded server's major version (None with DATABASE_URL).
 
     The embedded database is started for the block unless it already runs.
     """
-    settings = load()
     if settings.database_url:
         yield settings.database_url, None
         return
-    home = data_dir(settings)
-    database, now = home / ("sandbox" if settings.sandbox else "live") / "db", running(home)
+    database, now = _embedded(settings), running(data_dir(settings))
     if now is not None and not now.database_url:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
@@ -282,10 +279,14 @@ def _opened() -> Iterator[tuple[str, str | None]]:
         yield postgres.url, major
 
 
+def _embedded(settings: Settings) -> Path:
+    """Return the directory of the embedded database."""
+    return data_dir(settings) / ("sandbox" if settings.sandbox else "live") / "db"
+
+
 def _restore(file: Path, force: bool) -> None:
     settings = load()
-    home = data_dir(settings)
-    lock = Lock(home)
+    lock = Lock(data_dir(settings))
     try:
         lock.take(Running(os.getpid(), "a restore"))
     except AlreadyRunning as fault:
@@ -295,8 +296,7 @@ def _restore(file: Path, force: bool) -> None:
             if settings.database_url:
                 restore_elsewhere(file, settings.database_url, force=force, say=print)
             else:
-                database = home / ("sandbox" if settings.sandbox else "live") / "db"
-                restore(file.absolute(), database, force=force, say=print)
+                restore(file.absolute(), _embedded(settings), force=force, say=print)
     finally:
         lock.release()
     print("Restored. The next start brings it up to date.")
