@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.base.faults import SLOW_SECONDS, Answer, hang_up
 from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains import methods
@@ -58,7 +58,7 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
         asked = orjson.loads(body)
     except orjson.JSONDecodeError:
         # A provider that is down or refuses everything does so before it reads a body.
-        faulty = await _faulty(kind, request, [None], many=False)
+        faulty = await sandbox.faults.apply(request, target, _faulty([None], many=False))
         return _json(refusal(None, -32700, "parse error")) if faulty is None else faulty
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     request[NOTED] = True
@@ -66,32 +66,33 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
     notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status
-    sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
+    sizes = [size_of(response), *([0] * (len(items) - 1))]
     for note, size in zip(notes, sizes, strict=False):
         sandbox.traffic.answered(note, status, size)
     return response
 
 
-async def _faulty(kind: str | None, request: web.Request, items: list[Any], *, many: bool) -> web.Response | None:
-    """Return the answer of a front end with a fault that needs no node; None where the request is answered."""
-    if kind == "down":
-        return hang_up(request)
-    if kind == "slow":
-        await asyncio.sleep(SLOW_SECONDS)
-    if kind == "429":
-        said = [refusal(item, 429, TOO_MANY) for item in items]
-        return _json(joined(said, many), 429, {"Retry-After": "1"})
-    if kind == "500":
-        return web.Response(status=500, text="Internal Server Error")
-    if kind == "malformed":
+def size_of(response: web.StreamResponse) -> int:
+    """Return the size of an answer's body in bytes; 0 where it has none."""
+    return len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
+
+
+def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
+    """Return the front end's own answers to these calls under the faults that need no node."""
+
+    async def too_many(_request: web.Request) -> web.Response:
+        return _json(joined([refusal(item, 429, TOO_MANY) for item in items], many), 429, {"Retry-After": "1"})
+
+    async def malformed(_request: web.Request) -> web.Response:
         return _json(BROKEN)
-    return None
+
+    return {"429": too_many, "malformed": malformed}
 
 
 async def _respond(
     sandbox: Sandbox, chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
-) -> web.Response:
-    faulty = await _faulty(kind, request, items, many=many)
+) -> web.StreamResponse:
+    faulty = await sandbox.faults.apply(request, target, _faulty(items, many=many))
     if faulty is not None:
         return faulty
     if many and not items:

@@ -1,15 +1,14 @@
 """`/solana`: JSON-RPC over HTTP, on which faults act."""
 
-import asyncio
 from typing import Any
 
 import orjson
 from aiohttp import web
 
-from sandbox.base.faults import SLOW_SECONDS, hang_up
+from sandbox.base.faults import Answer
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
-from sandbox.chains.front import joined, method_of
+from sandbox.chains.front import joined, method_of, size_of
 from sandbox.solana import das, node
 from sandbox.solana.chain import SolanaChain
 from sandbox.solana.node import INVALID, RpcError, View
@@ -34,7 +33,7 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
         asked = orjson.loads(await request.read())
     except orjson.JSONDecodeError:
         # A provider that is down or refuses everything does so before it reads a body.
-        faulty = await _faulty(solana.sandbox.faults.active(TARGET), request, [None], many=False)
+        faulty = await solana.sandbox.faults.apply(request, TARGET, _faulty([None], many=False))
         return _json(refusal(None, -32700, "Parse error")) if faulty is None else faulty
     items: list[Any] = asked if isinstance(asked, list) else [asked]
     request[NOTED] = True
@@ -42,30 +41,27 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
     notes = [traffic.note(TARGET, "POST", request.path_qs, 0, method_of(item)) for item in items]
     response = await _respond(solana, request, items, isinstance(asked, list))
     status = 0 if request.get(HUNG_UP) else response.status
-    sizes = [len(response.body) if isinstance(response.body, bytes) else 0, *([0] * (len(items) - 1))]
+    sizes = [size_of(response), *([0] * (len(items) - 1))]
     for note, size in zip(notes, sizes, strict=False):
         traffic.answered(note, status, size)
     return response
 
 
-async def _faulty(kind: str | None, request: web.Request, items: list[Any], *, many: bool) -> web.Response | None:
-    """Return the answer of an endpoint with a fault that needs no ledger; None where the request is answered."""
-    if kind == "down":
-        return hang_up(request)
-    if kind == "slow":
-        await asyncio.sleep(SLOW_SECONDS)
-    if kind == "429":
+def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
+    """Return the endpoint's own answers to these calls under the faults that need no ledger."""
+
+    async def too_many(_request: web.Request) -> web.Response:
         return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
-    if kind == "500":
-        return web.Response(status=500, text="Internal Server Error")
-    if kind == "malformed":
+
+    async def malformed(_request: web.Request) -> web.Response:
         return _json(BROKEN)
-    return None
+
+    return {"429": too_many, "malformed": malformed}
 
 
-async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.Response:
+async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.StreamResponse:
     kind = solana.sandbox.faults.active(TARGET)
-    faulty = await _faulty(kind, request, items, many=many)
+    faulty = await solana.sandbox.faults.apply(request, TARGET, _faulty(items, many=many))
     if faulty is not None:
         return faulty
     if not items or len(items) > MOST_IN_A_BATCH:
