@@ -51,7 +51,6 @@ SUMMARY = _(
     "{product} gives Discord roles to the people who hold your NFTs, and takes them back when they sell. "
     "Wallets are verified without connecting one."
 ).format(product=settings().product_name)
-RULE_FORM_PATH = "/add-verification-rule"
 SOCIAL_IMAGE = "/social.png"
 """1200 by 630 pixels; the server makes its URL absolute (app/http/html_pages.py)."""
 
@@ -70,6 +69,8 @@ class Page:
     members: Screen = not_found
     left: Screen | None = None
     load: tuple[object, ...] = field(default=())
+    retitled: tuple[rx.Var[bool], str] | None = field(default=None, compare=False)
+    """When members see the screen under another title, and that title."""
 
     @property
     def full_title(self) -> str:
@@ -210,11 +211,12 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
         Page("/server-setup", _("Add a server by hand"), members=server_form),
         Page("/server-config", _("Server configuration"), members=server_config, load=SERVER_CONFIG_LOAD),
         Page(
-            RULE_FORM_PATH,
+            "/add-verification-rule",
             _("Add verification rule"),
             members=rule_form,
             left=rule_form_left,
             load=(RuleFormState.load,),
+            retitled=(rx.Var.create(RuleFormState.rule_id) != 0, _("Edit verification rule")),
         ),
         Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
         Page("/verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
@@ -259,12 +261,13 @@ def _title(page: Page) -> str | rx.Var[str]:
         found.append((SessionState.audience == VISITOR, first))
     if page.members is not_found and page is not missing:
         found.append((SessionState.audience == MEMBER, missing))
-    if page.route == RULE_FORM_PATH:
-        found.append((rx.Var.create(RuleFormState.rule_id) != 0, replace(page, title=_("Edit verification rule"))))
-    title: Any = page.full_title
+    if page.retitled is not None:
+        seen, title = page.retitled
+        found.append((seen, replace(page, title=title)))
+    shown: Any = page.full_title
     for seen, instead in reversed(found):
-        title = rx.cond(seen, instead.full_title, title)
-    return title
+        shown = rx.cond(seen, instead.full_title, shown)
+    return shown
 
 
 def add_pages(app: rx.App) -> None:

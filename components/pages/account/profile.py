@@ -2,7 +2,8 @@
 
 import reflex as rx
 
-from components.layout.frame import member_frame, page_head, visitor_frame
+from components.layout.ended_session import ended_session, log_in_again
+from components.layout.frame import member_frame, page_head
 from components.layout.languages import languages
 from components.layout.navigation import LOGOUT_PATH
 from components.pages.account.my_data import choices, farewell, my_data, sessions
@@ -11,7 +12,7 @@ from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import filled
 from components.ui.picture import avatar
-from components.ui.placeholders import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _
 from state.account.my_data import MyDataState
 from state.account.profile import AccountState
@@ -64,22 +65,8 @@ _MIXED = f"{_COLUMN} max-md:contents"
 
 def account_left() -> rx.Component:
     """Return the screen for a session that ends while it is open, also with the deletion of all data."""
-    return visitor_frame(
-        rx.cond(
-            MyDataState.forgotten,
-            farewell(),
-            rx.el.section(
-                empty(
-                    "lock",
-                    _("Access Restricted"),
-                    _("Please log in to see your account."),
-                    link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
-                ),
-                class_name="surface w-full max-w-lg p-6",
-            ),
-        ),
-        class_name="tide grid place-items-center px-4 py-16",
-    )
+    restricted = log_in_again("lock", _("Access Restricted"), _("Please log in to see your account."))
+    return ended_session(rx.cond(MyDataState.forgotten, farewell(), restricted))
 
 
 def _profile() -> rx.Component:

@@ -2,7 +2,8 @@
 
 import reflex as rx
 
-from components.layout.frame import member_frame, page_head, visitor_frame
+from components.layout.ended_session import ended_session, log_in_again
+from components.layout.frame import member_frame, page_head
 from components.pages.account.wallet_handover import handover_card
 from components.pages.account.wallet_proof import proof_card
 from components.ui.badge import badge
@@ -49,18 +50,8 @@ def wallets() -> rx.Component:
 
 def wallets_left() -> rx.Component:
     """Return the screen for a session that ends while it is open."""
-    return visitor_frame(
-        rx.el.section(
-            empty(
-                "log-in",
-                _("Please log in"),
-                _("Your session has ended. Log in again to verify your wallets."),
-                link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
-            ),
-            class_name="surface w-full max-w-lg p-6",
-        ),
-        class_name="tide grid place-items-center px-4 py-16",
-    )
+    text = _("Your session has ended. Log in again to verify your wallets.")
+    return ended_session(log_in_again("log-in", _("Please log in"), text))
 
 
 def _list_card() -> rx.Component:

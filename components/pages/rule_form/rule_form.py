@@ -2,7 +2,8 @@
 
 import reflex as rx
 
-from components.layout.frame import member_frame, page_head, visitor_frame
+from components.layout.ended_session import ended_session, log_in_again
+from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
@@ -60,18 +61,8 @@ def rule_form() -> rx.Component:
 
 def rule_form_left() -> rx.Component:
     """Return the screen for a session that ends while it is open."""
-    return visitor_frame(
-        rx.el.section(
-            empty(
-                "log-in",
-                _("Please log in"),
-                _("Your session has ended, and this rule is not saved. Log in again to continue."),
-                link_button(_("Go to Login"), "/login", kind="primary", leaves_app=True),
-            ),
-            class_name="surface w-full max-w-lg p-6",
-        ),
-        class_name="tide grid place-items-center px-4 py-16",
-    )
+    text = _("Your session has ended, and this rule is not saved. Log in again to continue.")
+    return ended_session(log_in_again("log-in", _("Please log in"), text))
 
 
 def _missing() -> rx.Component:
