@@ -14,6 +14,20 @@ from tests.jobs.conftest import product as product
 from tests.jobs.town import until
 
 
+async def count_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the writer run until the database has the count of one answer."""
+    monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
+    provider_reports.read_off_counts()
+
+    async def written() -> bool:
+        async with transaction() as db:
+            return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
+
+    async with provider_state_writer.noting():
+        provider_reports.count("base:0", provider_reports.OK)
+        await until(written)
+
+
 @pytest.mark.parametrize("fault", AWAY, ids=lambda fault: type(fault).__name__)
 async def test_answers_that_came_while_the_database_was_away_are_counted_later(
     product: None, monkeypatch: pytest.MonkeyPatch, fault: Exception
@@ -27,16 +41,7 @@ async def test_answers_that_came_while_the_database_was_away_are_counted_later(
         return transaction()
 
     monkeypatch.setattr(provider_records, "transaction", first_away)
-    monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
-    provider_reports.read_off_counts()
-
-    async def written() -> bool:
-        async with transaction() as db:
-            return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
-
-    async with provider_state_writer.noting():
-        provider_reports.count("base:0", provider_reports.OK)
-        await until(written)
+    await count_one_answer(monkeypatch)
     assert len(tried) > 1
 
 
@@ -51,13 +56,4 @@ async def test_the_writer_starts_again_after_an_error_of_our_own(
         await keep(*given)
 
     monkeypatch.setattr(provider_records, "keep", failing_once)
-    monkeypatch.setattr(provider_state_writer, "PAUSE_SECONDS", 0.01)
-    provider_reports.read_off_counts()
-
-    async def written() -> bool:
-        async with transaction() as db:
-            return (await counters.totals(db)).get((counters.ANSWERS, "base:0", provider_reports.OK)) == 1
-
-    async with provider_state_writer.noting():
-        provider_reports.count("base:0", provider_reports.OK)
-        await until(written)
+    await count_one_answer(monkeypatch)

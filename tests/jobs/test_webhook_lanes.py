@@ -1,37 +1,22 @@
 """The lanes of the webhooks: an error of our own ends no other lane, and occupies none."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import models
 from jobs import webhook_sender
 from jobs.webhook_sender import WebhookSender
 from models import Webhook, now, transaction
-from services.accounts import encryption
 from services.accounts.developers import webhook_deliveries
 from services.accounts.developers.webhook_client import WebhookClient
 from services.accounts.developers.webhook_deliveries import Delivery, DeliveryTurn
 from services.runtime.task_cancellation import stop
-from settings import settings
 from tests.jobs.test_webhook_sender import a_webhook, every_delivery, note
+from tests.jobs.test_webhook_sender import database as database
 from tests.jobs.town import until
 
-
-@pytest.fixture(autouse=True)
-async def _database(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[None]:
-    """A fresh database behind `models.transaction`, and a key of this test's own."""
-    monkeypatch.setenv("DATA_DIR", str(tmp_path))
-    settings.cache_clear()
-    encryption.forget_keys()
-    await models.use(database_url)
-    yield
-    await models.use(None)
-    settings.cache_clear()
-    encryption.forget_keys()
+pytestmark = pytest.mark.usefixtures("database")
 
 
 class Receivers(WebhookClient):

@@ -69,6 +69,14 @@ async def interrupted(*_arguments: object, **_options: object) -> Any:
     raise Interrupted
 
 
+async def begin_in_vain(town: Town, place: str, monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    """Begin a move while this function of a module fails."""
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, interrupted)
+        with pytest.raises(Interrupted):
+            await begin(town, place)
+
+
 def title() -> str:
     return f"Our roles move to {settings().bot_name}"
 
@@ -76,10 +84,7 @@ def title() -> str:
 async def test_a_move_that_is_rolled_back_is_not_announced(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     place = await general(town)
     before = await posted_in(town, place)
-    with monkeypatch.context() as patched:
-        patched.setattr(queue, "mark_server", interrupted)
-        with pytest.raises(Interrupted):
-            await begin(town, place)
+    await begin_in_vain(town, place, monkeypatch, queue, "mark_server")
     assert (await stored(), await posted_in(town, place)) == (None, before)
     assert await begin(town, place)
     assert await posted_in(town, place) == [*before, title()]
@@ -88,10 +93,7 @@ async def test_a_move_that_is_rolled_back_is_not_announced(town: Town, monkeypat
 async def test_an_announcement_is_known_even_if_what_follows_fails(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     place = await general(town)
     before = await posted_in(town, place)
-    with monkeypatch.context() as patched:
-        patched.setattr(channels, "refresh_panel", interrupted)
-        with pytest.raises(Interrupted):
-            await begin(town, place)
+    await begin_in_vain(town, place, monkeypatch, channels, "refresh_panel")
     move = await stored()
     assert move is not None
     assert move.message_id is not None
