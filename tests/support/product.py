@@ -25,7 +25,7 @@ DAY = 24 * 60 * 60
 COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help", "try"}
 PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS")
 ADDRESSES = ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL")
-"""Settings of whoever runs the tests that no product of a test takes over."""
+"""Settings in the environment of a test run that its products must not inherit."""
 
 START_SECONDS = 180
 STOP_SECONDS = 30
