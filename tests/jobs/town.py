@@ -47,7 +47,7 @@ class Town:
     async def build(self, *names: str) -> None:
         """Create the guild with these people (the first one owns it), add the bot, and create an empty collection."""
         for name in names:
-            unique = f"{name}{uuid.uuid4().hex[:6]}"
+            unique = f"{name}{uuid.uuid4().hex[:10]}"
             self.people[name] = await self.call("people", username=unique)
         owner, *others = (person["id"] for person in self.people.values())
         await self.call("guilds", action="create", guild=self.name, owner=owner, members=others)
