@@ -1,11 +1,13 @@
-"""A counter of the statements that are sent to the database."""
+"""What a test sees of the database's work: how many statements it gets, and whether one waits for a lock."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest.mock import patch
 
 from psycopg import AsyncCursor
+from sqlalchemy import text
 
+from models import transaction
 from models.db import clock
 
 
@@ -37,3 +39,13 @@ class Statements:
     def __exit__(self, *_: object) -> None:
         for one in self._patches:
             one.stop()
+
+
+async def waits_for_a_lock() -> bool:
+    """Return whether a connection to the test's database waits for a lock.
+
+    Each look has a transaction of its own, because PostgreSQL shows all looks of a transaction what the first one saw.
+    """
+    async with transaction() as db:
+        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        return (await db.execute(text(waiting))).first() is not None

@@ -39,6 +39,7 @@ from services.servers import undo
 from services.wallets import ownership, wallets
 from services.wallets.ownership import WalletProof
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -158,12 +159,6 @@ async def give_back(db: AsyncSession, scene: Scene) -> None:
     server = await db.get_one(Server, scene.server_id)
     event = Event(kind="role.taken", server_id=server.id, role_id=scene.grant.role_id, batch=scene.batch)
     await undo.give_back(db, Rights(server, None, None, None), scene.actor, event)
-
-
-async def waits_for_a_lock() -> bool:
-    async with transaction() as db:
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        return (await db.execute(text(waiting))).first() is not None
 
 
 WRITTEN = (

@@ -18,6 +18,7 @@ from services.core.queue import Claim, marks
 from services.engine import reconcile
 from services.runtime.task_cancellation import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -343,12 +344,6 @@ async def test_what_is_let_go_of_is_there_for_the_next() -> None:
     async with transaction() as db:
         await queue.release(db, "w1", await queue.claim(db, "w1", 10))
     assert [claim.key for claim in await claimed("w2")] == ["1:5"]
-
-
-async def waits_for_a_lock() -> bool:
-    async with transaction() as db:
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        return (await db.execute(text(waiting))).first() is not None
 
 
 @pytest.mark.parametrize("write", ["renew", "release_leases", "let_go", "put_off", "still_ours"])

@@ -34,7 +34,7 @@ from services.privacy import retention
 from services.runtime import schedules
 from settings import settings
 from tests.support.builders import a_member, a_server, address
-from tests.support.statements import Statements
+from tests.support.statements import Statements, waits_for_a_lock
 
 
 async def test_members_who_left_are_forgotten_after_thirty_days(database: str) -> None:
@@ -217,12 +217,10 @@ async def test_of_two_processes_one_does_the_housekeeping(database: str, monkeyp
     turns = [asyncio.create_task(scheduler.take_turn(job))]
     await began.wait()
     turns.append(asyncio.create_task(scheduler.take_turn(job)))
-    async with transaction() as db:
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        async with asyncio.timeout(60):
-            while (await db.execute(text(waiting))).first() is None:
-                assert not turns[1].done(), turns[1]
-                await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while not await waits_for_a_lock():
+            assert not turns[1].done(), turns[1]
+            await asyncio.sleep(0.01)
     go_on.set()
     assert await asyncio.gather(*turns) == [True, False]
     assert times == [1]

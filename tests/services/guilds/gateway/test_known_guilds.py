@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from sqlalchemy import text
 from sqlmodel import select
 
 from gateways import gateways
@@ -18,6 +17,7 @@ from services.guilds.members import MemberFacts
 from services.servers import servers
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 GUILD, OWNER, BOT = "900000000000000001", "900000000000000002", "900000000000000003"
@@ -42,12 +42,6 @@ async def the_bot_joins(db: AsyncSession) -> None:
 async def an_admin_adds_it(db: AsyncSession) -> None:
     """Add the guild with the form."""
     await servers.add(db, gateways(), Actor(1, OWNER, "owner"), GUILD, "Guild", None, "about us")
-
-
-async def waits_for_a_lock() -> bool:
-    async with transaction() as db:
-        waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        return (await db.execute(text(waiting))).first() is not None
 
 
 async def beside(
