@@ -239,16 +239,16 @@ def _in_turn(request: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., 
     return asked
 
 
-def build(told: bool = True) -> Bot:
+def build(has_intent: bool = True) -> Bot:
     """Return the bot with its cogs. Call it in a running event loop, because the library needs one.
 
-    With `told`, the bot asks Discord to report members, which requires the application's Server Members Intent.
+    With `has_intent`, the bot asks Discord to report members, which requires the application's Server Members Intent.
     """
     Route.BASE = settings().discord_api_url
     # The bot makes no voice calls, so the library need not warn about its missing voice parts.
     nextcord.VoiceClient.warn_nacl = False
     bot = Bot(
-        intents=nextcord.Intents(guilds=True, members=told),
+        intents=nextcord.Intents(guilds=True, members=has_intent),
         chunk_guilds_at_startup=False,
         member_cache_flags=nextcord.MemberCacheFlags.none(),
         guild_ready_timeout=0.5,
@@ -256,13 +256,14 @@ def build(told: bool = True) -> Bot:
         help_command=None,
     )
     presses = Presses()
-    events = Events(bot, told=told)
+    events = Events(bot, has_intent=has_intent)
     events.opened = bot.opened
-    rereads = Rereads(bot, events)
+    rereads = Rereads(bot, events.lists)
     bot.keeper.busy = events.is_busy
-    bot.keeper.handling = lambda: {*bot.handling(), *events.checks.values(), *rereads.tasks()}
-    heartbeat = Heartbeat(bot, events, bot.unreadable, bot.keeper)
-    listeners = (events, rereads, MemberReader(bot, events, bot.keeper), heartbeat, presses)
+    bot.keeper.handling = lambda: {*bot.handling(), *events.checks.tasks(), *rereads.tasks()}
+    heartbeat = Heartbeat(bot, events.lists, bot.unreadable, bot.keeper)
+    reader = MemberReader(bot, events.turns, events.lists, bot.keeper)
+    listeners = (events, rereads, reader, heartbeat, presses)
     for cog in (*listeners, *cogs(presses)):
         bot.add_cog(cog)
     return bot

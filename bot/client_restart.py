@@ -54,9 +54,9 @@ class SwitchedOn(Exception):
 
 
 class Build(Protocol):
-    """A function that makes a client; `told` says whether its session asks for the Members intent."""
+    """A function that makes a client; `has_intent` says whether its session asks for the Members intent."""
 
-    def __call__(self, told: bool, /) -> Bot: ...
+    def __call__(self, has_intent: bool, /) -> Bot: ...
 
 
 def reason(fault: BaseException | None) -> tuple[str, bool]:
@@ -94,12 +94,12 @@ async def live(build: Build, token: str) -> None:
     pause, denied_until, least = FIRST_PAUSE, 0.0, 1
     while True:
         began = loop.time()
-        told = began >= denied_until and await members_intent.may_ask(gateways())
-        bot = build(told)
+        has_intent = began >= denied_until and await members_intent.may_ask(gateways())
+        bot = build(has_intent)
         bot.least_shards = least
         fault = await _one_life(bot, token)
         sentence, refused = reason(fault)
-        if sentence == NO_INTENT and told and settings().members_intent == "auto":
+        if sentence == NO_INTENT and has_intent and settings().members_intent == "auto":
             log.warning("%s", members_intent.NOT_TOLD)
             denied_until = loop.time() + DENIED_FOR
             continue

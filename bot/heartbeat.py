@@ -1,4 +1,4 @@
-"""The cog that stores the state of the bot's connection to Discord every few seconds, for Health."""
+"""The cog that stores the bot's connection every few seconds, for Health, and how many identifies are left."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ from functools import partial
 
 from nextcord.ext import commands
 
-from bot.events import Events
+from bot.gateway.member_lists import MemberLists
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.interaction.background import BackgroundCog
@@ -32,11 +32,11 @@ class Heartbeat(BackgroundCog):
     """The cog that stores the bot's own state, and the provider reports of this process."""
 
     def __init__(
-        self, bot: commands.AutoShardedBot, events: Events, unreadable: UnreadableEvents, keeper: ShardKeeper
+        self, bot: commands.AutoShardedBot, lists: MemberLists, unreadable: UnreadableEvents, keeper: ShardKeeper
     ) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.keeper: ShardKeeper = keeper
-        self.events: Events = events
+        self.lists: MemberLists = lists
         self.unreadable: UnreadableEvents = unreadable
         self.recorder: provider_records.Recorder = provider_records.Recorder()
         self.met: bool = False
@@ -82,7 +82,7 @@ class Heartbeat(BackgroundCog):
         if not connected:
             reason = NOT_OPEN
         else:
-            reason = elsewhere or (members_intent.told_without_intent() if self.events.untold else None)
+            reason = elsewhere or (None if self.lists.are_reported else members_intent.told_without_intent())
         states = [provider_records.bot_is(connected and elsewhere is None, reason)] if self.met else []
         if self.keeper.stands_by:
             # The processes that hold the shards report.

@@ -10,8 +10,9 @@ import nextcord
 from nextcord.ext import commands
 from sqlalchemy.exc import SQLAlchemyError
 
-from bot.conversions import member_facts
-from bot.events import Events
+from bot.gateway.conversions import member_facts
+from bot.gateway.guild_turns import GuildTurns
+from bot.gateway.member_lists import MemberLists
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.interaction.background import BackgroundCog
 from gateways import gateways
@@ -50,10 +51,13 @@ class MemberReader(BackgroundCog):
     for that.
     """
 
-    def __init__(self, bot: commands.AutoShardedBot, events: Events, keeper: ShardKeeper) -> None:
+    def __init__(
+        self, bot: commands.AutoShardedBot, turns: GuildTurns, lists: MemberLists, keeper: ShardKeeper
+    ) -> None:
         self.bot: commands.AutoShardedBot = bot
         self.keeper: ShardKeeper = keeper
-        self.events: Events = events
+        self.turns: GuildTurns = turns
+        self.lists: MemberLists = lists
         self.resting: dict[str, float] = {}
         """By guild, until when its members are not read (loop time)."""
         self.looked: tuple[datetime | None, float] = (None, 0.0)
@@ -75,14 +79,16 @@ class MemberReader(BackgroundCog):
         member = interaction.user
         if isinstance(member, nextcord.Member):
             facts, guild_id = member_facts(member), member.guild.id
-            async with self.events.turns[guild_id]:
-                await self.events.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
+            async with self.turns.of(guild_id):
+                await self.turns.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
 
     async def _read_on(self) -> None:
         while True:
             await asyncio.sleep(PAUSE_SECONDS)
             try:
-                while self.bot.is_ready() and await (self.read_some() if self.events.untold else self.read_told()):
+                while self.bot.is_ready() and await (
+                    self.read_missing() if self.lists.are_reported else self.read_some()
+                ):
                     pass
             except SQLAlchemyError as fault:
                 log_fault(log, fault, "known members are read later")
@@ -105,7 +111,7 @@ class MemberReader(BackgroundCog):
             self.looked = began, clock()
         return await self._read_all(people)
 
-    async def read_told(self) -> int:
+    async def read_missing(self) -> int:
         """Read what is missing although Discord reports members; return the number of people tried."""
         people = await self.read_new()
         await self.list_wanted()
@@ -125,10 +131,10 @@ class MemberReader(BackgroundCog):
         """Begin to read some lists: of guilds with a newly watched role, and of those that want theirs read again."""
         async with transaction() as db:
             wanted = await known_people.to_list(db, list(self.keeper.connections), self.keeper.count or 1)
-        here = (self.bot.get_guild(guild_id) for guild_id in map(int, wanted) if guild_id not in self.events.lists)
+        here = (self.bot.get_guild(guild_id) for guild_id in map(int, wanted) if guild_id not in self.lists.running)
         guilds = (guild for guild in here if guild is not None and not guild.unavailable)
         for guild in itertools.islice(guilds, LISTS_BEGUN):
-            self.events.list_again(guild)
+            self.lists.begin(guild)
 
     async def _read_all(self, people: Collection[KnownMember]) -> int:
         room = asyncio.Semaphore(AT_ONCE)
@@ -144,12 +150,12 @@ class MemberReader(BackgroundCog):
                 self._rest(one)
                 return
             try:
-                await self.events.read_member(guild.id, int(one.discord_id))
+                await self.lists.read_member(guild.id, int(one.discord_id))
             except ProviderUnavailable as fault:
                 log.warning("member could not be read guild=%s reason=%s", one.guild_id, fault.message)
                 self._rest(one)
                 return
-            await self.events.write(lambda db: member_rereads.was_read(db, one))
+            await self.turns.write(lambda db: member_rereads.was_read(db, one))
 
     def _rest(self, one: KnownMember) -> None:
         self.resting[one.guild_id] = asyncio.get_running_loop().time() + REST_SECONDS
@@ -157,10 +163,10 @@ class MemberReader(BackgroundCog):
     async def _watch_the_switch(self) -> None:
         while True:
             asks = settings().members_intent != "off"
-            if asks and not self.events.told and (is_off := await members_intent.is_off(gateways())) is not None:
+            if asks and not self.lists.has_intent and (is_off := await members_intent.is_off(gateways())) is not None:
                 self.switched_on = self.was_off and not is_off
                 self.was_off = self.was_off or is_off
             await asyncio.sleep(SWITCH_SECONDS)
-            if asks and self.events.told and self.bot.is_ready():
+            if asks and self.lists.has_intent and self.bot.is_ready():
                 # Otherwise it would go unnoticed that Discord no longer reports members.
-                await self.events.look_at_the_switch()
+                await self.lists.check_intent()

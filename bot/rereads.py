@@ -9,7 +9,7 @@ from typing import Any, cast
 import nextcord
 from nextcord.ext import commands
 
-from bot.events import Events
+from bot.gateway.member_lists import MemberLists
 from bot.interaction import delivery
 from bot.interaction.background import BackgroundCog
 from gateways import gateways
@@ -59,9 +59,9 @@ class UnreadableGuild(Exception):
 class Rereads(BackgroundCog):
     """The cog that reads the member or the guild of an unreadable event, so that no change is lost."""
 
-    def __init__(self, bot: commands.AutoShardedBot, events: Events) -> None:
+    def __init__(self, bot: commands.AutoShardedBot, lists: MemberLists) -> None:
         self.bot: commands.AutoShardedBot = bot
-        self.events: Events = events
+        self.lists: MemberLists = lists
         self.doubts: dict[int, Doubts] = {}
         """By guild."""
         self.running: dict[int, asyncio.Task[None]] = {}
@@ -133,7 +133,7 @@ class Rereads(BackgroundCog):
             doubts.itself = False
         if doubts.everybody or len(doubts.members) > MOST:
             # This retries until the list is read.
-            self.events.list_again(guild)
+            self.lists.begin(guild)
             doubts.everybody, doubts.members = False, set()
         for user_id in sorted(doubts.members):
             await self._member(guild, user_id)
@@ -182,7 +182,7 @@ class Rereads(BackgroundCog):
             log.warning("guild not read over REST either guild=%s reason=%r", guild.id, fault)
 
     async def _member(self, guild: nextcord.Guild, user_id: str) -> None:
-        await self.events.read_member(guild.id, int(user_id))
+        await self.lists.read_member(guild.id, int(user_id))
 
 
 def _part(value: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:

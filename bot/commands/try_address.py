@@ -14,8 +14,8 @@ from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
 from services.core.errors import HoldfastError, RuleNotFound
-from services.engine import try_address
-from services.engine.preview import Proposal
+from services.engine.previews import try_address
+from services.engine.previews.proposals import RuleChange
 from services.rules import views
 from services.rules.views import RuleView
 from services.runtime import rate_limits
@@ -70,7 +70,7 @@ class Trials(commands.Cog):
             if rule is None:
                 raise RuleNotFound
             async with transaction() as db:
-                planned = await try_address.plan(db, gateways(), member.actor, Proposal(rule_id=rule.id), address)
+                planned = await try_address.plan(db, gateways(), member.actor, RuleChange(rule.id, {}), address)
         except RuleNotFound:
             # One sentence for both cases, so that nobody learns which rules exist.
             raise RuleNotFound(_(NOT_YOURS)) from None

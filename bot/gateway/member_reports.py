@@ -1,16 +1,13 @@
 """Events about members, applied in order within each guild; events of unknown people are dropped in bulk."""
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
+from bot.gateway.guild_turns import GuildTurns
 from services.guilds.gateway import known_people
 from services.guilds.gateway.known_people import ReportedMember
 from services.guilds.members import MemberFacts
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +24,8 @@ class MemberReport:
 class MemberReports:
     """A collector of events about members while their guild's turn is taken; it drops events of unknown people."""
 
-    def __init__(
-        self,
-        turns: MutableMapping[int, Any],
-        write: Callable[[Callable[[Any], Awaitable[Any]]], Awaitable[Any]],
-        apply: Callable[[int, MemberReport], Awaitable[None]],
-    ) -> None:
-        self._turns: MutableMapping[int, AbstractAsyncContextManager[Any]] = turns
-        self._write: Callable[[Callable[[Any], Awaitable[Any]]], Awaitable[Any]] = write
+    def __init__(self, turns: GuildTurns, apply: Callable[[int, MemberReport], Awaitable[None]]) -> None:
+        self._turns: GuildTurns = turns
         self._apply: Callable[[int, MemberReport], Awaitable[None]] = apply
         self._waiting: defaultdict[int, list[MemberReport]] = defaultdict(list)
         """By guild, the events that wait for its turn."""
@@ -42,7 +33,7 @@ class MemberReports:
     async def add(self, guild_id: int, report: MemberReport) -> None:
         """Pass on one event; when this returns, it is written or dropped."""
         self._waiting[guild_id].append(report)
-        async with self._turns[guild_id]:
+        async with self._turns.of(guild_id):
             # The first caller to get the turn passes on all waiting events; the others find none left.
             reports = self._waiting.pop(guild_id, [])
             if reports:
@@ -51,7 +42,7 @@ class MemberReports:
     async def _pass_on(self, guild_id: int, reports: list[MemberReport]) -> None:
         guild = str(guild_id)
         asked = [ReportedMember(guild, one.discord_id, one.facts.roles if one.facts else ()) for one in reports]
-        strangers = await self._write(lambda db: known_people.strangers(db, asked))
+        strangers = await self._turns.write(lambda db: known_people.strangers(db, asked))
         # A person who becomes known by one of the events is known in all of them.
         known = {one.discord_id for place, one in enumerate(reports) if place not in strangers or one.is_admin}
         faults: list[Exception] = []

@@ -7,7 +7,7 @@ from bot.messages.reply import Reply, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
-from services.engine.try_address import Trial
+from services.engine.previews.try_address import Trial
 from services.guilds.panel import SAFE_NAME, SAFETY
 from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole

@@ -113,10 +113,10 @@ async def who_runs(db: AsyncSession, guild: GuildFacts, *, whole: bool = True) -
 
 
 async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None:
-    mighty = {role.id for role in guild.roles if role.permissions & ADMINISTRATOR}
-    shown = {one.discord_id for one in guild.members if guild.id in mighty or mighty & one.roles}
-    values = {"server": server_id, "everybody": guild.id in mighty, "mighty": sorted(mighty)}
-    (stored,) = await db.together((_MIGHTY, values))
+    admin_roles = {role.id for role in guild.roles if role.permissions & ADMINISTRATOR}
+    shown = {one.discord_id for one in guild.members if guild.id in admin_roles or admin_roles & one.roles}
+    values = {"server": server_id, "everybody": guild.id in admin_roles, "admin_roles": sorted(admin_roles)}
+    (stored,) = await db.together((_ADMINS, values))
     admins = sorted(({guild.owner_id} | shown | {str(one) for (one,) in stored}) - {guild.bot_id})
     # Each list as one parameter: if @everyone is an administrator, everybody is on it.
     whom = {"server": server_id, "admins": joined(admins), "owner": guild.owner_id}
@@ -124,9 +124,9 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
     await db.execute(text(_ALLOW), whom)
 
 
-_MIGHTY = """
+_ADMINS = """
     SELECT discord_id FROM member WHERE server_id = :server AND left_at IS NULL
-    AND (roles && CAST(:mighty AS text[])
+    AND (roles && CAST(:admin_roles AS text[])
          OR :everybody AND EXISTS (SELECT 1 FROM "user" u WHERE u.discord_id = member.discord_id))
 """
 _FORBID = """
@@ -210,9 +210,9 @@ async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) ->
 
 
 async def member_changed(
-    db: AsyncSession, guild_id: str, member: MemberFacts, mighty: frozenset[str] | None = None
+    db: AsyncSession, guild_id: str, member: MemberFacts, admin_roles: frozenset[str] | None = None
 ) -> None:
-    """Record a change of a member's roles, name or screening; any role in `mighty` makes them an administrator.
+    """Record a change of a member's roles, name or screening; any role in `admin_roles` makes them an administrator.
 
     None means that the server's roles are unknown: who runs it stays as it is.
     """
@@ -220,12 +220,12 @@ async def member_changed(
     if server is None or server.id is None:
         return
     await members.changed(db, server.id, member)
-    if mighty is None:
+    if admin_roles is None:
         return
     # Compared with the list itself: another process may have read and stored these roles before the event came.
-    runs = bool(mighty & member.roles)
+    runs = bool(admin_roles & member.roles)
     listed = await db.get(Access, (server.id, member.discord_id), populate_existing=True) is not None
-    if runs is not listed and guild_id not in mighty:
+    if runs is not listed and guild_id not in admin_roles:
         whom = {"server": server.id, "admins": member.discord_id, "owner": server.owner_id or ""}
         if runs:
             await db.execute(text(_ALLOW), whom)

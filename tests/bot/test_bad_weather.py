@@ -14,10 +14,10 @@ import pytest
 from aiohttp import web
 from sqlmodel import select, update
 
-from bot import client, client_restart, events, heartbeat
+from bot import client, client_restart, heartbeat
 from bot.client import build
 from bot.commands import cogs
-from bot.gateway import shard_connection
+from bot.gateway import member_lists, shard_connection
 from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
@@ -291,7 +291,7 @@ async def server() -> Server:
 async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """The bot with short pauses, where everybody is stored."""
     await all_known(discord)
-    for module in (client, events, shard_connection, client_restart):
+    for module in (client, member_lists, shard_connection, client_restart):
         monkeypatch.setattr(module, "FIRST_PAUSE", 0.05)
     monkeypatch.setattr(shard_connection, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(client_restart, "LONGEST_PAUSE", 0.2)

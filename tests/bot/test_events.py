@@ -13,8 +13,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
-from bot import events
 from bot.events import Events
+from bot.gateway import guild_turns, member_lists
+from bot.gateway.guild_turns import GuildTurns
 from gateways import gateways
 from models import transaction
 from services.guilds.gateway import known_people
@@ -36,7 +37,7 @@ AWAY = [
 async def test_no_event_is_lost_while_the_database_is_away(
     product: None, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
-    monkeypatch.setattr(events, "DATABASE_PAUSE", 0.01)
+    monkeypatch.setattr(guild_turns, "DATABASE_PAUSE", 0.01)
     told: list[str] = []
 
     async def write(db: Any) -> None:
@@ -44,7 +45,7 @@ async def test_no_event_is_lost_while_the_database_is_away(
         if told == ["tried"]:
             raise fault
 
-    await Events(bot=object())._tell(1, write)  # pyright: ignore[reportArgumentType]
+    await GuildTurns().write_in_turn(1, write)
     assert told == ["tried", "written"]
 
 
@@ -154,14 +155,14 @@ async def test_no_guild_waits_for_another_ones_list(product: None) -> None:
     await all_known(30_000)
     large, small = SomeGuild(1, 30_000), SomeGuild(2, 3)
     cog = Events(SomeBot(large, small))  # pyright: ignore[reportArgumentType]
-    cog._begin(small)  # pyright: ignore[reportArgumentType]
+    cog.lists.begin(small)  # pyright: ignore[reportArgumentType]
 
     async def listed(guild: SomeGuild, least: int) -> bool:
         return await members_of(guild) >= least
 
     try:
         await until(lambda: listed(small, 3))
-        cog._begin(large)  # pyright: ignore[reportArgumentType]
+        cog.lists.begin(large)  # pyright: ignore[reportArgumentType]
         await until(lambda: listed(large, 1))
         for guild in (small, large):
             newcomer = SomeMember(guild.owner_id + 999_999, guild)
@@ -173,7 +174,7 @@ async def test_no_guild_waits_for_another_ones_list(product: None) -> None:
         await until(lambda: listed(large, 30_001))
         await until(lambda: _idle(cog))
         del large.cache[large.owner_id + 5]
-        await asyncio.wait([cog._begin(large)])  # pyright: ignore[reportArgumentType]
+        await asyncio.wait([cog.lists.begin(large)])  # pyright: ignore[reportArgumentType]
         assert await members_of(large) == 30_000
     finally:
         await stop(*cog.tasks())
@@ -193,13 +194,13 @@ async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanw
     closing, listed = asyncio.Event(), asyncio.Event()
 
     async def parts(_guild: SomeGuild) -> bool:
-        begun.append(cog.lists[guild.id])
+        begun.append(cog.lists.running[guild.id])
         try:
             await listed.wait()
         finally:
             if asyncio.current_task() is begun[0]:
                 await closing.wait()
-        await cog._write_part(guild.id, [MemberFacts(person, "before", frozenset())])
+        await cog.lists._write_part(guild.id, [MemberFacts(person, "before", frozenset())])
         return True
 
     async def reads(count: int) -> bool:
@@ -210,11 +211,11 @@ async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanw
             found = await db.execute(text("SELECT name FROM member WHERE discord_id = :who"), {"who": person})
             return str(found.scalar_one())
 
-    monkeypatch.setattr(cog, "_list_parts", parts)
+    monkeypatch.setattr(cog.lists, "_list_parts", parts)
     try:
-        cog._begin(guild)  # pyright: ignore[reportArgumentType]
+        cog.lists.begin(guild)  # pyright: ignore[reportArgumentType]
         await until(lambda: reads(1))
-        tried = cog._begin(guild)  # pyright: ignore[reportArgumentType]
+        tried = cog.lists.begin(guild)  # pyright: ignore[reportArgumentType]
         await until(lambda: reads(2))
         closing.set()
         await asyncio.wait([begun[0]])
@@ -247,12 +248,12 @@ async def test_a_refused_list_is_asked_for_again_and_counts_as_a_refusal(
     product: None, monkeypatch: pytest.MonkeyPatch, refusal: type[nextcord.HTTPException]
 ) -> None:
     await all_known()
-    monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(member_lists, "FIRST_PAUSE", 0.01)
     answer: Any = SimpleNamespace(status=403 if refusal is nextcord.Forbidden else 404, reason="no")
     refused = SomeGuild(1, 3, fails=refusal(answer, {"code": 50001, "message": "Missing Access"}))
     cog = Events(SomeBot(refused))  # pyright: ignore[reportArgumentType]
     try:
-        await cog._begin(refused)  # pyright: ignore[reportArgumentType]
+        await cog.lists.begin(refused)  # pyright: ignore[reportArgumentType]
         assert await members_of(refused) == 0
         # It may have been asked again meanwhile.
         assert gateways().discord.refusals.untold == (refused.failed if refusal is nextcord.Forbidden else 0)
@@ -269,7 +270,7 @@ async def test_a_guild_that_is_always_refused_keeps_no_session_from_being_stored
     cog = Events(SomeBot(refused))  # pyright: ignore[reportArgumentType]
     cog.opened = set()
     try:
-        tried = cog._begin(refused)  # pyright: ignore[reportArgumentType]
+        tried = cog.lists.begin(refused)  # pyright: ignore[reportArgumentType]
         assert cog.is_busy(0)
         await tried
         assert not cog.is_busy(0)
@@ -284,13 +285,13 @@ async def test_lists_that_are_refused_everywhere_are_asked_for_a_few_at_a_time(
 ) -> None:
     answer: Any = SimpleNamespace(status=403, reason="no")
     refusal = nextcord.Forbidden(answer, {"code": 50001, "message": "Missing Access"})
-    monkeypatch.setattr(events, "REFUSED_APART", 600.0)
+    monkeypatch.setattr(member_lists, "REFUSED_APART", 600.0)
     here = [SomeGuild(place, 3, fails=refusal) for place in range(1, 40)]
     cog = Events(SomeBot(*here))  # pyright: ignore[reportArgumentType]
     try:
         async with asyncio.timeout(30):
-            await asyncio.wait([cog._begin(one) for one in here[:2]])  # pyright: ignore[reportArgumentType]
-        late = [cog._begin(one) for one in here[2:]]  # pyright: ignore[reportArgumentType]
+            await asyncio.wait([cog.lists.begin(one) for one in here[:2]])  # pyright: ignore[reportArgumentType]
+        late = [cog.lists.begin(one) for one in here[2:]]  # pyright: ignore[reportArgumentType]
         await until(lambda: _waiting(cog))
         assert not any(one.done() for one in late)
         assert gateways().discord.refusals.untold == 2
@@ -299,7 +300,7 @@ async def test_lists_that_are_refused_everywhere_are_asked_for_a_few_at_a_time(
 
 
 async def _waiting(cog: Events) -> bool:
-    return cog.room.locked()
+    return cog.lists._room.locked()
 
 
 async def _all_there(guild: SomeGuild) -> bool:

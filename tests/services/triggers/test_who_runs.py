@@ -45,13 +45,13 @@ async def test_a_guild_in_which_2_000_members_are_administrators_takes_a_few_sta
     assert await those_who_run_it() == {many[0]: False, OWNER: True}
 
 
-WHO, MIGHTY = "900000000000000009", frozenset({"77"})
+WHO, ADMIN_ROLES = "900000000000000009", frozenset({"77"})
 
 
-async def told(*roles: str, mighty: frozenset[str] | None = MIGHTY) -> None:
+async def told(*roles: str, admin_roles: frozenset[str] | None = ADMIN_ROLES) -> None:
     """Report a member with these roles, as Discord's event does."""
     async with transaction() as db:
-        await gateway_events.member_changed(db, GUILD, MemberFacts(WHO, "x", frozenset(roles)), mighty)
+        await gateway_events.member_changed(db, GUILD, MemberFacts(WHO, "x", frozenset(roles)), admin_roles)
 
 
 async def stored(*roles: str) -> None:
@@ -68,7 +68,7 @@ async def test_an_event_changes_who_runs_it_although_the_roles_were_stored_befor
     await stored("77")
     await told("77")
     assert await those_who_run_it() == {WHO: False}
-    await told(mighty=None)
+    await told(admin_roles=None)
     assert await those_who_run_it() == {WHO: False}, "without the server's roles nobody is known to have lost it"
     await stored()
     await told()

@@ -1,17 +1,16 @@
 """Which members of a server we store: none who never used the product and has no role that anything needs."""
 
-import asyncio
-from collections import defaultdict
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
+from bot.gateway.guild_turns import GuildTurns
 from bot.gateway.member_reports import MemberReport, MemberReports
 from models import Access, Event, Grant, Member, RoleWatch, Server, User, now, transaction
-from services.engine import preview
+from services.core.errors import Conflict
+from services.engine.previews import plan
 from services.guilds.gateway import known_people
 from services.guilds.members import MemberFacts
 from services.health import provider_records
@@ -62,14 +61,10 @@ async def written(*reports: MemberReport) -> list[tuple[str, bool]]:
     """Return which of these events are stored, each with whether the person is in the guild."""
     seen = list[tuple[str, bool]]()
 
-    async def write(ask: Any) -> Any:
-        async with transaction() as db:
-            return await ask(db)
-
     async def apply(guild_id: int, report: MemberReport) -> None:
         seen.append((report.discord_id, report.facts is not None))
 
-    reported = MemberReports(defaultdict(asyncio.Lock), write, apply)
+    reported = MemberReports(GuildTurns(), apply)
     for one in reports[:-1]:
         reported._waiting[int(GUILD)].append(one)
     await reported.add(int(GUILD), reports[-1])
@@ -98,15 +93,11 @@ async def test_an_event_that_fails_does_not_lose_those_after_it() -> None:
     people = {one.discord_id: one for one in await everybody(server_id)}
     tried = list[str]()
 
-    async def write(ask: Any) -> Any:
-        async with transaction() as db:
-            return await ask(db)
-
     async def apply(guild_id: int, report: MemberReport) -> None:
         tried.append(report.discord_id)
         raise ValueError(report.discord_id)
 
-    reported = MemberReports(defaultdict(asyncio.Lock), write, apply)
+    reported = MemberReports(GuildTurns(), apply)
     reported._waiting[int(GUILD)].append(MemberReport("user", people["user"], True))
     with pytest.raises(ExceptionGroup) as caught:
         await reported.add(int(GUILD), MemberReport("grant", people["grant"], True))
@@ -238,16 +229,16 @@ async def test_somebody_who_uses_the_bot_for_the_first_time_is_looked_for_in_the
 async def test_a_preview_of_taking_over_waits_for_the_list_of_those_who_have_the_role(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(preview, "LISTED_EVERY", 0.0)
+    monkeypatch.setattr(plan, "LISTED_EVERY", 0.0)
     server_id = await a_server(watched=None)
     async with transaction() as db:
-        await preview._list_holders(db, server_id, [RULED])
+        await plan._list_holders(db, server_id, [RULED])
         assert await known_people.to_list(db) == [], "without a bot nobody can read it"
         await provider_records.keep(db, [provider_records.bot_is(True, None)])
-    monkeypatch.setattr(preview, "LISTED_WITHIN", 0.0)
+    monkeypatch.setattr(plan, "LISTED_WITHIN", 0.0)
     async with transaction() as db:
-        with pytest.raises(preview.Conflict):
-            await preview._list_holders(db, server_id, [RULED])
+        with pytest.raises(Conflict):
+            await plan._list_holders(db, server_id, [RULED])
     await lists(server_id)
     async with transaction() as db:
-        await preview._list_holders(db, server_id, [RULED])
+        await plan._list_holders(db, server_id, [RULED])
