@@ -15,10 +15,12 @@ from models import transaction
 from services.collections.census import reach
 from services.collections.census.reach import ReachView
 from services.core.discord_text import DEFAULT_COLOR
-from services.engine import preview as impact
-from services.engine import try_address as address_trial
-from services.engine.preview import MemberImpact, Proposal
-from services.engine.try_address import Trial
+from services.engine.previews import impact
+from services.engine.previews import try_address as address_trial
+from services.engine.previews.impact import MemberImpact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import Activation, NewRule, OneRule, Proposal, RuleChange, RuleDeletion
+from services.engine.previews.try_address import Trial
 from services.holdings import try_call
 from services.holdings.try_call import CallResult, CallTrial
 from services.rules import rules
@@ -206,38 +208,38 @@ def _changes(payload: RuleChanges | PreviewPayload) -> dict[str, Any]:
 
 
 @router.get("")
-async def of_server(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleView]:
+async def list_rules(caller: Caller, server_id: Annotated[QueryId, Query(alias="serverId")]) -> list[RuleView]:
     """Return the rules of a server, by its internal id."""
     async with transaction() as db:
         return await rules.list_rules(db, gateways(), caller, server_id)
 
 
 @router.post("", status_code=201)
-async def create(caller: Caller, payload: RulePayload) -> RuleView:
+async def create_rule(caller: Caller, payload: RulePayload) -> RuleView:
     """Create a rule; it takes effect at once unless it is in `shadow`."""
     async with transaction() as db:
         return await rules.create(db, gateways(), caller, _draft(payload))
 
 
 @router.post("/preview")
-async def preview(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
+async def preview_rule(caller: Caller, payload: PreviewPayload) -> PreviewAnswer:
     """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no rule."""
     async with transaction() as db:
-        plan = await impact.plan(db, gateways(), caller, _proposal(payload))
-    found = await impact.whole(gateways(), plan)
+        planned = await plan(db, gateways(), caller, _proposal(payload))
+    found = await impact.whole(gateways(), planned)
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
     return PreviewAnswer(
         members=found.members, looked=found.looked, concerned=found.concerned,
-        single_sources=plan.single_sources, **counts,
+        single_sources=planned.single_sources, **counts,
     )  # fmt: skip
 
 
 @router.post("/try")
-async def try_address(caller: Caller, payload: TrialPayload) -> Trial:
+async def try_rule(caller: Caller, payload: TrialPayload) -> Trial:
     """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores nothing."""
     async with transaction() as db:
-        plan = await address_trial.plan(db, gateways(), caller, _proposal(payload), payload.address)
-    return await address_trial.run(gateways(), plan)
+        planned = await address_trial.plan(db, gateways(), caller, _one_rule(payload), payload.address)
+    return await address_trial.run(gateways(), planned)
 
 
 @router.post("/try-call")
@@ -250,17 +252,17 @@ async def try_view_call(caller: Caller, payload: CallTrialPayload) -> CallResult
 
 
 @router.post("/reach", status_code=202)
-async def count_holders(caller: Caller, payload: PreviewPayload) -> ReachAnswer:
+async def count_reach(caller: Caller, payload: PreviewPayload) -> ReachAnswer:
     """Start to count, on chain, the addresses that meet a new rule or the stored one of `id`; needs no name or role.
 
     The same conditions are counted at most once an hour.
     """
     async with transaction() as db:
-        return ReachAnswer(id=await reach.begin(db, gateways(), caller, _proposal(payload)))
+        return ReachAnswer(id=await reach.begin(db, gateways(), caller, _one_rule(payload)))
 
 
 @router.get("/reach/{reach_id}")
-async def counted_holders(caller: Caller, reach_id: PathId) -> ReachView:
+async def get_reach(caller: Caller, reach_id: PathId) -> ReachView:
     """Return how many addresses meet a rule and how many are verified in its server, or how far the count is."""
     async with transaction() as db:
         return await reach.get(db, gateways(), caller, reach_id)
@@ -268,10 +270,14 @@ async def counted_holders(caller: Caller, reach_id: PathId) -> ReachView:
 
 def _proposal(payload: PreviewPayload) -> Proposal:
     if payload.activate is not None:
-        return Proposal(server_id=payload.server_id, activates=tuple(payload.activate))
-    if payload.id is None:
-        return Proposal(draft=_draft(payload))
-    return Proposal(rule_id=payload.id, changes=_changes(payload), deletes=payload.delete)
+        return Activation(payload.server_id, tuple(payload.activate))
+    if payload.id is not None and payload.delete:
+        return RuleDeletion(payload.id)
+    return _one_rule(payload)
+
+
+def _one_rule(payload: PreviewPayload) -> OneRule:
+    return NewRule(_draft(payload)) if payload.id is None else RuleChange(payload.id, _changes(payload))
 
 
 class ActivationPayload(Payload):
@@ -288,7 +294,7 @@ class ActivationAnswer(ApiAnswer):
 
 
 @router.post("/activate")
-async def activate(caller: Caller, payload: ActivationPayload) -> ActivationAnswer:
+async def activate_rules(caller: Caller, payload: ActivationPayload) -> ActivationAnswer:
     """Activate rules in shadow of one server, all of them or none."""
     async with transaction() as db:
         count = await rules.activate_all(db, gateways(), caller, payload.server_id, payload.rule_ids)
@@ -296,21 +302,21 @@ async def activate(caller: Caller, payload: ActivationPayload) -> ActivationAnsw
 
 
 @router.get("/{rule_id}")
-async def one(caller: Caller, rule_id: PathId) -> RuleView:
+async def get_rule(caller: Caller, rule_id: PathId) -> RuleView:
     """Return one rule."""
     async with transaction() as db:
         return await rules.get(db, gateways(), caller, rule_id)
 
 
 @router.patch("/{rule_id}")
-async def change(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleView:
+async def change_rule(caller: Caller, rule_id: PathId, payload: RuleChanges) -> RuleView:
     """Change fields of a rule, or its state: `active`, `paused` or `shadow`."""
     async with transaction() as db:
         return await rules.change(db, gateways(), caller, rule_id, _changes(payload))
 
 
 @router.delete("/{rule_id}")
-async def delete(caller: Caller, rule_id: PathId) -> DeletedAnswer:
+async def delete_rule(caller: Caller, rule_id: PathId) -> DeletedAnswer:
     """Delete a rule; roles that members held only because of it follow its removal policy."""
     async with transaction() as db:
         return DeletedAnswer(members=await rules.delete(db, gateways(), caller, rule_id))

@@ -20,7 +20,9 @@ from benchmarks.support.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
 from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
 from services.core.queue import Claim
-from services.engine import cases, preview, read_and_confirm
+from services.engine import cases, read_and_confirm
+from services.engine.previews import impact
+from services.engine.previews.plan import PreviewPlan
 from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
@@ -207,10 +209,10 @@ async def preview_for_ever(database: str, node: str, contract: str) -> None:
                 people = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()
                 claims = [Claim(server_id, one, 0, 0, 0) for one in people]
                 batch = await cases.load(db, claims, {server_id: terms})
-                plan = preview.PreviewPlan(
+                plan = PreviewPlan(
                     {terms[0].role_id: "Role"}, ((batch, await read_and_confirm.questions(db, batch)),), {}, 0
                 )
-            await preview.whole(gateways(), plan)
+            await impact.whole(gateways(), plan)
 
 
 async def _never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -7,8 +7,10 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.engine import preview
-from services.engine.preview import GAIN, KEEP, LOSE, UNKNOWN, Impact, Proposal
+from services.engine.previews import impact
+from services.engine.previews.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import NewRule, NewTiers, Proposal
 from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
@@ -77,13 +79,15 @@ class RulePreviewState(rx.State):
             turn, proposal = self._turn, self._proposal
         if proposal is None:
             return
-        watcher = Watcher(self, actor, "impact", every=PREVIEW_REST_SECONDS if proposal.draft is not None else 0.0)
+        watcher = Watcher(
+            self, actor, "impact", every=PREVIEW_REST_SECONDS if isinstance(proposal, NewRule | NewTiers) else 0.0
+        )
         try:
             async for _turn in watcher.looks():
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
-                    planned = await preview.plan(db, gateways(), actor, proposal)
-                async for found in preview.impacts(gateways(), planned):
+                    planned = await plan(db, gateways(), actor, proposal)
+                async for found in impact.impacts(gateways(), planned):
                     async with self:
                         if self._turn != turn:
                             return

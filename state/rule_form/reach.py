@@ -16,7 +16,7 @@ from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import HoldfastError
 from services.core.relative_times import ago
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import NewRule
 from services.guilds import permissions
 from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
@@ -60,7 +60,7 @@ class ReachState(rx.State):
     bars: list[BarView] = []
     days: list[ReachDayView] = []
     summary: str = ""
-    _proposal: Proposal | None = None
+    _proposal: NewRule | None = None
     _turn: int = 0
 
     @signed_in
@@ -68,7 +68,7 @@ class ReachState(rx.State):
         """Start to count the addresses that meet the rule as it is filled in now."""
         rule = await self.get_state(RuleFormState)
         page = await self.get_state(ServerPageState)
-        self._proposal = Proposal(rule._draft(page.server_id))
+        self._proposal = NewRule(rule._draft(page.server_id))
         self._turn += 1
         self.sentence, self.places, self.note, self.fault = "", [], "", ""
         self.of_rule, self.busy, self.percent = rule.conditions_key, True, 0

@@ -16,7 +16,7 @@ from services.collections import catalogue
 from services.core.actors import Actor
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
 from services.guilds import members_intent
 from services.rules import draft as rule_draft
 from services.rules import limits, rules
@@ -259,9 +259,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         page = await self.get_state(ServerPageState)
         draft = self._draft(page.server_id)
         if self.rule_id:
-            return Proposal(rule_id=self.rule_id, changes=self._changes(draft))
-        first, *others = self._new(draft)
-        return Proposal(first, tiers=tuple(others))
+            return RuleChange(self.rule_id, self._changes(draft))
+        new = self._new(draft)
+        return NewRule(new[0]) if len(new) == 1 else NewTiers(tuple(new))
 
     def _new(self, draft: RuleDraft) -> list[RuleDraft]:
         """Return the new rules: one, or one for each tier."""

@@ -6,8 +6,8 @@ from gateways import gateways
 from locales import _
 from models import transaction
 from services.core.actors import Actor
-from services.engine import try_address
-from services.engine.preview import Proposal
+from services.engine.previews import try_address
+from services.engine.previews.proposals import NewRule
 from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
@@ -33,7 +33,7 @@ class TrialState(rx.State):
     of_rule: str = ""
     """The version of the rule that the answer is about; it is hidden for any other version."""
     _given: str = ""
-    _proposal: Proposal | None = None
+    _proposal: NewRule | None = None
     _turn: int = 0
 
     @signed_in
@@ -43,7 +43,7 @@ class TrialState(rx.State):
         page = await self.get_state(ServerPageState)
         given = form.get(ADDRESS_INPUT)
         self._given = given.strip()[:LONGEST] if isinstance(given, str) else ""
-        self._proposal = Proposal(rule._draft(page.server_id))
+        self._proposal = NewRule(rule._draft(page.server_id))
         self._turn += 1
         self.tried, self.outcome, self.lines, self.fault = "", "", [], ""
         self.of_rule, self.busy = rule.conditions_key, False

@@ -11,7 +11,7 @@ from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotSignedIn, ServerNotFound
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import MoveEnd
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.lifecycle import MoveOrder
@@ -305,7 +305,7 @@ class MoveState(ServerTab, rx.State):
             return
         self.asked = END
         page, impact = await self._page(), await self.get_state(RulePreviewState)
-        impact._ask(Proposal(server_id=page.server_id, ends_move=True))
+        impact._ask(MoveEnd(page.server_id))
         yield RulePreviewState.watch
 
     @public

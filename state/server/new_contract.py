@@ -12,7 +12,7 @@ from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import MigrationEnd, NewContract
 from services.rules.replacements import contract_migrations, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
 from services.rules.replacements.contract_migrations import MigrationView
@@ -213,7 +213,7 @@ class MigrationState(ServerTab, rx.State):
         self.asked, self.asked_id = APPLY, 0
         self.asked_title = _replaces(len(self.rules))
         page, impact = await self._page(), await self.get_state(RulePreviewState)
-        impact._ask(Proposal(server_id=page.server_id, migrates=self._order()))
+        impact._ask(NewContract(page.server_id, self._order()))
         yield RulePreviewState.watch
 
     @signed_in
@@ -224,7 +224,7 @@ class MigrationState(ServerTab, rx.State):
             return
         self.asked, self.asked_id, self.asked_title = END, one.id, one.title
         page, impact = await self._page(), await self.get_state(RulePreviewState)
-        impact._ask(Proposal(server_id=page.server_id, ends_migration=one.id))
+        impact._ask(MigrationEnd(page.server_id, one.id))
         yield RulePreviewState.watch
 
     @public

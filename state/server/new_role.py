@@ -9,7 +9,7 @@ from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import NewRole
 from services.rules.replacements import new_role
 from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
@@ -150,7 +150,7 @@ class NewRoleState(rx.State):
             return
         self.asked = True
         page, impact = await page_of(self, self._opened_for), await self.get_state(RulePreviewState)
-        impact._ask(Proposal(server_id=page.server_id, replaces=self._order()))
+        impact._ask(NewRole(page.server_id, self._order()))
         yield RulePreviewState.watch
 
     @public

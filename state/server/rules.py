@@ -13,7 +13,7 @@ from services.collections.census.days import ReachOnDay
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import NotFound
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import Activation, RuleChange, RuleDeletion
 from services.rules import limits, rules
 from services.rules.wording import Line
 from services.runtime import rate_limits
@@ -103,8 +103,7 @@ class RulesState(ServerTab, rx.State):
         protected = row.role_id in (await self.get_state(ProtectedRolesState)).ids
         self.asked_text = _consequence(row, protected) if what == DELETE else _(wording.text)
         impact = await self.get_state(RulePreviewState)
-        changes = {} if what == DELETE else {"state": wording.state}
-        impact._ask(Proposal(rule_id=rule_id, changes=changes, deletes=what == DELETE))
+        impact._ask(RuleDeletion(rule_id) if what == DELETE else RuleChange(rule_id, {"state": wording.state}))
         yield RulePreviewState.watch
 
     @signed_in
@@ -119,7 +118,7 @@ class RulesState(ServerTab, rx.State):
         self.asked_title = _counted(title, len(ids))
         self.asked_text = _("The rules in shadow, as if all of them were active. Only members with a wallet can gain.")
         page, impact = await self._page(), await self.get_state(RulePreviewState)
-        impact._ask(Proposal(server_id=page.server_id, activates=ids))
+        impact._ask(Activation(page.server_id, ids))
         yield RulePreviewState.watch
 
     def _in_shadow(self) -> tuple[int, ...]:

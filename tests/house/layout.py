@@ -93,6 +93,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "services/holdings",
         "services/roles",
         "services/engine",
+        "services/engine/previews",
         "services/servers",
         "services/collections/census",
         "services/roles/moves",

@@ -11,8 +11,10 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
-from services.engine import preview as impact
-from services.engine.preview import MemberImpact, Proposal
+from services.engine.previews import impact
+from services.engine.previews.impact import MemberImpact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import MoveEnd, Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import HoldersPage
 from services.roles.moves.lifecycle import MoveOrder, MoveUndone
@@ -51,14 +53,14 @@ class MovePayload(Payload):
 
 
 @router.get("")
-async def move(caller: Caller, server_id: PathId) -> MoveView:
+async def get_move(caller: Caller, server_id: PathId) -> MoveView:
     """Return the server's move: for each role who has arrived, who has not, and who else gives or takes it."""
     async with transaction() as db:
         return await views.view(db, gateways(), caller, server_id)
 
 
 @router.put("")
-async def put_move(caller: Caller, server_id: PathId, payload: MovePayload) -> MoveView:
+async def set_move(caller: Caller, server_id: PathId, payload: MovePayload) -> MoveView:
     """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end."""
     order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id)
     async with transaction() as db:
@@ -75,7 +77,7 @@ async def undo_move(caller: Caller, server_id: PathId) -> MoveUndone:
 
 
 @router.get("/members")
-async def move_members(
+async def list_move_members(
     caller: Caller,
     server_id: PathId,
     role_id: Annotated[Text, Query(alias="roleId")],
@@ -102,20 +104,20 @@ class MovePreview(ApiAnswer):
 async def previewed(caller: Caller, proposal: Proposal) -> MovePreview:
     """Return what a proposed change would do to all members whom it concerns."""
     async with transaction() as db:
-        plan = await impact.plan(db, gateways(), caller, proposal)
-    found = await impact.whole(gateways(), plan)
+        planned = await plan(db, gateways(), caller, proposal)
+    found = await impact.whole(gateways(), planned)
     counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
     return MovePreview(members=found.members, looked=found.looked, concerned=found.concerned, **counts)
 
 
 @router.post("/preview")
-async def preview_end(caller: Caller, server_id: PathId) -> MovePreview:
+async def preview_move_end(caller: Caller, server_id: PathId) -> MovePreview:
     """Return what the end of the move would do to members; changes nothing."""
-    return await previewed(caller, Proposal(server_id=server_id, ends_move=True))
+    return await previewed(caller, MoveEnd(server_id))
 
 
 @router.post("/approve")
-async def approve_end(caller: Caller, server_id: PathId) -> MoveView:
+async def approve_move(caller: Caller, server_id: PathId) -> MoveView:
     """End the move once its time is over: rules then decide about its roles, and the breaker limits removals."""
     async with transaction() as db:
         is_told = await lifecycle.approve(db, gateways(), caller, server_id)

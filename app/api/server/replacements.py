@@ -6,7 +6,7 @@ from app.api.requests.shapes import Loose, PathId, Payload
 from app.api.server.moves import MovePreview, Until, previewed
 from gateways import gateways
 from models import transaction
-from services.engine.preview import Proposal
+from services.engine.previews.proposals import MigrationEnd, NewContract, NewRole
 from services.rules.replacements import contract_migrations, new_role, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
 from services.rules.replacements.contract_migrations import MigrationView
@@ -42,14 +42,14 @@ class MigrationPayload(Payload):
 
 
 @router.get("")
-async def both_counting(caller: Caller, server_id: PathId) -> tuple[RunningMigration, ...]:
+async def list_migrations(caller: Caller, server_id: PathId) -> tuple[RunningMigration, ...]:
     """Return the migrations of the server in which both contracts count at present."""
     async with transaction() as db:
         return await running_migrations.running(db, gateways(), caller, server_id)
 
 
 @router.post("")
-async def migrate(caller: Caller, server_id: PathId, payload: MigrationPayload) -> MigrationView:
+async def migrate_contract(caller: Caller, server_id: PathId, payload: MigrationPayload) -> MigrationView:
     """Return how each rule with the old contract changes, and why some rules stay; with `apply`, change them."""
     async with transaction() as db:
         work = contract_migrations.apply if payload.apply else contract_migrations.preview
@@ -59,7 +59,7 @@ async def migrate(caller: Caller, server_id: PathId, payload: MigrationPayload) 
 @router.post("/preview")
 async def preview_migration(caller: Caller, server_id: PathId, payload: MigrationPayload) -> MovePreview:
     """Return what a migration would do to members; changes nothing."""
-    return await previewed(caller, Proposal(server_id=server_id, migrates=payload.order()))
+    return await previewed(caller, NewContract(server_id, payload.order()))
 
 
 class RoleReplacementPayload(Payload):
@@ -83,15 +83,15 @@ async def replace_role(caller: Caller, server_id: PathId, payload: RoleReplaceme
 
 
 @router.post("/role/preview")
-async def preview_replaced_role(caller: Caller, server_id: PathId, payload: RoleReplacementPayload) -> MovePreview:
+async def preview_role_replacement(caller: Caller, server_id: PathId, payload: RoleReplacementPayload) -> MovePreview:
     """Return what replacing a role would do to members; changes nothing."""
-    return await previewed(caller, Proposal(server_id=server_id, replaces=payload.order()))
+    return await previewed(caller, NewRole(server_id, payload.order()))
 
 
 @router.post("/{migration_id}/preview")
 async def preview_migration_end(caller: Caller, server_id: PathId, migration_id: PathId) -> MovePreview:
     """Return what would happen to members if only the new contract counted; changes nothing."""
-    return await previewed(caller, Proposal(server_id=server_id, ends_migration=migration_id))
+    return await previewed(caller, MigrationEnd(server_id, migration_id))
 
 
 @router.post("/{migration_id}/end")

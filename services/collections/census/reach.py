@@ -24,9 +24,9 @@ from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
 from services.core.json_view import Internal, json_view
-from services.engine import preview_log
-from services.engine.preview import Proposal
-from services.engine.try_address import asked_rule
+from services.engine.previews import preview_log
+from services.engine.previews.proposals import OneRule
+from services.engine.previews.try_address import asked_rule
 from services.guilds import permissions
 from services.rules.expression import Expression, parse_stored, requirements, to_document
 from services.rules.types import stored_lists
@@ -74,7 +74,7 @@ class ReachView:
     """When the numbers were added up; they are kept for a while."""
 
 
-async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> int:
+async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneRule) -> int:
     """Request a count of the addresses that meet a new, a changed or a stored rule; return the id of the result.
 
     The same conditions are counted once within KEPT. Raises what `try_address.asked_rule` raises, and TooMany.

@@ -23,9 +23,10 @@ from services.core.answer import Answer
 from services.core.errors import ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
-from services.engine import preview, read_and_confirm, trait_reads
+from services.engine import read_and_confirm, trait_reads
 from services.engine.cases import NO_ROLES, Case
-from services.engine.preview import Proposal
+from services.engine.previews import impact
+from services.engine.previews.proposals import NewRule, OneRule
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain, read_all
 from services.guilds import permissions
 from services.holdings import confirmation, delegation_claims, delegations, fetch, surveys
@@ -85,7 +86,7 @@ class TrialPlan:
     asked_by: int
 
 
-async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal, given: str) -> TrialPlan:
+async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneRule, given: str) -> TrialPlan:
     """Return the questions about a wallet, given by its address or name, under a new, a changed or a stored rule.
 
     A new rule needs no name and no role. Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict,
@@ -128,14 +129,14 @@ class TriedRule(NamedTuple):
     lists: Mapping[str, ReadList]
 
 
-async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> TriedRule:
+async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneRule) -> TriedRule:
     """Return the rule to try: a new one, which needs no name and no role, or a stored or changed one.
 
     Raises FieldRefused, ServerNotFound, RuleNotFound, Conflict, ProviderUnavailable.
     """
-    if (draft := proposal.draft) is not None:
+    if isinstance(proposal, NewRule):
         lists = GivenLists()
-        draft = without_lists(draft, lists)
+        draft = without_lists(proposal.draft, lists)
         draft = check(replace(draft, rule_name=draft.rule_name.strip() or "?", role_id=draft.role_id.strip() or "?"))
         await permissions.require_admin_to_read(db, outside, actor, draft.server_id)
         read = await lists.read()
@@ -182,7 +183,7 @@ async def run(outside: Gateways, plan: TrialPlan) -> Trial:
     case = plan.case
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            async with preview.turn_of(plan.asked_by):
+            async with impact.turn_of(plan.asked_by):
                 with fair_turns.on_behalf_of(f"server:{case.claim.server_id}"):
                     readings = [_doubted(plan, one) for one in await _readings(outside, plan)]
     except TimeoutError:

@@ -16,7 +16,7 @@ from services.core import rollups
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, MoveNotFound
 from services.core.json_view import json_view
-from services.engine import preview_log
+from services.engine.previews import preview_log
 from services.guilds import permissions
 from services.rules.expression import parse_stored
 

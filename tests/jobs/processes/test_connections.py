@@ -14,8 +14,8 @@ from models import AsyncSession, Event, transaction
 from services.accounts.users import ensure
 from services.collections import catalogue
 from services.core.actors import Actor
-from services.engine import preview
-from services.engine.preview import Proposal
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import NewRule
 from services.rules import rules
 from services.rules.rules import RuleDraft
 from services.servers import undo
@@ -74,7 +74,7 @@ async def test_verifying_previewing_and_looking_collections_up_hold_none(
             db, gateways(), carol, town.people["carol"]["wallets"]["solana"], wallets.TRANSACTION, "2" * 88
         ),
         "parse": lambda db: catalogue.parse(db, gateways(), town.contract, "base"),
-        "preview": lambda db: preview.plan(db, gateways(), ada, Proposal(draft=draft)),
+        "preview": lambda db: plan(db, gateways(), ada, NewRule(draft)),
         "create": write,
         "change": lambda db: rules.change(db, gateways(), ada, rule_id, {"contractAddress": other["contract"]}),
     }

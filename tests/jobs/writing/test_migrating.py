@@ -5,8 +5,9 @@ import uuid
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.engine import preview
-from services.engine.preview import Proposal
+from services.engine.previews import impact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import MigrationEnd, NewContract, Proposal
 from services.rules.replacements import contract_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
 from tests.jobs.conftest import Engine
@@ -18,8 +19,8 @@ async def outcomes(town: Town, proposal: Proposal) -> dict[str, str]:
     actor = Actor(1, town.people["ada"]["id"], town.people["ada"]["username"])
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
-        plan = await preview.plan(db, gateways(), actor, proposal)
-    found = await preview.whole(gateways(), plan)
+        planned = await plan(db, gateways(), actor, proposal)
+    found = await impact.whole(gateways(), planned)
     return {names[one.discord_id]: one.outcome for one in found.members}
 
 
@@ -43,10 +44,10 @@ async def test_a_half_finished_migration_takes_nothing_and_its_end_follows_the_n
     async with engine():
         await until(lambda: holders("carol", "dave"))
         start = await town.mark()
-        only = Proposal(server_id=town.server_id, migrates=order)
+        only = NewContract(town.server_id, order)
         assert await outcomes(town, only) == {"carol": "lose", "dave": "lose"}
         both = MigrationOrder(town.chain, old, order.new_contract, both=True)
-        assert await outcomes(town, Proposal(server_id=town.server_id, migrates=both)) == {
+        assert await outcomes(town, NewContract(town.server_id, both)) == {
             "carol": "keep", "dave": "keep",
         }  # fmt: skip
         async with transaction() as db:
@@ -59,7 +60,7 @@ async def test_a_half_finished_migration_takes_nothing_and_its_end_follows_the_n
         await town.sells(carols[0])
         town.contract = order.new_contract
         await town.look()
-        ends = Proposal(server_id=town.server_id, ends_migration=done.id or 0)
+        ends = MigrationEnd(town.server_id, done.id or 0)
         assert await outcomes(town, ends) == {"carol": "lose", "dave": "lose"}
         await town.buys("carol")
         assert await outcomes(town, ends) == {"carol": "keep", "dave": "lose"}

@@ -17,8 +17,10 @@ from models.db.session import GuardFailed
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import Conflict
-from services.engine import preview, read_and_confirm
-from services.engine.preview import Proposal
+from services.engine import read_and_confirm
+from services.engine.previews import impact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import MoveEnd
 from services.engine.reconcile_outcome import BatchOutcome
 from services.roles.moves import coverage, lifecycle, messages, views
 from services.roles.moves.lifecycle import MoveOrder
@@ -65,8 +67,8 @@ async def previewed(town: Town) -> Mapping[str, list[str]]:
     """Return the names of those who would keep and those who would lose the role at the end."""
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
-        plan = await preview.plan(db, gateways(), admin(town), Proposal(server_id=town.server_id, ends_move=True))
-    found = await preview.whole(gateways(), plan)
+        planned = await plan(db, gateways(), admin(town), MoveEnd(town.server_id))
+    found = await impact.whole(gateways(), planned)
     return {
         outcome: sorted(names[one.discord_id] for one in found.members if one.outcome == outcome)
         for outcome in ("keep", "lose")

@@ -3,8 +3,9 @@
 from gateways import gateways
 from models import Rule, transaction
 from services.core.actors import Actor
-from services.engine import preview
-from services.engine.preview import Proposal
+from services.engine.previews import impact
+from services.engine.previews.plan import plan
+from services.engine.previews.proposals import NewRole
 from services.rules import pausing
 from services.rules.replacements import new_role
 from services.rules.replacements.new_role import RoleOrder
@@ -38,8 +39,8 @@ async def test_the_new_role_is_given_before_the_old_one_is_taken_and_undo_does_t
     async with engine():
         await until(lambda: has("Holder"))
         async with transaction() as db:
-            plan = await preview.plan(db, gateways(), actor, Proposal(server_id=town.server_id, replaces=order))
-        seen = await preview.whole(gateways(), plan)
+            planned = await plan(db, gateways(), actor, NewRole(town.server_id, order))
+        seen = await impact.whole(gateways(), planned)
         assert {(one.role_name, one.outcome) for one in seen.members} == {("Collector", "gain"), ("Holder", "lose")}
         start = await town.mark()
         async with transaction() as db:

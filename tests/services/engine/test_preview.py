@@ -8,8 +8,10 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
-from services.engine import preview, preview_log, read_and_confirm
-from services.engine.preview import AT_ONCE, PreviewPlan
+from services.engine import read_and_confirm
+from services.engine.previews import impact, preview_log
+from services.engine.previews.impact import AT_ONCE
+from services.engine.previews.plan import PreviewPlan
 from services.engine.reconcile_outcome import BatchOutcome
 from services.rules.expression import parse_stored
 
@@ -45,10 +47,10 @@ def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
     return made
 
 
-def asks(user_id: int) -> "asyncio.Task[preview.Impact]":
+def asks(user_id: int) -> "asyncio.Task[impact.Impact]":
     batch: Any = ([f"user {user_id}"], {})
     plan = PreviewPlan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
-    return asyncio.create_task(preview.whole(OUTSIDE, plan))
+    return asyncio.create_task(impact.whole(OUTSIDE, plan))
 
 
 async def until_waiting(tasks: list[Any]) -> None:
@@ -70,7 +72,7 @@ async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_no
 ) -> None:
     first = [asks(1) for _ in range(AT_ONCE)]
     await until_waiting(first)
-    monkeypatch.setattr(preview, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(impact, "LONGEST_SECONDS", 0)
     late = await asks(1)
     assert (late.looked, late.concerned) == (0, 1)
     for task in first:

@@ -13,10 +13,11 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from services.core.actors import Actor
 from services.core.errors import TooMany
-from services.engine import preview as impact_service
-from services.engine import try_address as trial_service
-from services.engine.preview import Impact, Proposal
-from services.engine.try_address import Trial
+from services.engine.previews import impact as impact_service
+from services.engine.previews import try_address as trial_service
+from services.engine.previews.impact import Impact
+from services.engine.previews.proposals import RuleChange
+from services.engine.previews.try_address import Trial
 from services.runtime import rate_limits
 from services.servers import servers
 from services.wallets import bio_schedule, names, wallets
@@ -257,7 +258,7 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "primary_names", work)
     monkeypatch.setattr(names, "resolve", resolve)
     monkeypatch.setattr(wallets, "follow", work)
-    monkeypatch.setattr(impact_service, "plan", work)
+    monkeypatch.setattr(preview, "plan", work)
     monkeypatch.setattr(impact_service, "impacts", impacts)
     monkeypatch.setattr(trial_service, "plan", work)
     monkeypatch.setattr(trial_service, "run", answered)
@@ -285,9 +286,9 @@ async def single(kind: str) -> Start:
     if kind == "names":
         made.rows = [WalletRowView(1, "0x12", "0x12", "base", "bio", "today")]
     if kind == "impact":
-        made._ask(Proposal(rule_id=1))
+        made._ask(RuleChange(1, {}))
     if kind == "trial":
-        made._proposal = Proposal(rule_id=1)
+        made._proposal = RuleChange(1, {})
     state, function = Beside(made), cast(Any, of.event_handlers[handler].fn)
     given: tuple[object, ...] = (False,) if kind == "visible" else (made._look,) if kind == "name" else ()
 

@@ -8,10 +8,11 @@ from sqlalchemy.exc import OperationalError
 
 from models import transaction
 from services.collections.census import reach
-from services.engine import preview, try_address
-from services.engine.preview import Proposal
+from services.engine.previews import try_address
+from services.engine.previews.proposals import NewRule
 from state.core import gate, watchers
 from state.dashboard.server_page import ServerPageState
+from state.rule_form import preview
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.reach import ReachState
@@ -64,7 +65,7 @@ async def test_the_form_says_so_and_can_ask_again(
 ) -> None:
     state: Any = await tab.state(kind)
     if kind is RulePreviewState:
-        state._ask(Proposal((await tab.state(RuleFormState))._draft(0)))
+        state._ask(NewRule((await tab.state(RuleFormState))._draft(0)))
     else:
         await tab.run(state.try_address({ADDRESS_INPUT: STRANGER}))
     assert state.busy

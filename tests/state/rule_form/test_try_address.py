@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from services.engine import try_address as trial_service
+from services.engine.previews import try_address as trial_service
 from state.core import watchers
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import ConditionDraft

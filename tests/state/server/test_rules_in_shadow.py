@@ -11,8 +11,9 @@ from gateways import gateways
 from models import Event, Rule, transaction
 from services.accounts import sessions
 from services.core.errors import NotFound
-from services.engine import preview
-from services.engine.preview import Impact
+from services.engine.previews import impact
+from services.engine.previews.impact import Impact
+from services.engine.previews.plan import plan
 from state.rule_form.preview import RulePreviewState
 from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
@@ -52,8 +53,8 @@ async def previewed(tab: Tab, browser: Browser) -> Impact:
     async with transaction() as db:
         actor = await sessions.actor_of(db, browser.session_id or "")
         assert actor is not None
-        plan = await preview.plan(db, gateways(), actor, proposal)
-    return await preview.whole(gateways(), plan)
+        planned = await plan(db, gateways(), actor, proposal)
+    return await impact.whole(gateways(), planned)
 
 
 async def states(town: Town) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services.engine import try_address
+from services.engine.previews import try_address
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from jobs.census_taker import CensusTaker
 from models import transaction
 from services.collections.census import reach
-from services.engine import preview_log
+from services.engine.previews import preview_log
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town

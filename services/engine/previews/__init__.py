@@ -1,0 +1,1 @@
+"""Previews: what a proposed change of rules would do to members, before it is saved."""
