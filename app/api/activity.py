@@ -60,7 +60,7 @@ def _batch(text: str) -> UUID:
 
 
 @router.get("/events")
-async def log(
+async def list_events(
     caller: Caller,
     server_id: PathId,
     wanted: Filter,
@@ -73,7 +73,7 @@ async def log(
 
 
 @router.get("/events.csv", response_class=StreamingResponse, responses=CSV)
-async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
+async def download_events(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingResponse:
     """Return the log as CSV in UTF-8, newest first, with the same filters."""
     async with transaction() as db:
         first = await activity.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
@@ -93,14 +93,14 @@ async def table(caller: Caller, server_id: PathId, wanted: Filter) -> StreamingR
 
 
 @router.get("/events/{batch}/undo")
-async def preview(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
+async def preview_undo(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
     """Return what undoing the batch would do; nothing is changed."""
     async with transaction() as db:
         return await undo.preview(db, gateways(), caller, server_id, _batch(batch))
 
 
 @router.post("/events/{batch}/undo")
-async def undone(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
+async def undo_batch(caller: Caller, server_id: PathId, batch: Text) -> UndoView:
     """Undo one batch: a rule's deletion, change or pause, or removals made together."""
     async with transaction() as db:
         return await undo.undo(db, gateways(), caller, server_id, _batch(batch))

@@ -16,7 +16,7 @@ router = calls("/analytics", tags=["analytics"])
 
 
 @router.get("")
-async def totals(caller: Caller) -> AnalyticsView:
+async def get_totals(caller: Caller) -> AnalyticsView:
     """Return the numbers of members with a proved wallet, of active rules, and of servers with the bot."""
     async with transaction() as db:
         await servers.ask_again(db, gateways(), caller)
@@ -24,7 +24,7 @@ async def totals(caller: Caller) -> AnalyticsView:
 
 
 @router.get("/history")
-async def history(
+async def get_history(
     caller: Caller, days: int = 30, server_id: Annotated[InternalId | None, Query(alias="serverId")] = None
 ) -> HistoryView:
     """Return the events of the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""

@@ -28,20 +28,20 @@ _UNSEEN = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 
 
 @router.get("/user")
-async def user(caller: Caller) -> UserView:
+async def get_user(caller: Caller) -> UserView:
     """Return the signed-in person."""
     async with transaction() as db:
         return await users.view(db, gateways(), caller)
 
 
 @router.get("/discord", status_code=302, response_class=RedirectResponse)
-async def start(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
+async def begin_sign_in(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
     """Redirect to Discord to sign in, and return to the path in `return`."""
     return await _leave(sign_in.SIGN_IN, return_path, None)
 
 
 @router.get("/discord/connect", status_code=302, response_class=RedirectResponse)
-async def connect(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
+async def renew_grant(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
     """Redirect to Discord to renew its grant; a person who is signed out signs in this way."""
     actor = await _whoever(request)
     purpose = sign_in.SIGN_IN if actor is None else sign_in.CONNECT
@@ -65,7 +65,7 @@ async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> 
 
 
 @router.get("/discord/callback", status_code=302, response_class=RedirectResponse)
-async def callback(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
+async def finish_sign_in(request: Request, state: Text = "", code: Text = "", error: Text = "") -> Response:
     """Handle the return from Discord: start a session for this browser, or redirect to /oauth-error."""
     cookies = request.headers.get("cookie")
     login_cookie = sessions.cookie_from_header(cookies, sessions.login_cookie_name())

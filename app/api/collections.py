@@ -32,7 +32,7 @@ class TraitValuesAnswer(ApiAnswer):
 
 
 @router.post("/parse")
-async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
+async def find_collection(caller: Caller, payload: CollectionPayload) -> CollectionView:
     """Return the collection at an address or a marketplace page; the page of a token gives the token's collection.
 
     If several collections match, or the collection is on another chain, the error has `offers`: collections that a
@@ -44,7 +44,7 @@ async def parse(caller: Caller, payload: CollectionPayload) -> CollectionView:
 
 
 @router.get("/{contract}/traits")
-async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
+async def list_trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> TraitTypesAnswer:
     """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
@@ -52,7 +52,9 @@ async def trait_types(caller: Caller, contract: Text, blockchain: Text = "") -> 
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
-async def trait_values(caller: Caller, contract: Text, trait_type: Text, blockchain: Text = "") -> TraitValuesAnswer:
+async def list_trait_values(
+    caller: Caller, contract: Text, trait_type: Text, blockchain: Text = ""
+) -> TraitValuesAnswer:
     """Return the values of one kind of trait; none for numbers, for which OpenSea has only bounds."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)

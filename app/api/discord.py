@@ -26,13 +26,13 @@ class InviteAnswer(ApiAnswer):
 
 
 @router.get("/invite")
-async def invite(caller: Caller) -> InviteAnswer:
+async def get_invite(caller: Caller) -> InviteAnswer:
     """Return the URL that adds the bot to a server that the person chooses there."""
     return InviteAnswer(invite_url=servers.navigation_invite_url(gateways()))
 
 
 @router.get("/invite-url")
-async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
+async def get_invite_url(caller: Caller, server_id: ServerId) -> InviteAnswer:
     """Return the URL that adds the bot to this server."""
     if not (server_id.isascii() and server_id.isdigit() and len(server_id) <= 20):
         raise FieldRefused("serverId", _("The server id must be Discord's: digits only."))
@@ -40,14 +40,14 @@ async def invite_to(caller: Caller, server_id: ServerId) -> InviteAnswer:
 
 
 @router.get("/servers")
-async def run_by_caller(caller: Caller) -> list[GuildView]:
+async def list_discord_servers(caller: Caller) -> list[GuildView]:
     """Return the caller's servers on Discord where they are owner or administrator."""
     async with transaction() as db:
         return await servers.invite_list(db, gateways(), caller)
 
 
 @router.get("/roles")
-async def roles(caller: Caller, server_id: ServerId) -> list[RoleView]:
+async def list_roles(caller: Caller, server_id: ServerId) -> list[RoleView]:
     """Return the roles of a server that the caller runs, without @everyone."""
     async with transaction() as db:
         return await servers.roles(db, gateways(), caller, server_id)

@@ -132,7 +132,7 @@ def _written(found: list[Metric]) -> Response:
 
 
 @router.get("/api/status")
-async def status(response: Response) -> StatusView:
+async def get_status(response: Response) -> StatusView:
     """Return the version, providers, chains and the daily sweep to anybody; the status is 503 without the database."""
     view = await public_status.view()
     if not view.database:
@@ -146,7 +146,7 @@ _PATIENCE = 2.0
 
 @router.head("/health", include_in_schema=False)
 @router.get("/health")
-async def look() -> Response:
+async def check_health() -> Response:
     """Answer `healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
     if await _ready():
         return JSONResponse({"status": "healthy", "timestamp": now().isoformat(), "version": version()})

@@ -23,7 +23,7 @@ router = calls("/me", tags=["me"])
 
 
 @router.get("/sessions")
-async def signed_in(caller: Caller) -> list[SessionView]:
+async def list_sessions(caller: Caller) -> list[SessionView]:
     """Return the caller's sessions, last used first."""
     async with reading() as db:
         return await sessions.list_of(db, caller)
@@ -41,7 +41,7 @@ async def sign_out_everywhere(caller: Caller, answer: Response) -> Done:
 
 
 @router.delete("/sessions/{session}")
-async def sign_out_one(caller: Caller, session: Text) -> Done:
+async def sign_out_session(caller: Caller, session: Text) -> Done:
     """Sign out one of the caller's browsers."""
     async with transaction() as db:
         await sessions.close_one(db, caller, session)
@@ -64,14 +64,14 @@ class ForgottenAnswer(Done):
 
 
 @router.get("/servers")
-async def choices(caller: Caller) -> list[ChoiceView]:
+async def list_preferences(caller: Caller) -> list[ChoiceView]:
     """Return the servers with the bot where the caller is a member, and their choices there."""
     async with transaction() as db:
         return await preferences.choices(db, caller)
 
 
 @router.put("/servers/{server_id}")
-async def choose(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceView:
+async def set_preferences(caller: Caller, server_id: PathId, payload: ChoicePayload) -> ChoiceView:
     """Set whether wallets count in a server, whether its admins may see them, and the address for payouts."""
     payout = (
         preferences.PayoutChoice(payload.payout_wallet_id) if "payout_wallet_id" in payload.model_fields_set else None
@@ -115,7 +115,7 @@ async def withdraw_handover(caller: Caller) -> Done:
 
 
 @router.post("/handover/look")
-async def look_at_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
+async def preview_handover(caller: Caller, payload: HandoverCodePayload) -> HandoverView:
     """Return which wallets a code would give to the caller, and from which account; changes nothing."""
     async with transaction() as db:
         return await wallet_handover.preview(db, caller, payload.code)
@@ -129,7 +129,7 @@ async def take_handover(caller: Caller, payload: HandoverCodePayload) -> Handove
 
 
 @router.get("/export")
-async def export(caller: Caller) -> JSONResponse:
+async def export_me(caller: Caller) -> JSONResponse:
     """Return everything that is stored about the caller, as a file."""
     async with transaction() as db:
         document: dict[str, Any] = await preferences.export(db, caller)
@@ -138,14 +138,14 @@ async def export(caller: Caller) -> JSONResponse:
 
 
 @router.get("/forget")
-async def consequences(caller: Caller) -> tuple[EndingRole, ...]:
+async def preview_forget(caller: Caller) -> tuple[EndingRole, ...]:
     """Return what would happen to each of the caller's roles if their data were deleted; changes nothing."""
     async with transaction() as db:
         return await preferences.consequences(db, caller)
 
 
 @router.delete("")
-async def forget(caller: Caller, answer: Response) -> ForgottenAnswer:
+async def forget_me(caller: Caller, answer: Response) -> ForgottenAnswer:
     """Delete everything about the caller and sign them out; their roles follow each rule's removal policy."""
     async with transaction() as db:
         forgotten = await preferences.forget(db, caller)

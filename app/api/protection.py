@@ -18,7 +18,7 @@ class ProtectionPayload(Payload):
 
 
 @router.get("")
-async def protected(caller: Caller, server_id: PathId) -> ProtectionView:
+async def get_protection(caller: Caller, server_id: PathId) -> ProtectionView:
     """Return the protected members and roles."""
     async with transaction() as db:
         return await protection.view(db, gateways(), caller, server_id)

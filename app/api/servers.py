@@ -38,7 +38,7 @@ class SyncAnswer(ApiAnswer):
 
 
 @router.get("/servers")
-async def run_by_caller(caller: Caller) -> list[ServerView]:
+async def list_servers(caller: Caller) -> list[ServerView]:
     """Return the known servers where the caller is owner or administrator; for an API token, the token's server."""
     async with transaction() as db:
         if caller.token is not None:
@@ -48,7 +48,7 @@ async def run_by_caller(caller: Caller) -> list[ServerView]:
 
 
 @router.post("/servers", status_code=201)
-async def add(caller: Caller, payload: NewServerPayload) -> NewServerAnswer:
+async def add_server(caller: Caller, payload: NewServerPayload) -> NewServerAnswer:
     """Add a server that the caller runs, before or without the bot."""
     async with transaction() as db:
         view = await servers.add(
@@ -64,14 +64,14 @@ async def add(caller: Caller, payload: NewServerPayload) -> NewServerAnswer:
 
 
 @router.post("/admin/sync-servers")
-async def sync(caller: Caller) -> SyncAnswer:
+async def sync_servers(caller: Caller) -> SyncAnswer:
     """Read the caller's servers from Discord again."""
     async with transaction() as db:
         return SyncAnswer(servers=await servers.sync(db, gateways(), caller))
 
 
 @router.post("/servers/{server_id}/recheck", status_code=202)
-async def recheck(caller: Caller, server_id: PathId) -> AcceptedAnswer:
+async def recheck_everybody(caller: Caller, server_id: PathId) -> AcceptedAnswer:
     """Queue every member to be checked again soon."""
     async with transaction() as db:
         await sweep.recheck_server(db, gateways(), caller, server_id)

@@ -76,7 +76,7 @@ class VerdictAnswer(ApiAnswer):
 
 
 @router.get("/wallet-challenge")
-async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
+async def get_challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
     """Return what to show in the profile of the address, or to send from it; it is valid for a day.
 
     The chains are watched for the transaction from now on.
@@ -97,7 +97,7 @@ async def challenge(caller: Caller, address: Text = "") -> ChallengeAnswer:
 
 
 @router.post("/verify-wallet")
-async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
+async def verify_wallet(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
     """Check whether the wallet is the caller's. A problem that a person can solve answers 200 with `success: false`."""
     _own(caller, payload.user_id)
     try:
@@ -123,7 +123,9 @@ async def verify(caller: Caller, payload: ProofPayload) -> VerdictAnswer:
 
 
 @router.get("/wallet-verifications")
-async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None) -> list[WalletView]:
+async def list_wallets(
+    caller: Caller, user_id: Annotated[Text | None, Query(alias="userId")] = None
+) -> list[WalletView]:
     """Return the caller's proved wallets."""
     _own(caller, user_id)
     async with reading() as db:
@@ -131,7 +133,7 @@ async def proved(caller: Caller, user_id: Annotated[Text | None, Query(alias="us
 
 
 @router.delete("/wallet-verifications/{wallet_id}")
-async def remove(caller: Caller, wallet_id: PathId) -> Done:
+async def remove_wallet(caller: Caller, wallet_id: PathId) -> Done:
     """Remove a wallet; roles that it alone earned follow their rules' removal policy."""
     async with transaction() as db:
         await wallets.remove(db, caller, wallet_id)

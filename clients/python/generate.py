@@ -14,61 +14,6 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE / "holdfast_client"
 WIDTH = 120
-_AT, _RULES = "/api/servers/{server_id}", "/api/verification-rules"
-NAMES: Mapping[str, str] = {
-    "GET /api/servers": "list_servers",
-    f"GET {_AT}/breaker": "list_held_back_removals",
-    f"POST {_AT}/breaker": "decide_removals",
-    f"GET {_AT}/health": "get_health",
-    f"POST {_AT}/health/follow-again": "follow_again",
-    f"GET {_AT}/move": "get_move",
-    f"PUT {_AT}/move": "set_move",
-    f"DELETE {_AT}/move": "undo_move",
-    f"POST {_AT}/move/approve": "approve_move",
-    f"POST {_AT}/move/preview": "preview_move_end",
-    f"GET {_AT}/move/members": "list_move_members",
-    f"GET {_AT}/migrations": "list_migrations",
-    f"POST {_AT}/migrations": "migrate_contract",
-    f"POST {_AT}/migrations/preview": "preview_migration",
-    f"POST {_AT}/migrations/{{migration_id}}/end": "end_migration",
-    f"POST {_AT}/migrations/{{migration_id}}/preview": "preview_migration_end",
-    f"POST {_AT}/migrations/role": "replace_role",
-    f"POST {_AT}/migrations/role/preview": "preview_role_replacement",
-    f"GET {_AT}/rules.json": "export_rules",
-    f"POST {_AT}/import": "import_rules",
-    f"GET {_AT}/export": "export_server",
-    f"POST {_AT}/recheck": "recheck_everybody",
-    f"GET {_AT}/events": "list_events",
-    f"GET {_AT}/events.csv": "download_events",
-    f"GET {_AT}/events/{{batch}}/undo": "preview_undo",
-    f"POST {_AT}/events/{{batch}}/undo": "undo",
-    f"GET {_AT}/members": "list_members",
-    f"GET {_AT}/members.csv": "download_members",
-    f"GET {_AT}/members/{{discord_id}}/why": "explain_member",
-    f"POST {_AT}/members/{{discord_id}}/recheck": "recheck_member",
-    f"GET {_AT}/payout.csv": "download_payouts",
-    f"GET {_AT}/protection": "get_protection",
-    f"PUT {_AT}/protection/members/{{discord_id}}": "protect_member",
-    f"PUT {_AT}/protection/roles/{{role_id}}": "protect_role",
-    f"GET {_AT}/address-lists/{{name}}": "download_address_list",
-    f"POST {_AT}/address-lists": "upload_address_list",
-    "GET /api/discord/roles": "list_roles",
-    f"GET {_RULES}": "list_rules",
-    f"POST {_RULES}": "create_rule",
-    f"GET {_RULES}/{{rule_id}}": "get_rule",
-    f"PATCH {_RULES}/{{rule_id}}": "change_rule",
-    f"DELETE {_RULES}/{{rule_id}}": "delete_rule",
-    f"POST {_RULES}/activate": "activate_rules",
-    f"POST {_RULES}/preview": "preview_rule",
-    f"POST {_RULES}/reach": "count_reach",
-    f"GET {_RULES}/reach/{{reach_id}}": "get_reach",
-    f"POST {_RULES}/try": "try_rule",
-    f"POST {_RULES}/try-call": "try_view_call",
-    "POST /api/collection/parse": "find_collection",
-    "GET /api/collection/{contract}/traits": "list_trait_types",
-    "GET /api/collection/{contract}/traits/{trait_type}": "list_trait_values",
-}
-"""The methods of the client; a call that is not here has the name of its operation."""
 _SIMPLE = {"integer": "int", "number": "float", "string": "str", "boolean": "bool", "null": "None"}
 _JSON, _CSV = "application/json", "text/csv"
 
@@ -112,7 +57,7 @@ class Writer:
 
     def _call(self, call: str, operation: Mapping[str, Any]) -> str:
         method, _, path = call.partition(" ")
-        name = NAMES.get(call) or re.sub(r"\W+", "_", operation["operationId"])
+        name = operation["operationId"]
         places = {"path": list[str](), "query": list[str]()}
         needed, optional = list[str](), list[str]()
         for one in operation.get("parameters", []):

@@ -32,6 +32,8 @@ class DescribedApi(FastAPI):
                 method, _, path = call.partition(" ")
                 operation = document["paths"][path][method.lower()]
                 operation["security"], operation["x-scopes"] = [{"token": []}, {}], sorted(scopes)
+            for operation in (one for path in document["paths"].values() for one in path.values()):
+                operation["summary"] = operation["operationId"].replace("_", " ").capitalize()
             examples.add_to(document)
             self.openapi_schema = document
         return self.openapi_schema

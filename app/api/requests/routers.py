@@ -11,8 +11,8 @@ from app.api.requests.problems import PROBLEMS
 
 
 def unique_id(route: APIRoute) -> str:
-    """Return a call's id in the OpenAPI document: its tags and the function's name."""
-    return "_".join([*map(str, route.tags), route.name])
+    """Return a call's id in the OpenAPI document, by which clients name their methods: the function's name."""
+    return route.name
 
 
 def calls(prefix: str = "", *, tags: list[str] | None = None, include_in_schema: bool = True) -> APIRouter:

@@ -29,7 +29,7 @@ class ExportedList(ApiAnswer):
     status_code=201,
     openapi_extra={"requestBody": {"required": True, "content": {"text/csv": {"schema": {"type": "string"}}}}},
 )
-async def add_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
+async def upload_address_list(caller: Caller, server_id: PathId, request: Request) -> StoredList:
     """Store a list of addresses for a condition that names it: one or more on each line, or a CSV file.
 
     Mistakes and repetitions are reported with their lines. A list that no rule uses is deleted after a day.
@@ -40,7 +40,7 @@ async def add_list(caller: Caller, server_id: PathId, request: Request) -> Store
 
 
 @router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse, responses=CSV)
-async def one_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
+async def download_address_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
     """Return the addresses of a list as CSV, for people who run the server."""
     async with transaction() as db:
         await stored_lists.begin_download(db, gateways(), caller, server_id, name)

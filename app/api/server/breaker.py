@@ -45,14 +45,14 @@ class BreakerAnswer(ApiAnswer):
 
 
 @router.get("/servers/{server_id}/breaker")
-async def waiting(caller: Caller, server_id: PathId) -> list[HeldBackView]:
+async def list_held_back_removals(caller: Caller, server_id: PathId) -> list[HeldBackView]:
     """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes."""
     async with transaction() as db:
         return await held_back.of_server(db, gateways(), caller, server_id)
 
 
 @router.post("/servers/{server_id}/breaker")
-async def breaker(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
+async def decide_removals(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
     """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
         answer = held_back.approve if payload.approve else held_back.dismiss

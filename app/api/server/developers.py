@@ -53,14 +53,14 @@ class RevokedAnswer(ApiAnswer):
 
 
 @router.get("/tokens")
-async def of_server(caller: Caller, server_id: PathId) -> tuple[ApiTokenView, ...]:
+async def list_tokens(caller: Caller, server_id: PathId) -> tuple[ApiTokenView, ...]:
     """Return the server's API tokens, the newest first, without the tokens themselves."""
     async with transaction() as db:
         return await tokens.list_of(db, gateways(), caller, server_id)
 
 
 @router.post("/tokens", status_code=201)
-async def create(caller: Caller, server_id: PathId, payload: NewTokenPayload, answer: Response) -> NewTokenAnswer:
+async def create_token(caller: Caller, server_id: PathId, payload: NewTokenPayload, answer: Response) -> NewTokenAnswer:
     """Create an API token of the server. It has no more rights than its creator has at the time of each call."""
     async with transaction() as db:
         made = await tokens.create(
@@ -75,7 +75,7 @@ async def create(caller: Caller, server_id: PathId, payload: NewTokenPayload, an
 
 
 @router.delete("/tokens")
-async def revoke_all(
+async def revoke_tokens(
     caller: Caller, server_id: PathId, token_id: Annotated[QueryId | None, Query(alias="id")] = None
 ) -> RevokedAnswer:
     """Revoke all API tokens of the server, or the one with this `id`; they stop at once."""
@@ -84,7 +84,7 @@ async def revoke_all(
 
 
 @router.delete("/tokens/{token_id}")
-async def revoke(caller: Caller, server_id: PathId, token_id: PathId) -> RevokedAnswer:
+async def revoke_token(caller: Caller, server_id: PathId, token_id: PathId) -> RevokedAnswer:
     """Revoke an API token of the server; it stops at once."""
     async with transaction() as db:
         return RevokedAnswer(revoked=await tokens.revoke(db, gateways(), caller, server_id, token_id))
@@ -111,7 +111,7 @@ class WebhookAnswer(ApiAnswer):
 
 
 @router.get("/webhook")
-async def webhook(caller: Caller, server_id: PathId) -> WebhookView:
+async def get_webhook(caller: Caller, server_id: PathId) -> WebhookView:
     """Return the server's webhook without its secret, and its newest deliveries."""
     async with transaction() as db:
         return await webhooks.view(db, gateways(), caller, server_id)
@@ -129,7 +129,7 @@ async def set_webhook(caller: Caller, server_id: PathId, payload: WebhookPayload
 
 
 @router.post("/webhook/test", status_code=202)
-async def send_test(caller: Caller, server_id: PathId) -> AcceptedAnswer:
+async def send_test_event(caller: Caller, server_id: PathId) -> AcceptedAnswer:
     """Queue a test event for the webhook."""
     async with transaction() as db:
         await webhooks.send_test(db, gateways(), caller, server_id)

@@ -57,7 +57,7 @@ class ServerExportAnswer(ApiAnswer):
     response_class=StreamingResponse,
     responses={200: {"model": ServerExportAnswer}},
 )
-async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
+async def export_server(caller: Caller, server_id: PathId) -> StreamingResponse:
     """Return the server's rules, and its members with the roles that rules are about."""
     async with transaction() as db:
         rules = await export.begin(db, gateways(), caller, server_id)
@@ -88,7 +88,7 @@ async def everything(caller: Caller, server_id: PathId) -> StreamingResponse:
 
 
 @router.get("/servers/{server_id}/members.csv", response_class=StreamingResponse, responses=CSV)
-async def table(caller: Caller, server_id: PathId) -> StreamingResponse:
+async def download_members(caller: Caller, server_id: PathId) -> StreamingResponse:
     """Return the server's members as CSV in UTF-8."""
     async with transaction() as db:
         await export.begin(db, gateways(), caller, server_id)

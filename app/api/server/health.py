@@ -13,7 +13,7 @@ router = calls("/servers/{server_id}/health", tags=["server health"])
 
 
 @router.get("")
-async def look(caller: Caller, server_id: PathId) -> HealthView:
+async def get_health(caller: Caller, server_id: PathId) -> HealthView:
     """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and remedy."""
     async with transaction() as db:
         return await server.view(db, gateways(), caller, server_id)

@@ -15,14 +15,14 @@ router = calls("/servers/{server_id}/members", tags=["members"])
 
 
 @router.get("")
-async def of_server(caller: Caller, server_id: PathId, query: Text = "", page: PageNumber = 1) -> MembersPage:
+async def list_members(caller: Caller, server_id: PathId, query: Text = "", page: PageNumber = 1) -> MembersPage:
     """Return the members by name; `query` is part of a name or a whole Discord id."""
     async with transaction() as db:
         return await member_list.list_members(db, gateways(), caller, server_id, query, page)
 
 
 @router.post("/{discord_id}/recheck", status_code=202)
-async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> AcceptedAnswer:
+async def recheck_member(caller: Caller, server_id: PathId, discord_id: Text) -> AcceptedAnswer:
     """Queue one member to be checked again soon."""
     async with transaction() as db:
         await rechecks.of_member(db, gateways(), caller, server_id, discord_id)
@@ -30,7 +30,7 @@ async def recheck(caller: Caller, server_id: PathId, discord_id: Text) -> Accept
 
 
 @router.get("/{discord_id}/why")
-async def why(caller: Caller, server_id: PathId, discord_id: Text) -> MemberWhy:
+async def explain_member(caller: Caller, server_id: PathId, discord_id: Text) -> MemberWhy:
     """Return why the member has or lacks each role, from the rules, the ledger and the newest readings."""
     async with transaction() as db:
         return await explain.why(db, gateways(), caller, server_id, discord_id)

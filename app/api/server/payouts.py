@@ -17,7 +17,7 @@ router = calls(tags=["servers"])
 
 
 @router.get("/servers/{server_id}/payout.csv", response_class=StreamingResponse, responses=CSV)
-async def payout_list(
+async def download_payouts(
     caller: Caller, server_id: PathId, rule_id: Annotated[int | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None
 ) -> StreamingResponse:
     """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8."""

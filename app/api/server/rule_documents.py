@@ -47,7 +47,7 @@ class RulesDocument(ApiAnswer):
 
 
 @router.get("/servers/{server_id}/rules.json", response_model=RulesDocument)
-async def rules_document(caller: Caller, server_id: PathId) -> Response:
+async def export_rules(caller: Caller, server_id: PathId) -> Response:
     """Return all rules of the server as a document to keep, or to import on another server."""
     async with transaction() as db:
         found = await exports.document(db, gateways(), caller, server_id)

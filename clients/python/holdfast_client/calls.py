@@ -623,7 +623,7 @@ class Calls:
         """
         return cast("CallResult", self._call("POST", "/api/verification-rules/try-call", body=body))
 
-    def undo(self, server_id: int, batch: str) -> UndoView:
+    def undo_batch(self, server_id: int, batch: str) -> UndoView:
         """Undo one batch: a rule's deletion, change or pause, or removals made together.
 
         Needs the scopes members and rules.
