@@ -1,4 +1,4 @@
-"""Fixtures for every test: a migrated database of its own, the sandbox, a browser; each is made on first use."""
+"""Fixtures for every test, made on first use: a migrated database, the sandbox, a browser, directories in memory."""
 
 import atexit
 import gc

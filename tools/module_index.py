@@ -13,13 +13,13 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/architecture/modules.md"
 UP = PurePosixPath("../..")
 """The repository, seen from the page."""
-LEFT_OUT = ("tests/", "clients/", "models/migrations/versions/")
-"""Tests stand in the folder of what they test, the client is generated, and migrations are read by their date."""
+LEFT_OUT = ("clients/", "models/migrations/versions/")
+"""The client is generated, and migrations are read by their date."""
 HEAD = """# Every module in one line
 
 The first line of each module, folder by folder: search this page for the thing that you look for. To find it by a
-question instead, read the [tables of the house](README.md). A test for a module is in the folder of the
-same name under `tests/`. `python -m tools.module_index` writes this page.
+question instead, read the [tables of the house](README.md). A test for a module is in the folder of the same name
+under `tests/`; of those folders, this page names what tests share. `python -m tools.module_index` writes it.
 """
 
 
@@ -35,7 +35,11 @@ def modules() -> list[str]:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.split()  # fmt: skip
-    return sorted(path for path in set(listed) if not path.startswith(LEFT_OUT) and (ROOT / path).exists())
+    return sorted(
+        path
+        for path in set(listed)
+        if not path.startswith(LEFT_OUT) and not PurePosixPath(path).name.startswith("test_") and (ROOT / path).exists()
+    )
 
 
 def page(sources: Iterable[tuple[str, str]]) -> str:

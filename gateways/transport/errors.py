@@ -1,4 +1,4 @@
-"""The errors of requests to external services, grouped by what the caller should do about them."""
+"""The errors of requests to external services, grouped by what to do about them; they name no links or accounts."""
 
 import re
 from datetime import UTC, datetime

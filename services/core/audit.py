@@ -1,4 +1,4 @@
-"""The audit log: one line per event, never changed afterwards except by erasure."""
+"""The audit log: one line per event, never changed afterwards except by erasure, and queued for webhooks at once."""
 
 import json
 from collections.abc import Mapping

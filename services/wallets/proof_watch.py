@@ -1,4 +1,4 @@
-"""Watch accounts from the creation of a challenge, so that a proof transaction is found at once."""
+"""Watch accounts from the creation of a challenge: a proof transaction is found at once, a second node confirms it."""
 
 import asyncio
 import logging

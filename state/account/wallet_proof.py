@@ -1,7 +1,7 @@
 """The form that proves a wallet: what to show or send for an address, and whether the proof has arrived."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import reflex as rx
 
@@ -19,12 +19,10 @@ from state.account.wallets import WalletsState
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.session import SessionState
-from state.core.timing import NAME_REST_SECONDS
+from state.core.timing import NAME_REST_SECONDS, RETURN_GAP
 from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
 
-RETURN_GAP = timedelta(seconds=5)
-"""The least time since the last check of the bio for another one when the person returns to the tab."""
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
 MARKER_PREFIX = bio_proof.prefix()

@@ -6,6 +6,8 @@ Discord's answer about a person counts (`services.accounts.users.ASKED_EVERY`), 
 (`services.rules.draft`), permissions of invites (`services.servers.servers`).
 """
 
+from datetime import timedelta
+
 USER_STALE_SECONDS = 30 * 60
 """Age at which the signed-in person's name is read again with the next page."""
 SERVERS_STALE_SECONDS = 0
@@ -24,6 +26,8 @@ HEALTH_POLL_MILLISECONDS = 5000
 """Time between two requests for `/health` by the page that shows whether the backend runs."""
 TRANSACTION_POLL_SECONDS = 5.0
 """Time between two checks for a proof transaction."""
+RETURN_GAP = timedelta(seconds=5)
+"""The least time since the last check of a bio for another one when the person returns to the tab."""
 RECHECK_POLL_SECONDS = 1.0
 """Time between two reads of how many members still wait for the recheck that an admin began."""
 INVITE_AGAIN_SECONDS = 2.0

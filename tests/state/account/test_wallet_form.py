@@ -16,8 +16,9 @@ from services.runtime import rate_limits
 from services.wallets import bio_proof, wallets
 from services.wallets.wallets import Verdict
 from settings import settings
-from state.account.wallet_proof import BIO, RETURN_GAP, TRANSACTION, WalletProofState
+from state.account.wallet_proof import BIO, TRANSACTION, WalletProofState
 from state.core import watchers
+from state.core.timing import RETURN_GAP
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Beside, Tab
 
