@@ -1,15 +1,16 @@
 """The traits in a token's metadata, which authors write in many forms, read into one list of kinds and values."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
 from gateways.transport.plain_text import plain
 
 LONGEST_KIND, LONGEST_VALUE, LONGEST_NUMBER = 200, 500, 80
-MOST_TRAITS = 500
-"""The most traits that are read of one token. No real list is longer, so the rest is not read."""
+MOST_TRAITS, LONGEST_LIST = 500, 20_000
+"""The most traits that are read of one token, and their characters together. No real list is longer, so the rest is not
+read: anybody can make tokens, and each trait is stored and compared for every member who holds the token."""
 # Display types whose values marketplaces read as numbers, even where the author wrote a text.
 _NUMBERS = frozenset({"number", "date", "boost_number", "boost_percentage"})
 # A JSON object with one of these keys describes a token, and not an error or the state of a page.
@@ -90,28 +91,50 @@ def read(given: object) -> TraitList:
     else:
         raise NoMetadata("its attributes are not a list")
     found: list[Trait] = []
-    for kind, value, form in pairs:
-        if kind is not None and not isinstance(kind, str):
+    for one in _traits(pairs):
+        if one is None:
             whole = False
-            continue
-        for one in _scalars(value):
-            usable = _value(one, form in _NUMBERS)
-            if usable is None:
-                whole = False
-            else:
-                found.append(Trait(plain(kind or "", LONGEST_KIND), usable))
+        else:
+            found.append(one)
     if not found and not whole:
         raise NoMetadata("none of its attributes can be read")
-    return TraitList(tuple(dict.fromkeys(found[:MOST_TRAITS])), whole and len(found) <= MOST_TRAITS)
+    return TraitList(tuple(dict.fromkeys(found)), whole)
 
 
-def _scalars(value: object) -> Iterator[object]:
-    """Yield a value, each of several, or the value in ERC-1155's `{name, value, display_value}`; nothing for null."""
-    inner: object = value
-    if isinstance(value, Mapping):
-        inner = cast("Mapping[str, object]", value).get("value", _UNREADABLE)
-    several: list[object] = cast("list[object]", inner) if isinstance(inner, list) else [inner]
-    yield from (one for one in several if one is not None)
+def _traits(pairs: Iterable[tuple[object, object, object]]) -> Iterator[Trait | None]:
+    """Yield each trait, and None for one that cannot be read; after the limits, one None instead of all others."""
+    length = 0
+    for place, (kind, value, form) in enumerate(_single(pairs)):
+        if place == MOST_TRAITS:
+            yield None
+            return
+        if value is None:
+            continue
+        usable = _value(value, form in _NUMBERS)
+        if usable is None:
+            yield None
+            continue
+        trait = Trait(_line(kind, LONGEST_KIND), usable)
+        length += len(trait.kind) + len(str(usable))
+        if length > LONGEST_LIST:
+            yield None
+            return
+        yield trait
+
+
+def _single(pairs: Iterable[tuple[object, object, object]]) -> Iterator[tuple[str, object, object]]:
+    """Yield each value on its own, with its type (empty for none) and its form."""
+    for kind, value, form in pairs:
+        if kind is not None and not isinstance(kind, str):
+            yield "", _UNREADABLE, form
+            continue
+        inner: object = value
+        if isinstance(value, Mapping):
+            # ERC-1155's `{name, value, display_value}`.
+            inner = cast("Mapping[str, object]", value).get("value", _UNREADABLE)
+        several: list[object] = cast("list[object]", inner) if isinstance(inner, list) else [inner]
+        for one in several:
+            yield kind or "", one, form
 
 
 def _value(given: object, number: bool) -> str | int | float | None:
@@ -126,6 +149,11 @@ def _value(given: object, number: bool) -> str | int | float | None:
         try:
             read_as = int(given) if given.strip().lstrip("+-").isdecimal() else float(given)
         except ValueError:
-            return plain(given, LONGEST_VALUE)
+            return _line(given, LONGEST_VALUE)
         return read_as if math.isfinite(read_as) else None
-    return plain(given, LONGEST_VALUE)
+    return _line(given, LONGEST_VALUE)
+
+
+def _line(text: str, longest: int) -> str:
+    """Return a text on one line. It is cut first, because one type may be as long as the document, and be repeated."""
+    return plain(text[: 4 * longest], longest)

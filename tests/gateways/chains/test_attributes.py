@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.chains.attributes import MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
+from gateways.chains import attributes
+from gateways.chains.attributes import LONGEST_LIST, MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
+from gateways.transport.plain_text import plain
 
 BASIC = {"name": "Cat #1", "image": "ipfs://x"}
 
@@ -78,6 +80,26 @@ def test_what_describes_no_token_is_no_metadata(document: Any) -> None:
 def test_a_list_without_end_is_cut_and_then_not_whole() -> None:
     found = read([{"trait_type": str(number), "value": 1} for number in range(MOST_TRAITS + 1)])
     assert (len(found.found), found.whole) == (MOST_TRAITS, False)
+
+
+def test_a_long_list_of_long_texts_is_cut_and_then_not_whole() -> None:
+    found = read([{"trait_type": f"{number} {'x' * 190}", "value": "y" * 490} for number in range(MOST_TRAITS)])
+    assert sum(len(trait.kind) + len(str(trait.value)) for trait in found.found) <= LONGEST_LIST
+    assert (bool(found.found), found.whole) == (True, False)
+
+
+def test_a_document_costs_no_more_than_its_size_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+
+    def counted(text: str, longest: int) -> str:
+        nonlocal looked_at
+        looked_at += len(text)
+        return plain(text, longest)
+
+    monkeypatch.setattr(attributes, "plain", counted)
+    found = read([{"trait_type": "Hat" * 10_000, "value": list(range(10_000))}])
+    assert (bool(found.found), found.whole) == (True, False)
+    assert looked_at < 1_000_000, "the kind is not read anew, as a whole, for each of its values"
 
 
 KEYS = ["trait_type", "value", "display_type", "attributes", "name", "x"]
