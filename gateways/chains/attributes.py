@@ -110,7 +110,8 @@ def _traits(pairs: Iterable[tuple[object, object, object]]) -> Iterator[Trait | 
             return
         if value is None:
             continue
-        usable = _value(value, form in _NUMBERS)
+        # An object as `display_type` cannot be looked up in a set.
+        usable = _value(value, isinstance(form, str) and form in _NUMBERS)
         if usable is None:
             yield None
             continue

@@ -102,6 +102,11 @@ def test_a_document_costs_no_more_than_its_size_to_read(monkeypatch: pytest.Monk
     assert looked_at < 1_000_000, "the kind is not read anew, as a whole, for each of its values"
 
 
+@pytest.mark.parametrize("form", [[], {}, 7, True])
+def test_a_display_type_that_is_no_text_is_none(form: Any) -> None:
+    assert read([GOLD | {"display_type": form}]) == listed(("Fur", "Gold"))
+
+
 KEYS = ["trait_type", "value", "display_type", "attributes", "name", "x"]
 json_values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
