@@ -1,6 +1,7 @@
-"""Check which IP addresses are public, so that a stranger's link may lead to them."""
+"""Check which IP addresses are public, and which hosts are Discord's: where a stranger's link may lead to."""
 
 import asyncio
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -34,6 +35,18 @@ def is_public(text: str) -> bool:
     if any(address.version == network.version and address in network for network in _NOT_PUBLIC):
         return False
     return isinstance(address, IPv4Address) or address in _UNICAST
+
+
+_DISCORD = re.compile(r"(.*\.)?discord(app)?\.com\.?", re.IGNORECASE)
+
+
+def is_discord(host: str) -> bool:
+    """Return whether a host is Discord's.
+
+    Discord counts refused requests by the address they come from, and bans it (docs/facts.md#discord-invalid-requests).
+    Links of strangers to it would end role changes everywhere.
+    """
+    return _DISCORD.fullmatch(host) is not None
 
 
 async def resolve(host: str, port: int) -> tuple[str, ...]:

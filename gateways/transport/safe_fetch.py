@@ -20,7 +20,7 @@ from gateways.transport.errors import (
     seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
-from gateways.transport.public_addresses import is_public, resolve
+from gateways.transport.public_addresses import is_discord, is_public, resolve
 
 DEADLINE = 10.0
 """Seconds for one link from when its turn comes, redirects included."""
@@ -54,11 +54,11 @@ class _Step:
 class Fetcher:
     """The client for every link that a stranger chose (docs/facts.md#ccip-read).
 
-    It uses only https on port 443. Every address of a host name must be public, and the connection is made to the very
-    address that was checked. The same is true for every redirect. There are no credentials, cookies or proxies, and at
-    most `largest` bytes and `deadline` seconds. `trusted` are links that an operator chose: a link that begins with one
-    of them may lead to this machine. With `own_machine`, for the sandbox, any link may. Errors name the link's host,
-    never the link.
+    It uses only https on port 443, and never asks Discord. Every address of a host name must be public, and the
+    connection is made to the very address that was checked. The same is true for every redirect. There are no
+    credentials, cookies or proxies, and at most `largest` bytes and `deadline` seconds. `trusted` are links that an
+    operator chose: a link that begins with one of them may lead to this machine. With `own_machine`, for the sandbox,
+    any link may. Errors name the link's host, never the link.
     """
 
     def __init__(
@@ -186,6 +186,8 @@ class Fetcher:
             raise LinkForbidden(_name(url), "only https links are followed")
         if url.port not in {None, HTTPS_PORT}:
             raise LinkForbidden(_name(url), f"only port {HTTPS_PORT} is asked")
+        if is_discord(url.raw_host.decode("ascii", "replace")):
+            raise LinkForbidden(_name(url), "no link leads to Discord")
         return pools.guarded
 
     def _onward(self, url: httpx.URL, told: Mapping[str, str]) -> _Step:

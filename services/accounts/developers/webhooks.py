@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from sqlmodel import col, delete, func, select, update
 
 from gateways import Gateways
-from gateways.transport.public_addresses import is_public
+from gateways.transport.public_addresses import is_discord, is_public
 from locales import N_, _
 from locales.stored_texts import said
 from models import Server, Webhook, WebhookDelivery, now
@@ -33,7 +33,6 @@ OVERLAP = timedelta(days=1)
 LONGEST_URL = 1_000
 _PREFIX = "whsec_"
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
-_DISCORD = re.compile(r"(.*\.)?discord(app)?\.com\.?")
 _NOT_HTTPS = N_("The address has to begin with https:// and use the usual port.")
 _NOT_PUBLIC = N_("The address has to be one that the whole internet can reach.")
 _NOT_DISCORD = N_("Discord does not accept these events. Use the address of a program of your own.")
@@ -173,8 +172,7 @@ def _url(given: str) -> str:
     literal = host.replace(".", "").isdigit() or ":" in host
     if (literal and not is_public(host)) or "." not in host.strip(".") or host.endswith((".local", ".internal")):
         raise FieldRefused("url", _(_NOT_PUBLIC))
-    if _DISCORD.fullmatch(host):
-        # Requests that Discord refuses count against this machine's address, and so hinder role changes everywhere.
+    if is_discord(host):
         raise FieldRefused("url", _(_NOT_DISCORD))
     return url
 

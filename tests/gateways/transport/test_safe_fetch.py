@@ -252,6 +252,33 @@ async def test_a_redirect_gets_nowhere_that_a_link_does_not(
 
 
 @pytest.mark.parametrize(
+    "link",
+    [
+        "https://discord.com/api/v10/users/@me", "https://DISCORD.com./api/v10/users/@me",
+        "https://canary.discord.com/api", "https://discordapp.com/api/v6/gateway/bot", "https://discord\u3002com/api",
+    ],
+)  # fmt: skip
+async def test_no_link_and_no_redirect_leads_to_discord_which_would_ban_us_for_refused_requests(
+    fetcher: Fetcher, site: Wire, internet: Internet, link: str
+) -> None:
+    names = ("discord.com", "discord.com.", "canary.discord.com", "discordapp.com")
+    internet.names |= dict.fromkeys(names, (OTHER_PUBLIC,))
+    site.says(to(link))
+    with pytest.raises(LinkForbidden, match="Discord"):
+        await fetcher.get(link)
+    with pytest.raises(LinkForbidden, match="Discord"):
+        await fetcher.post(link, b"{}")
+    with pytest.raises(LinkForbidden, match="Discord"):
+        await fetcher.deliver(link, b"{}", {})
+    with pytest.raises(LinkForbidden, match="Discord"):
+        await fetcher.get(f"https://{HOST}/1.json")
+    assert {host for host, _port in internet.dialled} == {PUBLIC}
+    internet.names |= dict.fromkeys(("notdiscord.com", "b.example"), (OTHER_PUBLIC,))
+    site.says(to("https://b.example/discord.com"), web.Response(body=b"there"))
+    assert await fetcher.get(f"https://{HOST}/2.json") == b"there"
+
+
+@pytest.mark.parametrize(
     ("answers", "kind"),
     [
         ([to("/again")], ProviderConfused),
