@@ -6,6 +6,7 @@ The rules are Discord's own (docs/facts.md#discord-messages). Nothing here is HT
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from locales import _
 
@@ -51,7 +52,7 @@ _LINES: tuple[tuple[str, re.Pattern[str]], ...] = (
 _REST = ">>> "
 _INLINE = re.compile(
     r"\\(?P<escaped>[\\*_~`|<>\[\]()#-])"
-    r"|(?P<tick>`+)(?P<code>[^`]+)(?P=tick)(?!`)"
+    r"|(?P<tick>`++)(?P<code>[^`]++)(?P=tick)(?!`)"
     r"|\[(?P<label>[^\[\]\n]+)\]\(<?https?://[^\s()<>]+>?\)"
     r"|<(?P<angle>https?://[^\s<>]+)>"
     r"|(?P<link>https?://[^\s<>]*[^\s<>.,:;!?'\")\]])"
@@ -86,18 +87,19 @@ def runs(text: str) -> tuple[StyledRun, ...]:
 def _line_blocks(text: str) -> list[Block]:
     if not text:
         return []
-    found: list[Block] = []
     lines = text.split("\n")
-    for place, line in enumerate(lines):
-        if line.startswith(_REST):
-            rest = "\n".join([line.removeprefix(_REST), *lines[place + 1 :]])
-            return [*found, Block("quote", _broken(rest))]
-        block = _block(line)
-        last = found[-1] if found else None
-        if last is not None and block.kind == last.kind and block.kind in {"text", "quote"}:
-            found[-1] = replace(last, runs=(*last.runs, StyledRun("", kind="break"), *block.runs))
+    place = next((at for at, line in enumerate(lines) if line.startswith(_REST)), len(lines))
+    found: list[Block] = []
+    for kind, alike in groupby(map(_block, lines[:place]), key=lambda one: one.kind):
+        if kind in {"text", "quote"}:
+            first, *others = alike
+            added = (run for one in others for run in (StyledRun("", kind="break"), *one.runs))
+            found.append(replace(first, runs=(*first.runs, *added)))
         else:
-            found.append(block)
+            found += alike
+    if place < len(lines):
+        rest = "\n".join([lines[place].removeprefix(_REST), *lines[place + 1 :]])
+        found.append(Block("quote", _broken(rest)))
     return found
 
 

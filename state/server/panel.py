@@ -96,8 +96,10 @@ class PanelState(rx.State):
             self.faults[_FIELDS.get(fault.field, TEXT)] = fault.message
         filled = panel.filled(texts.text, texts, self._server_name)
         self.left = _("{count} of {most} characters").format(count=len(filled), most=panel.LONGEST_DESCRIPTION)
-        self.shown_title = _runs(markdown.runs(panel.filled(texts.title, texts, self._server_name)))
-        self.shown = _blocks(filled)
+        # A text of placeholders becomes many times as long.
+        title = panel.filled(texts.title, texts, self._server_name)[:LONGEST_TYPED]
+        self.shown_title = _runs(markdown.runs(title))
+        self.shown = _blocks(filled[:LONGEST_TYPED])
         fixed = panel.fixed_texts(self._bot_id, self.language)
         self.safe_name, self.safe = fixed.safe_name, _blocks(fixed.safe_text)
         self.my_roles, self.recheck = fixed.my_roles, fixed.recheck
@@ -141,8 +143,9 @@ class PanelState(rx.State):
     async def save(self, actor: Actor, form: dict[str, str]):
         """Save the texts and change the panel that is posted."""
         # The person may have submitted before the pause after typing.
-        self.title, self.text = form.get(TITLE, self.title), form.get(TEXT, self.text)
-        self.button, self.color = form.get(BUTTON, self.button), form.get(COLOR, self.color)
+        typed = {name: text[:LONGEST_TYPED] for name, text in form.items()}
+        self.title, self.text = typed.get(TITLE, self.title), typed.get(TEXT, self.text)
+        self.button, self.color = typed.get(BUTTON, self.button), typed.get(COLOR, self.color)
         self._draw()
         if any(self.faults.values()):
             return

@@ -9,7 +9,7 @@ from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
 from state.server.channels import ChannelsState
 from state.server.developers import DevelopersState
-from state.server.panel import PanelState
+from state.server.panel import LONGEST_TYPED, TEXT, TITLE, BlockView, PanelState, RunView
 from tests.app.api.browsers import Browser
 from tests.state.conftest import Tab
 from tests.state.towns import opened, with_rule
@@ -49,3 +49,22 @@ async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in
     with pytest.raises(Conflict, match="shows another server now"):
         await tab.run(channel.repair())
     assert {state.saving, channel.saving, channel.working, developers.working} == {False}
+
+
+async def test_a_text_is_drawn_up_to_what_can_be_typed_however_it_comes_and_whatever_it_names(sign_in: SignIn) -> None:
+    tab, _browser = await sign_in("ada")
+    tab.go("/server-config")
+    state = await tab.state(PanelState)
+    long = "`" * (LONGEST_TYPED + 1)
+    await tab.run(state.save({TITLE: long, TEXT: "a\n" * LONGEST_TYPED}))
+    assert (len(state.title), len(state.text)) == (LONGEST_TYPED, LONGEST_TYPED)
+    assert max(_drawn([BlockView("text", "", 0, state.shown_title)]), _drawn(state.shown)) <= LONGEST_TYPED
+    state._server_name = "S" * 100
+    names = "{server}" * (LONGEST_TYPED // 8)
+    await tab.run(state.save({TITLE: names, TEXT: names}))
+    assert max(_drawn([BlockView("text", "", 0, state.shown_title)]), _drawn(state.shown)) <= LONGEST_TYPED
+
+
+def _drawn(blocks: list[BlockView]) -> int:
+    runs: list[RunView] = [run for block in blocks for run in block.runs]
+    return sum(len(run.text) for run in runs)
