@@ -17,7 +17,7 @@ from gateways.evm.rpc.errors import Reverted
 from gateways.evm.rpc.node import Node, binary, patiently
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
-from gateways.transport.safe_fetch import Fetcher
+from gateways.transport.safe_fetch import LONGEST_LINK, Fetcher
 
 # Addresses, selectors and errors: docs/facts.md#ens.
 ETHEREUM = "ethereum"
@@ -32,6 +32,9 @@ MISMATCH = bytes.fromhex("ef9c03ce")
 """ReverseAddressMismatch: a wallet calls itself by somebody else's name."""
 MOST_LOOKUPS, MOST_SERVICES = 3, 4
 LARGEST_LOOKUP = 100_000
+LARGEST_REQUEST = 64 * 1024
+"""The most bytes of a contract's request for a lookup. Its parts may overlap, and then take the square of its size."""
+LONGEST_NAME = 255
 
 
 class NameInvalid(ValueError):
@@ -88,6 +91,8 @@ class EnsNames:
             except NotThere:
                 return None
             name = cast("str", said)
+            if len(name) > LONGEST_NAME:
+                return None
             try:
                 return name if name and _normal(name) == name else None
             except NameInvalid:
@@ -115,6 +120,8 @@ class EnsNames:
 
     async def _looked_up(self, node: Node, body: bytes) -> bytes:
         """Return the call data of the callback, with the answer of a service that the contract names (EIP-3668)."""
+        if len(body) > LARGEST_REQUEST:
+            raise NameOffchain("ENS", "the request for a lookup is too large")
         sender, urls, asked, callback, extra = _decoded(node, ["address", "string[]", "bytes", "bytes4", "bytes"], body)
         if cast("str", sender).lower() != UNIVERSAL_RESOLVER:
             raise ProviderConfused(node.name, "a lookup for another contract than the one that was asked")
@@ -128,8 +135,12 @@ class EnsNames:
 
     async def _fetched(self, url: str, asked: bytes) -> bytes:
         data = "0x" + asked.hex()
-        link = url.replace("{sender}", UNIVERSAL_RESOLVER).replace("{data}", data)
+        link = url.replace("{sender}", UNIVERSAL_RESOLVER)
         if "{data}" in url:
+            # Measured first: a link can consist of such places, and be thousands of times as long as all data.
+            if len(link) + link.count("{data}") * len(data) > LONGEST_LINK:
+                raise NameOffchain("ENS", "the link of a lookup is too long")
+            link = link.replace("{data}", data)
             said = await self._fetching.get(link, largest=LARGEST_LOOKUP)
         else:
             body = orjson.dumps({"data": data, "sender": UNIVERSAL_RESOLVER})

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from aiohttp import web
 from eth_abi.abi import encode
 
-from gateways.evm.ens import UNIVERSAL_RESOLVER, EnsNames, NameInvalid, NameOffchain
+from gateways.evm.ens import LARGEST_REQUEST, UNIVERSAL_RESOLVER, EnsNames, NameInvalid, NameOffchain
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import NotThere, ProviderDown, ProviderError
@@ -108,11 +109,11 @@ class Service:
     def __init__(self, server: Wire, address: str) -> None:
         self.server, self.address = server, address
 
-    def lookup(self, *urls: str, sender: str = UNIVERSAL_RESOLVER) -> web.Response:
+    def lookup(self, *urls: str, sender: str = UNIVERSAL_RESOLVER, asks: bytes = b"\x12\x34") -> web.Response:
         """Return the error by which a contract requests an off-chain lookup."""
         data = encode(
             ["address", "string[]", "bytes", "bytes4", "bytes"],
-            [sender, list(urls), b"\x12\x34", bytes.fromhex("abcdef01"), b"\x99"],
+            [sender, list(urls), asks, bytes.fromhex("abcdef01"), b"\x99"],
         ).hex()
         error = {"code": 3, "message": "execution reverted", "data": f"0x{OFFCHAIN}{data}"}
         return web.Response(
@@ -192,6 +193,36 @@ async def test_a_lookup_for_another_contract_or_without_end_is_refused(trusting:
     service.server.says(*[again, service.tells("0x01")] * 9)
     with pytest.raises(NameOffchain, match="from one service to the next"):
         await trusting.resolve("kept.elsewhere.eth")
+
+
+async def test_a_link_that_would_be_many_times_as_long_as_the_lookup_is_never_built(
+    trusting: EnsNames, service: Service
+) -> None:
+    bomb = f"{service.server.url}/" + "{data}" * 5_000
+    tracemalloc.start()
+    try:
+        service.server.says(service.lookup(bomb, asks=b"\x12" * 20_000))
+        with pytest.raises(NameOffchain):
+            await trusting.resolve("kept.elsewhere.eth")
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000, "the link would have 200 MB"
+    finally:
+        tracemalloc.stop()
+    assert len(service.server.asked) == 1
+
+
+async def test_a_request_for_a_lookup_is_not_read_beyond_its_limit(trusting: EnsNames, service: Service) -> None:
+    service.server.says(service.lookup(f"{service.server.url}/ask", asks=b"\x12" * LARGEST_REQUEST))
+    with pytest.raises(NameOffchain, match="too large"):
+        await trusting.resolve("kept.elsewhere.eth")
+    assert len(service.server.asked) == 1
+
+
+async def test_a_name_that_is_longer_than_names_are_is_none(trusting: EnsNames, service: Service) -> None:
+    for name, expected in (("a." * 126 + "eth", True), ("a." * 127 + "eth", False)):
+        said = encode(["string", "address", "address"], [name, "0x" + "77" * 20, "0x" + "77" * 20]).hex()
+        answer = orjson.dumps({"jsonrpc": "2.0", "id": 1, "result": f"0x{said}"})
+        service.server.says(web.Response(body=answer, content_type="application/json"))
+        assert await trusting.primary(service.address) == (name if expected else None)
 
 
 async def test_a_service_that_fails_is_no_verdict_on_the_name(trusting: EnsNames, service: Service) -> None:
