@@ -1,10 +1,12 @@
 """Read addresses from a pasted text or a CSV file, line by line; every mistake names its line."""
 
+import asyncio
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 from locales import _, ngettext, number
@@ -76,14 +78,22 @@ async def of_text(text: str) -> ReadList:
 
     A line has one or more addresses; its other cells are left out, and so is a first line that is a heading.
     """
-    return await _read(_of_lines(text))
+    return await _read(_of_text(text))
 
 
 async def of_items(items: object) -> ReadList:
     """Read a list of texts, each an address; the first one counts as line 1. Raises as `of_text` does."""
     if not isinstance(items, list):
         raise FieldRefused(ADDRESSES, _("addresses must be a list of texts."))
-    return await _read(enumerate(cast("list[object]", items), 1))
+    return await _read(in_steps(enumerate(cast("list[object]", items), 1)))
+
+
+async def _of_text(text: str) -> AsyncIterator[tuple[int, object]]:
+    """Yield what `_of_lines` yields, read in a thread: a text may have two million lines without an entry."""
+    entries = _of_lines(text)
+    while some := await asyncio.to_thread(lambda: list(islice(entries, MOST_READ))):
+        async for one in in_steps(some):
+            yield one
 
 
 def _of_lines(text: str) -> Iterator[tuple[int, object]]:
@@ -98,11 +108,11 @@ def _of_lines(text: str) -> Iterator[tuple[int, object]]:
             yield from ((place, cell) for cell in meant or cells[:1])
 
 
-async def _read(entries: Iterable[tuple[int, object]]) -> ReadList:
-    """Read numbered entries, and let other tasks run: a checksum takes time, and there may be thousands of entries."""
+async def _read(entries: AsyncIterator[tuple[int, object]]) -> ReadList:
+    """Read numbered entries, in steps: a checksum takes time, and there may be thousands of entries."""
     found: dict[str, int] = {}
     mistakes: list[Mistake] = []
-    async for line, entry in in_steps(entries):
+    async for line, entry in entries:
         try:
             address = parse(entry)[1] if isinstance(entry, str) else _no_text()
         except AddressRefused as fault:

@@ -1,5 +1,7 @@
 """Lists of addresses as text, and the conditions that name them: reading, refusals, and storage."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +54,22 @@ async def test_pasted_text_and_csv_files_are_read_with_headings_quotes_and_other
         read = await address_list_text.of_text(text)
         assert (set(read.addresses), read.count) == (wanted, 3), text
     assert len({(await address_list_text.of_text(text)).digest for text in (f"{ONE}\n{TWO}", f"{TWO}\n{ONE}")}) == 1
+
+
+async def test_a_text_of_empty_lines_keeps_nobody_waiting() -> None:
+    turns = 0
+
+    async def somebody_else() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(somebody_else())
+    with pytest.raises(FieldRefused, match="Add the addresses"):
+        await address_list_text.of_text("\n" * 200_000)
+    other.cancel()
+    assert turns > 1
 
 
 async def test_mistakes_and_repetitions_are_named_by_their_lines() -> None:
