@@ -29,6 +29,7 @@ COLLECTION = """
 interface:
     4 CALLDATALOAD 224 SHR DUP1 0x01ffc9a7 EQ DUP2 0x80ac58cd EQ OR SWAP1 1 SLOAD EQ OR 0 MSTORE 32 0 RETURN
 """
+_TEXT = b"too many requests"
 HOSTILE = {
     "reverts": "0 0 REVERT",
     "burns all its gas": "INVALID",
@@ -38,6 +39,9 @@ HOSTILE = {
     "returns 60 kB": "1 0 MSTORE 60000 0 RETURN",
     "returns 64 bytes": "1 0 MSTORE 64 0 RETURN",
     "reverts with 60 kB": "60000 0 REVERT",
+    # `Error(string)`, whose text a node repeats in its own message.
+    "reverts in a node's words": f"0x08c379a0{'00' * 28} 0 MSTORE 32 4 MSTORE {len(_TEXT)} 36 MSTORE "
+    f"0x{_TEXT.ljust(32, bytes(1)).hex()} 68 MSTORE 100 0 REVERT",
 }
 _OPCODES = {
     name: code

@@ -48,23 +48,34 @@ _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (require
 _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
 )
+_REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
 _TOO_MUCH = re.compile(
     r"oog|gas|memory|too large|time.?out|timed out|aborted|response size|exceed|limit", re.IGNORECASE
 )
 
 
+LONGEST_MESSAGE = 2_000
+"""Characters of an error's message that are read."""
+
+
 def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:
-    """Return the exception for a JSON-RPC error. Nodes agree on few codes, so the message decides where it must."""
+    """Return the exception for a JSON-RPC error. Nodes agree on few codes, so the message decides where it must.
+
+    What follows the word "reverted" is the contract's own text, in megabytes if it likes. It must not speak for the
+    node: "too many requests" would let it spoil others' answers.
+    """
+    message = message[:LONGEST_MESSAGE]
     said = f"JSON-RPC error {code} ({message})"
-    if code in {402, 429, -32005} or _BUSY.search(message):
+    own = "" if code == 3 else _REVERTED.split(message, maxsplit=1)[0]
+    if code in {402, 429, -32005} or _BUSY.search(own):
         return ProviderBusy(provider, said)
     # Publicnode also refuses too many blocks with this code; its message then says so.
-    if (code == -32701 and "range" not in message.lower()) or _NEEDS_ADDRESS.search(message):
+    if (code == -32701 and "range" not in message.lower()) or _NEEDS_ADDRESS.search(own):
         return NeedsAddress(provider, said, status=200, code=code)
-    if _MISSING.search(message):
+    if _MISSING.search(own):
         return StateMissing(provider, said)
-    if code == 3 or "revert" in message.lower():
+    if code == 3 or own != message:
         reverted = Reverted(provider, said, status=200, code=code)
         reverted.data = _revert_data(data)
         return reverted

@@ -2,7 +2,17 @@
 
 import pytest
 
-from gateways.evm.rpc.errors import Halted, Reverted, RpcRefused, TooMuch, rpc_error
+from gateways.evm.rpc.errors import (
+    LONGEST_MESSAGE,
+    Halted,
+    NeedsAddress,
+    Reverted,
+    RpcRefused,
+    StateMissing,
+    TooMuch,
+    rpc_error,
+)
+from gateways.transport.errors import ProviderBusy
 
 
 @pytest.mark.parametrize(
@@ -30,3 +40,26 @@ def test_a_revert_is_the_contracts_no_and_leaves_gas() -> None:
 )
 def test_other_refusals_are_none(message: str, kind: type[Exception]) -> None:
     assert type(rpc_error("a node", -32000, message)) is kind
+
+
+@pytest.mark.parametrize("code", [3, -32000, -32603, -32015])
+@pytest.mark.parametrize(
+    "text", ["too many requests", "rate limit", "header not found", "please specify an address", "out of gas", "revert"]
+)
+@pytest.mark.parametrize("words", ["execution reverted: ", "VM Exception while processing transaction: Reverted by "])
+def test_the_text_of_a_revert_is_the_contracts_and_says_nothing_about_the_node(
+    code: int, text: str, words: str
+) -> None:
+    assert type(rpc_error("a node", code, words + text)) is Reverted
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [("too many requests", ProviderBusy), ("header not found", StateMissing), ("specify an address", NeedsAddress)],
+)
+def test_the_same_text_alone_is_the_nodes(message: str, kind: type[Exception]) -> None:
+    assert type(rpc_error("a node", -32000, message)) is kind
+
+
+def test_only_the_beginning_of_a_message_is_read() -> None:
+    assert type(rpc_error("a node", -32000, "x" * LONGEST_MESSAGE + "out of gas")) is RpcRefused

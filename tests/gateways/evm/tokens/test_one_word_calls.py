@@ -24,6 +24,7 @@ EXPECTED = {
     "returns 60 kB": {Silence.NONSENSE},
     "returns 64 bytes": {Silence.NONSENSE},
     "reverts with 60 kB": {Silence.REVERTED},
+    "reverts in a node's words": {Silence.REVERTED},
 }
 
 
