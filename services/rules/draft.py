@@ -82,10 +82,11 @@ def check(draft: RuleDraft) -> RuleDraft:
     The specification fixes the order and the sentences. An expression overrides the flat fields, which describe one
     condition and then repeat the expression's first one.
     """
-    name = one_line(draft.rule_name)
+    # Cut first: a name can be as long as a body.
+    name = one_line(draft.rule_name[: 4 * LONGEST_NAME])
     if not name:
         raise FieldRefused("ruleName", _("Rule name is required"))
-    if len(name) > LONGEST_NAME:
+    if len(name) > LONGEST_NAME or len(draft.rule_name) > 4 * LONGEST_NAME:
         raise FieldRefused(
             "ruleName", _("A rule's name has at most {longest_name} characters.").format(longest_name=LONGEST_NAME)
         )

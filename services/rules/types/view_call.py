@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.view_sheet import ViewQuestion
 from gateways.evm.calls import answer_path, arguments, compiled, signature
-from gateways.evm.calls.abi_types import SignatureRefused
+from gateways.evm.calls.abi_types import MOST_TYPES, SignatureRefused
 from gateways.evm.calls.answer_path import NUMBER, TRUTH, AnswerPath, PathRefused
 from gateways.evm.calls.arguments import WALLET, ArgumentsRefused
 from locales import N_, _, number, pgettext
@@ -230,7 +230,8 @@ def _is_number(text: str) -> bool:
 
 def _arguments(given: object) -> tuple[str, ...]:
     if isinstance(given, str):
-        given = given.split("\n")
+        # No function takes so many: their number is refused later.
+        given = given.split("\n", MOST_TYPES)
     if not isinstance(given, list):
         raise ExpressionRefused(_('args must be a list, such as ["{wallet}", "5"].').format(wallet=WALLET), "args")
     return tuple(_argument(one) for one in cast("list[object]", given))

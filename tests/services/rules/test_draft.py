@@ -8,7 +8,7 @@ import pytest
 from gateways.chains.catalogue import CHAINS
 from services.core.errors import FieldRefused
 from services.rules import draft as rule_draft
-from services.rules.draft import RuleDraft, check, expression_of
+from services.rules.draft import LONGEST_NAME, RuleDraft, check, expression_of
 from services.rules.expression import AtLeast, Not, Requirement, requirements
 from services.rules.types import token_ids
 from services.rules.wording import automatic_name, composed_name
@@ -68,6 +68,8 @@ def test_a_rules_name_is_one_line_without_what_is_invisible(given: str, kept: st
     assert check(replace(GOOD, rule_name=given)).rule_name == kept
     with pytest.raises(FieldRefused, match="Rule name is required"):
         check(replace(GOOD, rule_name="\u202e\n\u200d"))
+    with pytest.raises(FieldRefused, match="at most 400 characters"):
+        check(replace(GOOD, rule_name="Cats" + "\u200b" * 4 * LONGEST_NAME))
 
 
 def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> None:

@@ -1,5 +1,6 @@
 """Rules on address lists and on any wallet through the API: lists are stored apart, counted, and only for admins."""
 
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -131,6 +132,18 @@ async def test_twenty_thousand_addresses_fit_for_who_is_signed_in_and_nothing_la
     assert (await browser.client.post(upload, content="0" * (LARGEST_LONG_BODY + 1))).status_code == 413
     assert (await browser.client.post("/api/verify-wallet", content="0" * 70_000)).status_code == 413
     assert (await browser.client.post(upload, content="\n".join(most[1:]))).status_code == 201
+
+
+@pytest.mark.parametrize("part", [{}, [], {"type": "any_wallet"}, {"not": {"type": "any_wallet"}}, "a"])
+async def test_only_its_lists_make_a_rule_long(browser: Browser, town: Town, part: object) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    count = LARGEST_LONG_BODY // 2 // len(f"{json.dumps(part)}, ")
+    body = {**await payload(town), "expression": {"any": [part] * count}}
+    for path in (RULES, f"{RULES}/preview", f"{RULES}/reach", f"{RULES}/try"):
+        answer = await browser.client.post(path, json=body)
+        assert (answer.status_code, answer.json()["message"]) == (413, "The request is larger than 64 KiB.")
+    small = {**body, "expression": {"any": [part] * 41}}
+    assert (await browser.client.post(RULES, json=small)).status_code == 400, "a short one is read, and refused"
 
 
 async def test_an_uploaded_list_is_used_by_name_and_goes_where_no_rule_uses_it(browser: Browser, town: Town) -> None:
