@@ -5,18 +5,21 @@ How many conditions one rule may have is `MAX_LEAVES` in `services/rules/express
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import text
 
 from locales import _, number
 from locales.stored_texts import storable
 from models.db.session import AsyncSession
+from services.core import audit
 from services.core.errors import Conflict, FieldRefused
 from services.rules import pausing
 from services.rules.expression import ANY_CONTRACT, MAX_LEAVES, Expression, lists_in, requirements, to_document
 from services.rules.types.registry import RULE_TYPES
+from services.runtime import rate_limits
 from settings import settings
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -80,6 +83,21 @@ async def pause(db: AsyncSession) -> int:
     return paused
 
 
+async def record(db: AsyncSession, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Write lines about rules of one server to its log. Raises TooMany for large rules that people change too often.
+
+    Each line has the whole rule, for a change twice: without a limit, somebody who pauses and resumes a large rule all
+    day would fill the disk.
+    """
+    by_people = [one for one in lines if one["actor"] is not None]
+    size = sum(len(json.dumps(one["data"], default=str)) for one in by_people)
+    if size >= _LONG:
+        await rate_limits.spend_log(by_people[0]["server_id"], size)
+    await audit.record_all(db, [dict(one) for one in lines])
+
+
+_LONG = 4_096
+"""Bytes of lines below which they are not counted."""
 DELETED_AS_WELL = 2
 """Factor on the limit of rules for a server's rows: deleted rules stay until their roles are settled, which takes as
 long as their grace time."""

@@ -69,12 +69,14 @@ async def create_all(
         trees.append(tree)
     await limits.lock(db, server_id)
     await stored_lists.keep(db, server_id, read.values())
+    lines = list[dict[str, Any]]()
     for rule, tree in zip(made, trees, strict=True):
         await limits.check(db, server_id, tree)
         await stored_lists.use(db, server_id, lists_in(tree))
         db.add(rule)
         await db.flush()
-        await audit.record(db, _line("rule.created", rule, actor, {"rule": document(rule)}))
+        lines.append(_line("rule.created", rule, actor, {"rule": document(rule)}))
+    await limits.record(db, lines)
     await pausing.decide_again(db, server_id, {rule.role_id for rule in made})
     return tuple([await views.of_rule(db, rule) for rule in made])
 
@@ -148,7 +150,7 @@ async def change(
     rule.expression = proposed.expression
     db.add(rule)
     await db.flush()
-    await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+    await limits.record(db, [_line("rule.changed", rule, actor, {"before": before, "after": document(rule)})])
     await mark_changed(db, rule, before)
     return await views.of_rule(db, rule)
 
@@ -169,14 +171,15 @@ async def activate_all(
     found = await permissions.require_admin(db, outside, actor, server_id)
     await limits.lock(db, server_id)
     rows = await db.exec(in_shadow(server_id, rule_ids).with_for_update())
-    activated = rows.all()
+    activated, lines = rows.all(), list[dict[str, Any]]()
     for rule in activated:
         before = document(rule)
         apply(rule, {"state": "active"}, found)
         await stored_lists.use(db, server_id, lists_in(parse(rule.expression)))
         db.add(rule)
         await db.flush()
-        await audit.record(db, _line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+        lines.append(_line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+    await limits.record(db, lines)
     if activated:
         await pausing.decide_again(db, server_id, {rule.role_id for rule in activated})
         await pausing.begin_grace_again(db, server_id, [rule.id or 0 for rule in activated])
@@ -238,7 +241,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     rule.deleted_at = now()
     db.add(rule)
     data = {"rule": document(rule), "holders": holders, "pauseCause": rule.pause_cause}
-    await audit.record(db, _line("rule.deleted", rule, actor, data))
+    await limits.record(db, [_line("rule.deleted", rule, actor, data)])
     await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
     if rule.state != "active":

@@ -40,7 +40,7 @@ return '0'
 class Counts(Protocol):
     """Request counts per key."""
 
-    async def spend(self, key: str, per_minute: int) -> float:
+    async def spend(self, key: str, per_minute: float) -> float:
         """Count one request and return 0, or return the seconds until the next is allowed and count nothing."""
         ...
 
@@ -56,7 +56,7 @@ class OwnCounts:
         self._clock = clock
         self._made_up: dict[str, float] = {}
 
-    async def spend(self, key: str, per_minute: int) -> float:
+    async def spend(self, key: str, per_minute: float) -> float:
         """Count one request and return 0, or return the seconds until the next is allowed."""
         now = self._clock()
         made_up = max(self._made_up.get(key, now), now) + MINUTE / per_minute
@@ -84,7 +84,7 @@ class SharedCounts:
         self._redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)  # pyright: ignore[reportUnknownMemberType]
         self._spend = self._redis.register_script(_SPEND)
 
-    async def spend(self, key: str, per_minute: int) -> float:
+    async def spend(self, key: str, per_minute: float) -> float:
         """Count one request and return 0, or return the seconds until the next is allowed. Raises RedisError."""
         each = MINUTE / per_minute
         answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
@@ -101,6 +101,8 @@ PER_ADDRESS = 2
 """How many times a person's limit an address has: a household or an office shares one address."""
 TOKENS_TOGETHER = 3
 """How many times a person's limit all tokens of one person for one server share; another token does not raise it."""
+LOG_KIB = 1_024
+"""KiB of changed rules that the people of one server may write to its log in a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,12 @@ async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDR
     await _spend(f"{limit.name}:address:{address}", limit.per_minute * share)
 
 
-async def _spend(key: str, per_minute: int) -> None:
+async def spend_log(server_id: int, size: int) -> None:
+    """Count bytes that people write to a server's log. One change may use up a whole minute's. Raises TooMany."""
+    await _spend(f"log:server:{server_id}", max(1.0, LOG_KIB * 1024 / max(1, size)))
+
+
+async def _spend(key: str, per_minute: float) -> None:
     try:
         wait = await _in_force().spend(key, per_minute)
     except (RedisError, OSError) as fault:

@@ -324,7 +324,7 @@ async def _write(
         "until": order.until.isoformat() if order.until else None, "rules": len(done), "left": len(left),
     }  # fmt: skip
     begun = audit.line("rule.migrated", server_id=server_id, actor=actor.discord_id, batch=batch, data=said)
-    await audit.record_all(db, [begun, *lines])
+    await limits.record(db, [begun, *lines])
     return MigrationView(tuple(done), tuple(left), True, str(batch), migration.id if migration else None)
 
 
@@ -359,7 +359,7 @@ async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration
     said = {**_said(old, new, names), "rules": len(done), "left": len(left)}
     ended = audit.line("rule.migration_ended", server_id=migration.server_id, actor=actor, batch=batch, data=said)
     await db.flush()
-    await audit.record_all(db, [ended, *lines])
+    await limits.record(db, [ended, *lines])
     await pausing.decide_again(db, migration.server_id)
     return MigrationView(tuple(done), tuple(left), True, str(batch) if done else None, migration.id)
 

@@ -204,6 +204,6 @@ async def _write(
             "rule.role_replaced", server_id=server_id, actor=actor.discord_id, role_id=order.new, batch=batch,
             data={**said, "left": len(left)},
         )  # fmt: skip
-        await audit.record_all(db, [begun, *lines])
+        await limits.record(db, [begun, *lines])
     at = str(batch) if done else None
     return RoleReplacement(old_name, new_name, members, tuple(done), tuple(left), True, at), resumed

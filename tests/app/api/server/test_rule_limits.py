@@ -10,6 +10,7 @@ from sqlmodel import select
 from models import Due, Event, Rule, Server, transaction
 from services.rules import limits as rule_limits
 from services.rules.expression import parse
+from services.runtime import rate_limits
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server, world
@@ -47,6 +48,12 @@ def conditions(world: dict[str, Any], *amounts: int) -> dict[str, Any]:
     """Return that many conditions on one collection."""
     contract = contracts(world)[0]
     return {"any": [{"type": "basic", "chain": "base", "contract": contract, "minTokens": one} for one in amounts]}
+
+
+def long_leaf(world: dict[str, Any], at: int, ids: int) -> dict[str, Any]:
+    """Return a condition with that many ranges of long token ids."""
+    ranges = [f"{10**76 + 3 * one}-{10**76 + 3 * one + 1}" for one in range(at * ids, (at + 1) * ids)]
+    return {"type": "token_id", "chain": "base", "contract": contracts(world)[0], "tokenIds": ranges}
 
 
 async def refused(browser: Browser, payload: dict[str, Any], path: str = RULES, method: str = "POST") -> str:
@@ -167,11 +174,7 @@ async def test_token_ids_count_over_all_rules_and_a_range_counts_once(
 async def test_conditions_that_take_more_than_a_rule_may_are_refused_however_they_come_about(
     browser: Browser, world: dict[str, Any], flat: dict[str, Any]
 ) -> None:
-    def leaf(at: int, ids: int) -> dict[str, Any]:
-        ranges = [f"{10**76 + 3 * one}-{10**76 + 3 * one + 1}" for one in range(at * ids, (at + 1) * ids)]
-        return {"type": "token_id", "chain": "base", "contract": contracts(world)[0], "tokenIds": ranges}
-
-    large = {"expression": {"any": [leaf(at, 50) for at in range(10)]}}
+    large = {"expression": {"any": [long_leaf(world, at, 50) for at in range(10)]}}
     made = (await browser.client.post(RULES, json=flat)).json()["id"]
     for method, path, payload in (
         ("POST", RULES, flat | large),
@@ -181,8 +184,24 @@ async def test_conditions_that_take_more_than_a_rule_may_are_refused_however_the
         answer = await browser.client.request(method, path, json=payload)
         assert answer.status_code == 400, (method, path)
         assert answer.json()["message"].startswith("The conditions of a rule can take 64 KiB at most.")
-    small = {"expression": {"any": [leaf(at, 20) for at in range(10)]}}
+    small = {"expression": {"any": [long_leaf(world, at, 20) for at in range(10)]}}
     assert (await browser.client.post(RULES, json=flat | small)).status_code == 201
+
+
+async def test_large_rules_fill_the_log_only_so_fast_and_small_ones_change_meanwhile(
+    browser: Browser, world: dict[str, Any], flat: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rate_limits, "LOG_KIB", 64)
+    large = {"expression": {"any": [long_leaf(world, at, 20) for at in range(10)]}}
+    small = (await browser.client.post(RULES, json=flat)).json()["id"]
+    made = await browser.client.post(RULES, json=flat | large)
+    assert made.status_code == 201, "one change may be as large as all of a minute"
+    for state in ("paused", "active", "paused"):
+        answer = await browser.client.patch(f"{RULES}/{made.json()['id']}", json={"state": "paused"})
+        assert answer.status_code == 429
+        assert "too often" in answer.json()["message"]
+        assert (await browser.client.patch(f"{RULES}/{small}", json={"state": state})).status_code == 200
+    assert (await browser.client.get(f"{RULES}/{made.json()['id']}")).json()["state"] == "active"
 
 
 @pytest.mark.parametrize("change", [{"state": "paused"}, {"ruleName": "Mine", "minTokens": 2}])
