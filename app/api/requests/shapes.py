@@ -43,18 +43,27 @@ class Payload(BaseModel):
         return data
 
 
+DEEPEST = 32
+"""Levels of a payload; the deepest rule has about 20. Code that reads one may call itself for each level."""
+
+
 def _check_texts(value: object) -> None:
-    """Raise ValueError if a text at any depth has a NUL or half a surrogate pair: neither can be stored."""
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            _kept(item)
-        elif isinstance(item, list):
-            waiting.extend(cast("list[object]", item))
-        elif isinstance(item, Mapping):
-            fields = cast("Mapping[object, object]", item)
-            waiting.extend([*fields, *fields.values()])
+    """Raise ValueError for a text that cannot be stored (a NUL, half a surrogate pair), or for too many levels."""
+    level = [value]
+    for _level in range(DEEPEST):
+        below: list[object] = []
+        for item in level:
+            if isinstance(item, str):
+                _kept(item)
+            elif isinstance(item, list):
+                below.extend(cast("list[object]", item))
+            elif isinstance(item, Mapping):
+                fields = cast("Mapping[object, object]", item)
+                below.extend([*fields, *fields.values()])
+        if not below:
+            return
+        level = below
+    raise ValueError("it is nested too deeply")
 
 
 def _kept(text: str) -> str:

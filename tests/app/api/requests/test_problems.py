@@ -89,6 +89,8 @@ async def test_a_call_with_another_method_says_which_ones_it_takes(
 @pytest.mark.parametrize(
     "body",
     [
+        b'{"serverId": 1, "expression": {"args": ' + b"[" * 800 + b"]" * 800 + b"}}",
+        b'{"serverId": 1, "args": ' + b"[" * 32 + b"]" * 32 + b"}",
         b"",
         b"{",
         b"[]",
