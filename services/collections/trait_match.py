@@ -102,7 +102,10 @@ def _has(traits: TokenTraits, kind: str, wanted: str) -> bool:
 
 def folded(text: str) -> str:
     """Return the form for comparing texts: composed, case-folded, without invisible characters and outer spaces."""
-    visible = "".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C")
+    # Nearly every text has nothing invisible, and a member may hold thousands of tokens with long traits.
+    visible = text
+    if not text.isprintable():
+        visible = "".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", visible).casefold()).strip()
 
 

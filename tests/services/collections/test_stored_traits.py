@@ -1,5 +1,6 @@
 """A token's traits: whether they fit, when that is unknown, and what is stored."""
 
+import unicodedata
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from gateways.chains.attributes import Trait
 from models import Collection, Token, now, transaction
 from services.collections import catalogue, stored_traits
 from services.collections.stored_traits import TokenKey, TokenTraits, matches
+from services.collections.trait_match import folded
 from services.core.answer import Answer
 from services.privacy import retention
 from tests.support.builders import address
@@ -21,6 +23,13 @@ CAT = (
     Trait("Rank", "12"), Trait("Born", 1_700_000_000), Trait("Mood", "<3"), Trait("", "Big"),
     Trait("Äther", "caf\u00e9"),
 )  # fmt: skip
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]) | st.sampled_from("\u200b\u200d\u2028\u00a0\t aÄ")))
+def test_what_is_invisible_is_left_out_and_nothing_else(text: str) -> None:
+    seen = "".join(one for one in text if one.isspace() or unicodedata.category(one)[0] != "C")
+    composed = unicodedata.normalize("NFC", seen).casefold()
+    assert folded(text) == unicodedata.normalize("NFC", composed).strip()
 
 
 def a_token(*found: Trait, whole: bool = True) -> TokenTraits:
