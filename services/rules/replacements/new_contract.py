@@ -1,8 +1,11 @@
 """The expression of a rule after a collection or a coin moved to another contract.
 
 While both contracts count, a member's tokens on them add up, so nobody loses a role halfway through a migration.
-Amounts of coins and numbers that a function returns do not add up: a member needs all of it on one of the contracts. A
-condition without an exact counterpart is not carried over: nothing is guessed.
+Amounts of coins and numbers that a function returns do not add up: a member needs all of it on one of the contracts.
+A condition says no to a member without a wallet on its chain, even if it asks for a maximum. So across chains "at most"
+becomes "not more than": who has no wallet on one of the two chains has nothing there.
+
+A condition without an exact counterpart is not carried over: nothing is guessed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -100,13 +103,13 @@ def _on_both(new: Requirement, old: Requirement) -> Expression:
     if isinstance(old.details, CoinAmount):
         if old.details.most is None:
             return either
-        if old.details.most == "0":
+        if old.details.most == "0" and not _is_across(new, old):
             return neither_more
         raise NotCarried(_("A maximum of a coin cannot be counted over two contracts."))
     if isinstance(old.details, ViewCall):
         if old.details.compare != AT_MOST:
             return either
-        if old.details.value == "0" and not old.details.may_fall:
+        if old.details.value == "0" and not old.details.may_fall and not _is_across(new, old):
             return neither_more
         raise NotCarried(_("A maximum of a function's answer cannot be counted over two contracts."))
     bounds = list[Expression]()
@@ -130,10 +133,12 @@ def _sums_of_at_most(new: Requirement, old: Requirement, most: int) -> Iterator[
     """Yield conditions that all hold exactly if the tokens of both contracts together are at most `most`."""
     if most > MOST_ADDED:
         raise _too_many()
-    yield _bounded(new, 0, most)
+    across = _is_across(new, old)
+    yield _at_most(new, most, across=across)
     for of_old in range(most):
-        yield AtLeast(1, (_bounded(new, 0, most - of_old - 1), _bounded(old, 0, of_old)))
-    yield _bounded(old, 0, most)
+        parts = _at_most(new, most - of_old - 1, across=across), _at_most(old, of_old, across=across)
+        yield _flat(AtLeast(1, parts))
+    yield _at_most(old, most, across=across)
 
 
 MOST_ADDED = 20
@@ -143,6 +148,20 @@ MOST_ADDED = 20
 def _too_many() -> NotCarried:
     told = _("More than {most} tokens cannot be counted over two contracts. Let only the new one count.")
     return NotCarried(told.format(most=MOST_ADDED))
+
+
+def _is_across(new: Requirement, old: Requirement) -> bool:
+    """Return whether a member's wallets may count for one of the conditions alone."""
+    return new.chain != old.chain
+
+
+def _at_most(leaf: Requirement, most: int, *, across: bool) -> Expression:
+    """Return the condition on at most so many tokens; `across` chains it holds without a wallet on the chain too."""
+    if not across:
+        return _bounded(leaf, 0, most)
+    if leaf.kind.counts or not most:
+        return Not(_bounded(leaf, most + 1, None))
+    return AtLeast(1, (_bounded(leaf, 0, most), Not(_bounded(leaf, 1, None))))
 
 
 def _bounded(leaf: Requirement, least: int, most: int | None) -> Requirement:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from services.core.answer import Answer
+from services.holdings.evaluate import verdict
+from services.holdings.fetch_plan import addresses_on
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, parse, to_document
 from services.rules.replacements import new_contract
 from services.rules.replacements.new_contract import NotCarried, carried
@@ -61,6 +63,37 @@ def test_with_both_contracts_a_rule_holds_exactly_if_it_holds_of_the_sum(wrap: C
     assert compared >= 4 * MOST_HELD * MOST_HELD * 3
 
 
+EVM, SOLANA, BOUND = ("evm", "0xa"), ("solana", "S1"), ("evm:base", "0xb")
+
+
+@pytest.mark.parametrize("kind", ["basic", "trait", "token_id"])
+@pytest.mark.parametrize(
+    ("chain", "wallets"),
+    [
+        *(("solana", wallets) for wallets in ([SOLANA], [EVM], [EVM, SOLANA])),
+        *(("base", wallets) for wallets in ([BOUND], [EVM], [EVM, BOUND])),
+    ],
+)
+def test_across_chains_a_member_without_a_wallet_on_one_of_them_has_nothing_there(
+    kind: str, chain: str, wallets: list[tuple[str, str]]
+) -> None:
+    bounds = [(0, 0), (0, 3), (1, None), (1, 1), (1, 4), (2, 4)]
+    for least, most in [one for one in bounds if kind != "token_id" or one[0] < 2]:
+        old = Requirement(kind, chain, OLD, least, max_tokens=most, token_ids=("1",) if kind == "token_id" else ())
+        new = replace(old, chain="ethereum", contract=NEW)
+        tree = carried(old, {old: new}, both=True)
+        for of_old, of_new in product(range(MOST_HELD), repeat=2):
+            there = {one: bool(addresses_on(one.chain, wallets)) for one in (old, new)}
+            counts = {OLD: of_old * there[old], NEW: of_new * there[new]}
+
+            def read(one: Requirement, counts: dict[str, int] = counts) -> Answer:
+                # As `evaluate.read` does: without a wallet on the chain every condition says no.
+                return answered(counts)(one) if addresses_on(one.chain, wallets) else Answer.NO
+
+            together = answered({OLD: sum(counts.values())})(old)
+            assert verdict(tree, wallets, read) is together, (least, most, counts)
+
+
 def test_only_the_new_one_replaces_each_condition_and_leaves_the_others() -> None:
     old, other = leaf(3), leaf(1, contract=OTHER)
     tree = AtLeast(2, (Not(old), other, leaf(5)))
@@ -112,6 +145,12 @@ def test_a_maximum_that_cannot_be_added_up_is_not_carried_over(old: Requirement)
     with pytest.raises(NotCarried, match="cannot be counted over two contracts"):
         carried(old, {old: on_new(old)}, both=True)
     assert carried(old, {old: on_new(old)}, both=False) == on_new(old)
+
+
+@pytest.mark.parametrize("old", [coin(None, "0"), call("<=", "0")], ids=["coin", "call"])
+def test_an_absence_of_what_is_not_counted_in_tokens_is_not_carried_over_to_another_chain(old: Requirement) -> None:
+    with pytest.raises(NotCarried, match="cannot be counted over two contracts"):
+        carried(old, {old: replace(on_new(old), chain="ethereum")}, both=True)
 
 
 def test_the_old_address_as_an_argument_of_another_contract_is_noticed() -> None:
