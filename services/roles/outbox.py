@@ -136,7 +136,8 @@ def question(limit: int, busy: Collection[int], resting: Collection[str] = (), a
     Each guild with something to do gets one turn before any gets its second; `after` is the id of the last server
     served. Excludes the changes in `busy`, the guilds in `resting` (Discord's ids), and guilds paused after too many
     refusals. Excludes members in membership screening (a role would complete it), roles whose rules are all paused, and
-    removals that the breaker stopped. A role that Discord refused is tried with one change at a time.
+    removals that the breaker stopped. A role that Discord refused is tried with one change at a time; where no rule is
+    left that a refusal could pause, a removal waits for the next try too.
     """
     return _OPEN, {
         "limit": limit, "busy": list(busy), "resting": list(resting), "after": after, "late": in_doubt.LATE,
@@ -174,6 +175,9 @@ _PART_IDS = f"""
             WHEN p.state = 'taking' THEN NOT EXISTS (
                 SELECT 1 FROM breaker b WHERE b.server_id = t.server_id AND b.role_id = p.role_id
                 AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+                AND (COALESCE(f.next_at <= now(), true) OR EXISTS (SELECT 1 FROM rule r
+                    WHERE r.server_id = t.server_id AND r.role_id = p.role_id AND r.deleted_at IS NULL
+                    AND r.state = 'active'))
             WHEN p.free THEN COALESCE(f.next_at <= now(), true)
             ELSE EXISTS (SELECT 1 FROM rule r WHERE r.server_id = t.server_id AND r.role_id = p.role_id
                 AND r.deleted_at IS NULL

@@ -127,6 +127,17 @@ async def test_a_role_that_was_refused_is_tried_one_change_at_a_time() -> None:
     assert await asked(16) == [], "an admin paused it"
 
 
+async def test_a_refused_removal_waits_for_the_next_try_although_no_rule_is_left_to_pause() -> None:
+    await guilds(2, 5, state="taking")
+    await change("UPDATE rule SET deleted_at = now() WHERE server_id = 1")
+    await change(
+        "INSERT INTO role_refusal (server_id, role_id, count, next_at) VALUES (1, '7', 1, now() + interval '1 hour')"
+    )
+    assert set(servers(await asked(16))) == {2}
+    await change("UPDATE role_refusal SET next_at = now()")
+    assert servers(await asked(16)).count(1) == 1
+
+
 async def test_who_gets_a_role_and_loses_another_gets_it_first() -> None:
     await guilds(1, 2, state="taking")
     await change(GIVE_ANOTHER)
