@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text, update
+from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways.discord.types import giver as giver
@@ -149,13 +149,14 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     server.bot_invited, server.bot_left_at = False, now()
     db.add(server)
     await guild_snapshots.forget(db, [guild_id])
-    kept = await db.execute(
-        update(Grant).where(col(Grant.server_id) == server.id, col(Grant.state) == "taking").values(state="held")
-    )
+    of_server = col(Grant.server_id) == server.id
+    undone = await db.exec(select(func.count()).select_from(Grant).where(of_server, col(Grant.state) == "taking"))
+    left_undone = undone.one()
+    await queue.call_off_where(db, of_server)
     await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
     await audit.record(
         db,
-        audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": getattr(kept, "rowcount", 0)}),
+        audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": left_undone}),
     )
 
 

@@ -10,6 +10,7 @@ from models import Breaker, transaction
 from services.core import queue
 from services.privacy import erasure
 from services.servers import held_back
+from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import grants
@@ -123,4 +124,28 @@ async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_
         await screening(town, pending=False)
         await town.see()
         await town.look()
+        await until(lambda: town.has("carol", "Holder"))
+
+
+async def test_one_whose_removal_ends_with_the_bots_departure_is_given_when_the_bot_is_back(
+    town: Town, engine: Engine
+) -> None:
+    token = await waits_for_screening(town)
+    async with engine():
+        await intended(town)
+        await sells_while_tripped(town, token)
+
+        async def taking() -> bool:
+            return [row.state for row in await grants(town)] == ["taking"]
+
+        await until(taking)
+    await town.call("guilds", action="kick_bot", guild=town.name)
+    async with transaction() as db:
+        await gateway_events.left(db, (await town.guild())["id"])
+    assert await grants(town) == [], "nobody had the role, so nobody took it"
+    await town.buys("carol")
+    await town.call("guilds", action="add_bot", guild=town.name)
+    await screening(town, pending=False)
+    await town.see()
+    async with engine():
         await until(lambda: town.has("carol", "Holder"))
