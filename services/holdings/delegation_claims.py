@@ -10,9 +10,9 @@ from locales import N_
 from models import DelegationRead
 from models.db.session import AsyncSession
 from services.collections.standards import MANY, ONE_BY_ONE, ContractKey
-from services.holdings.delegations import MOST_KEPT, TOO_MANY, DelegateKey, Fetched, said_before, said_of, unread
+from services.holdings.delegations import MOST_KEPT, DelegateKey, Fetched, said_before, said_of, unread
 from services.holdings.fetch_plan import addresses_on
-from services.holdings.wallet_shares import Delegated, KnownVaults, Said, Stake, Vault
+from services.holdings.wallet_shares import TOO_MANY, Delegated, KnownVaults, Said, Stake, Vault
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""

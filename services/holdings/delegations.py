@@ -33,7 +33,6 @@ MOST_KEPT = 200
 the oldest first."""
 ROWS_A_STATEMENT = 5_000
 """Maximum rows of one statement, which takes at most 65,535 parameters."""
-TOO_MANY = N_("more vaults have delegated to the wallet than are read")
 
 DelegateKey = tuple[str, str]
 """A chain and a delegate."""

@@ -5,11 +5,16 @@ One token counts for one member. If two could count it, the direct owner precede
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from locales import N_
 from services.core.answer import Answer
 from services.rules.expression import Requirement
+
+TOO_MANY = N_("more vaults have delegated to the wallet than are read")
+MOST_SUMS = 2_000
+"""The most sums of vaults that are compared to find some between a minimum and a maximum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +229,12 @@ def counting(leaf: Requirement, own: Iterable[WalletShare], vaults: Iterable[Wal
         fitting = (*mine, *_fitting_in(leaf.most, held, order))
         if conclude_for(leaf, fitting)[0] is Answer.YES:
             return fitting
+    if leaf.most is not None and not may_fall:
+        chosen = _between(leaf.least - held, leaf.most - held, known[::-1])
+        if chosen is None:
+            return (*mine, WalletShare("", 0, TOO_MANY))
+        if chosen:
+            return (*mine, *chosen)
     # A vault that is not fully known might fit, whatever is known about it so far.
     unknown = tuple(replace(part, amount=0) for part in others if part.reason is not None)
     return (*mine, *(unknown or others))
@@ -237,3 +248,27 @@ def _fitting_in(most: int | None, held: int, parts: Iterable[WalletShare]) -> It
                 continue
             held += part.amount
             yield part
+
+
+def _between(least: int, most: int, parts: Sequence[WalletShare]) -> tuple[WalletShare, ...] | None:
+    """Return shares that add up to at least `least` and at most `most`; none if no selection does.
+
+    Returns None if that would take more than MOST_SUMS sums. One share may take the place of several that fit, so every
+    sum counts: otherwise a stranger's vaults could hide the member's own.
+    """
+    sums: dict[int, tuple[WalletShare, ...]] = {0: ()}
+    left = sum(part.amount for part in parts)
+    for part in parts:
+        # Only sums that all further shares together can still raise to the minimum.
+        sums = {total: chosen for total, chosen in sums.items() if total + left >= least}
+        left -= part.amount
+        for before, chosen in list(sums.items()):
+            total = before + part.amount
+            if total > most or total in sums:
+                continue
+            if total >= least:
+                return (*chosen, part)
+            if len(sums) >= MOST_SUMS:
+                return None
+            sums[total] = (*chosen, part)
+    return ()

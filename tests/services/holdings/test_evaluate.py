@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -347,6 +348,36 @@ def test_whoever_satisfies_a_maximum_alone_does_so_with_any_vaults(
     alone = conclude_for(asked, found)[0]
     beside = conclude_for(asked, counting(asked, found, vaults))[0]
     assert beside is alone or (alone is NO and sum(part.amount for part in found) < 1)
+
+
+some_vaults = st.lists(st.builds(a_vault, st.integers(0, 9), st.sampled_from([None, None, "a fault"])), max_size=6)
+
+
+@given(st.integers(0, 9), some_vaults, st.integers(1, 9), st.integers(0, 4))
+def test_between_a_minimum_and_a_maximum_any_selection_of_vaults_that_fits_is_found(
+    own: int, vaults: list[WalletShare], least: int, more: int
+) -> None:
+    asked = leaf("basic", "base", min_tokens=least, max_tokens=least + more)
+    known = [vault.amount for vault in vaults if vault.reason is None]
+    sums = {own + sum(some) for size in range(len(known) + 1) for some in combinations(known, size)}
+    fits = own <= least + more and any(least <= one <= least + more for one in sums)
+    open_ = own < least and len(known) < len(vaults)
+    expected = YES if fits else UNKNOWN if open_ else NO
+    assert conclude_for(asked, counting(asked, [WalletShare("w", own)], vaults))[0] is expected
+
+
+def test_two_vaults_of_a_stranger_hide_no_two_of_ones_own() -> None:
+    asked = leaf("basic", "base", min_tokens=6, max_tokens=6)
+    mine, theirs = [a_vault(4), a_vault(2)], [a_vault(5), a_vault(3)]
+    for vaults in (mine, mine + theirs):
+        assert conclude_for(asked, counting(asked, [WalletShare("w", 0)], vaults))[0] is YES
+
+
+def test_more_sums_of_vaults_than_can_be_compared_are_no_no() -> None:
+    vaults = [a_vault(100_000 + 2**place) for place in range(14)]
+    for least, expected in ((700_003, UNKNOWN), (700_127, YES), (1_500_000, NO)):
+        asked = leaf("basic", "base", min_tokens=least, max_tokens=least)
+        assert conclude_for(asked, counting(asked, [WalletShare("w", 0)], vaults))[0] is expected
 
 
 @given(parts, st.integers(1, 5), st.randoms())
