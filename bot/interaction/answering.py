@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import nextcord
 
-from bot.interaction import delivery
+from bot.interaction import delivery, meetings
 from bot.messages import notices
 from bot.messages.reply import Reply
 from locales import _, speaking
@@ -75,6 +75,8 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
         return
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
+    # Discord's confirmation of the first answer took long enough for `MemberReader` to begin.
+    await meetings.stored(interaction.id)
     reply = await outcome(work(context))
     pending = notices.fitting(await _waiting(context))
     if pending:
