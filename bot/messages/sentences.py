@@ -9,6 +9,7 @@ from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
 from services.engine.previews.try_address import Trial
 from services.guilds.panel import SAFE_NAME, SAFETY
+from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole
 from services.privacy.preferences import ChoiceView
@@ -59,7 +60,12 @@ def _title(role: RoleWhy) -> str:
     unknown = any(rule.outcome == "unknown" and rule.state == "active" for rule in role.rules)
     mark = HAS if role.held else UNKNOWN if unknown else LACKS
     has = _("{role}: you have it") if role.held else _("{role}: you do not have it")
-    return f"{mark} {has.format(role=role.role_name)}"
+    return f"{mark} {has.format(role=_name(role.role_name))}"
+
+
+def _name(role_name: str) -> str:
+    """Return a role's name for a heading, which Discord formats like other texts and refuses without a character."""
+    return plain(role_name, 100) or _(UNKNOWN_ROLE)
 
 
 def _body(role: RoleWhy) -> str:
@@ -138,15 +144,14 @@ def rules(found: Sequence[RuleView]) -> Reply:
     shown = [rule for rule in found if rule.state != "shadow"]
     if not shown:
         return Reply(_("Roles to earn"), _("This server has no rules yet, so there is no role to earn."), "info")
-    fields = tuple(
-        (
-            _("{role} (paused)").format(role=rule.role_name) if rule.state == "paused" else rule.role_name,
-            f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*",
-        )
-        for rule in shown
-    )
+    fields = tuple((_earned(rule), f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*") for rule in shown)
     text = _("Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.")
     return Reply(_("Roles to earn"), text, "info", fields)
+
+
+def _earned(rule: RuleView) -> str:
+    name = _name(rule.role_name)
+    return _("{role} (paused)").format(role=name) if rule.state == "paused" else name
 
 
 def wallet_line(wallet: WalletView) -> str:

@@ -56,6 +56,8 @@ def role(name: str, *, held: bool, outcome: str = "no", state: str = "active", r
         ("a\n\n# b", "a # b"),
         ("# big", "\\# big"),
         ("holdfast-abc", "holdfast-abc"),
+        ("\u202eelohW", "elohW"),
+        ("👨\u200d👩\u200d👧 می\u200cخواهم", "👨\u200d👩\u200d👧 می\u200cخواهم"),
     ],
 )
 def test_sentences_of_others_are_shown_as_they_are(text: str, shown: str) -> None:
@@ -373,6 +375,16 @@ def test_a_role_that_no_rule_is_about_is_said_before_all_the_others(wanted: str,
     assert reply.text == (
         "No rule here is about a role named Silver \\*\\*x\\*\\*, so these are all the roles." if note else ""
     )
+
+
+def test_a_roles_name_is_no_markup_in_a_heading_either() -> None:
+    seen = MemberWhy("1", "carol", (role("||x|| \u202e__y__", held=True),), protected=False)
+    assert sentences.why(seen).fields[0][0] == "✅ \\|\\|x\\|\\| \\_\\_y\\_\\_: you have it"
+    for state, shown in (("active", "\\_Cats\\_"), ("paused", "\\_Cats\\_ (paused)")):
+        one = SimpleNamespace(role_name="_Cats_", state=state, summary="One", rule_name="R")
+        assert sentences.rules([cast("RuleView", one)]).fields[0][0] == shown
+    nameless = SimpleNamespace(role_name="\u200b\u200d", state="active", summary="One", rule_name="R")
+    assert sentences.rules([cast("RuleView", nameless)]).fields[0][0] == "Unknown Role"
 
 
 def test_a_reply_says_when_it_has_more_fields_than_fit() -> None:
