@@ -78,9 +78,11 @@ class Trials(commands.Cog):
 
 
 def meant(found: Sequence[RuleView], wanted: str) -> RuleView | None:
-    """Return the rule with this number or, without one, with this name or label."""
+    """Return the rule with this number or, without one, with this name or label; in any case if it has no other."""
+    typed = wanted.casefold()
     named = (one for one in found if wanted in {one.rule_name, _label(one)})
-    return next((one for one in found if wanted == str(one.id)), None) or next(named, None)
+    alike = (one for one in found if typed in {one.rule_name.casefold(), _label(one).casefold()})
+    return next((one for one in found if wanted == str(one.id)), None) or next(named, None) or next(alike, None)
 
 
 def _label(rule: RuleView) -> str:

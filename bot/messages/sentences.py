@@ -43,9 +43,9 @@ def on(time: datetime) -> str:
 def why(seen: MemberWhy, wanted: str = "") -> Reply:
     """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step.
 
-    `wanted` is the id or the name of one role; all roles are explained if no rule is about it.
+    `wanted` is the id, the mention or the name of a role; all roles are explained if no rule is about it.
     """
-    chosen = [role for role in seen.roles if wanted and wanted in {role.role_id, role.role_name}][:1]
+    chosen = _meant(seen.roles, wanted) if wanted else ()
     roles = chosen or seen.roles
     if not roles:
         return Reply(
@@ -54,6 +54,14 @@ def why(seen: MemberWhy, wanted: str = "") -> Reply:
     missed = _("No rule here is about a role named {role}, so these are all the roles.")
     note = missed.format(role=plain(wanted, 100)) if wanted and not chosen else ""
     return Reply(_("Your roles"), note, "info", tuple((_title(role), _body(role)) for role in roles))
+
+
+def _meant(roles: Sequence[RoleWhy], wanted: str) -> Sequence[RoleWhy]:
+    """Return the role with this id, or all roles of this name; people type names without regard to case."""
+    # A client writes a role that is picked after an @ as its mention.
+    role_id = wanted.removeprefix("<@&").removesuffix(">")
+    by_id = [role for role in roles if role.role_id == role_id]
+    return by_id or [role for role in roles if role.role_name.casefold() == wanted.casefold()]
 
 
 def _title(role: RoleWhy) -> str:

@@ -71,11 +71,13 @@ def test_choices_of_one_name_can_each_be_chosen() -> None:
 
 
 def test_a_rule_whose_name_is_the_number_of_another_one_is_not_tried_in_its_place() -> None:
-    rules = [cast("RuleView", SimpleNamespace(id=number, rule_name=name)) for number, name in ((1, "2"), (2, "Gold"))]
-    found = {wanted: try_address.meant(rules, wanted) for wanted in ("1", "2", "Gold", "2 (rule 1)", "3", "")}
-    assert {wanted: rule and rule.id for wanted, rule in found.items()} == {
-        "1": 1, "2": 2, "Gold": 2, "2 (rule 1)": 1, "3": None, "": None,
+    named = ((1, "2"), (2, "Gold"), (4, "gold"))
+    rules = [cast("RuleView", SimpleNamespace(id=number, rule_name=name)) for number, name in named]
+    wanted = {
+        "1": 1, "2": 2, "Gold": 2, "gold": 4, "GOLD": 2, "2 (rule 1)": 1, "gOLD (rule 4)": 4, "3": None, "": None,
     }  # fmt: skip
+    found = {typed: try_address.meant(rules, typed) for typed in wanted}
+    assert {typed: rule and rule.id for typed, rule in found.items()} == wanted
 
 
 def test_a_typed_address_can_mean_several_wallets_and_a_chosen_one_only_itself() -> None:
@@ -366,6 +368,7 @@ def test_a_roles_next_step_is_never_cut_off() -> None:
     ("wanted", "titles", "note"),
     [
         ("", ["Gold", "Blue"], False), ("Blue", ["Blue"], False), ("Silver **x**", ["Gold", "Blue"], True),
+        ("bLUE", ["Blue"], False), ("<@&Gold>", ["Gold"], False),
     ],
 )  # fmt: skip
 def test_a_role_that_no_rule_is_about_is_said_before_all_the_others(wanted: str, titles: list[str], note: bool) -> None:
@@ -375,6 +378,12 @@ def test_a_role_that_no_rule_is_about_is_said_before_all_the_others(wanted: str,
     assert reply.text == (
         "No rule here is about a role named Silver \\*\\*x\\*\\*, so these are all the roles." if note else ""
     )
+
+
+def test_each_role_of_the_typed_name_is_explained() -> None:
+    two = (role("Gold", held=True), replace(role("Gold", held=False), role_id="2"), role("Blue", held=False))
+    reply = sentences.why(MemberWhy("1", "carol", two, protected=False), "gold")
+    assert [title for title, _ in reply.fields] == ["✅ Gold: you have it", "❌ Gold: you do not have it"]
 
 
 def test_a_roles_name_is_no_markup_in_a_heading_either() -> None:
