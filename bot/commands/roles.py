@@ -25,7 +25,7 @@ class Roles(commands.Cog):
     """Commands about the roles that a member has, lacks and could have."""
 
     def __init__(self, presses: Presses) -> None:
-        presses.pressed |= {"roles": self.show_roles, "recheck": self.look_again}
+        presses.pressed |= {"roles": self.show_roles, "recheck": self.look_again, "rules": self.show_rules}
 
     # Translators: the name of a command: small letters, no spaces. It says why a member has each role.
     @nextcord.slash_command(**named(NP_("command", "why"), N_("Each role here: whether you have it, and why")))
@@ -58,15 +58,15 @@ class Roles(commands.Cog):
         fitting = [(name, id_) for name, id_ in roles if typed.casefold() in name.casefold()]
         await offer(interaction, lambda: fitting)
 
-    async def show_roles(self, interaction: Interaction, _: list[str]) -> None:
-        """Answer the panel's My roles."""
-        await answer(interaction, lambda context: self._why(context, ""))
+    async def show_roles(self, interaction: Interaction, arguments: list[str]) -> None:
+        """Answer the panel's My roles, or show the roles from a place on."""
+        await answer(interaction, lambda context: self._why(context, "", _place(arguments)))
 
-    async def _why(self, context: InteractionContext, role: str) -> Reply:
+    async def _why(self, context: InteractionContext, role: str, start: int = 0) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
             seen = await explain.own(db, member.actor, member.server_id)
-        return sentences.why(seen, role.strip())
+        return sentences.why(seen, role.strip(), start)
 
     # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.
     @nextcord.slash_command(**named(NP_("command", "recheck"), N_("Look at your wallets again, now")))
@@ -92,13 +92,22 @@ class Roles(commands.Cog):
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
     async def rules(self, interaction: Interaction) -> None:
         """List what each rule requires."""
-        await answer(interaction, self._rules)
+        await self.show_rules(interaction, [])
 
-    async def _rules(self, context: InteractionContext) -> Reply:
+    async def show_rules(self, interaction: Interaction, arguments: list[str]) -> None:
+        """List what the rules from a place on require."""
+        await answer(interaction, lambda context: self._rules(context, _place(arguments)))
+
+    async def _rules(self, context: InteractionContext, start: int) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
             found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
-        return sentences.rules(found)
+        return sentences.rules(found, start)
+
+
+def _place(arguments: list[str]) -> int:
+    """Return the place of the first field to show, which a button for more fields has in its custom id."""
+    return int(arguments[0]) if arguments and arguments[0].isdecimal() else 0
 
 
 def cog(presses: Presses) -> commands.Cog:

@@ -1,14 +1,15 @@
 """The bot's sentences about the services' views: pure functions that escape other people's texts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from bot.messages.reply import Reply, lines
+from bot.messages.reply import Button, Reply, fitting_lines, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
 from services.engine.previews.try_address import Trial
-from services.guilds.panel import SAFE_NAME, SAFETY
+from services.guilds.panel import MY_ROLES, SAFE_NAME, SAFETY
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole
@@ -21,6 +22,10 @@ from settings import settings
 
 MOST_WALLETS = 25
 """Wallets that a list names, so that the choices below it fit."""
+MOST_IN_LISTS = 3_000
+"""Characters of all lists of a report together, so that they fit below a member's notices."""
+RULES = "holdfast:rules"
+"""The custom id of the button that shows more rules."""
 HAS, LACKS, UNKNOWN = "✅", "❌", "❔"
 METHODS = {
     # Translators: how a wallet was verified, as in "verified by OpenSea bio".
@@ -40,20 +45,27 @@ def on(time: datetime) -> str:
     return f"<t:{int(time.timestamp())}:f>"
 
 
-def why(seen: MemberWhy, wanted: str = "") -> Reply:
+def why(seen: MemberWhy, wanted: str = "", start: int = 0) -> Reply:
     """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step.
 
-    `wanted` is the id, the mention or the name of a role; all roles are explained if no rule is about it.
+    `wanted` is the id, the mention or the name of a role; all roles are explained if no rule is about it, those that
+    the member has first. `start` is the place of the first role to show.
     """
     chosen = _meant(seen.roles, wanted) if wanted else ()
-    roles = chosen or seen.roles
+    roles = chosen or sorted(seen.roles, key=lambda role: not role.held)
     if not roles:
         return Reply(
             _("Your roles"), _("No rule in this server is about a role of yours, and none gives one yet."), "info"
         )
     missed = _("No rule here is about a role named {role}, so these are all the roles.")
     note = missed.format(role=plain(wanted, 100)) if wanted and not chosen else ""
-    return Reply(_("Your roles"), note, "info", tuple((_title(role), _body(role)) for role in roles))
+    fields = tuple((_title(role), _body(role)) for role in roles)
+    return _in_parts(Reply(_("Your roles"), note, "info", fields, more=MY_ROLES), start)
+
+
+def _in_parts(reply: Reply, start: int) -> Reply:
+    """Return the reply from this field on; from its beginning if the field is no longer there."""
+    return replace(reply, start=start if start < len(reply.fields) else 0)
 
 
 def _meant(roles: Sequence[RoleWhy], wanted: str) -> Sequence[RoleWhy]:
@@ -118,14 +130,20 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
         # Translators: the heading of the roles about which not everything could be read.
         (_("Unknown"), found.unknown, True),
     )  # fmt: skip
-    fields = [(name, lines([_role(one, explained) for one in roles])) for name, roles, explained in parts if roles]
+    told = [(name, [_role(one, explained) for one in roles]) for name, roles, explained in parts if roles]
+    longest = min(LONGEST_FIELD, MOST_IN_LISTS // max(1, len(told)))
+    fields, left_out = list[tuple[str, str]](), 0
+    for name, roles in told:
+        shown, left = fitting_lines(roles, longest)
+        fields.append((name, shown))
+        left_out += left
     if not fields:
         fields = [(_("Roles"), _("No rule in this server is about you yet."))]
     if not found.settled:
         running = _("Some checks are still running. **/why** shows the result.")
         fields.append((_("Still under way"), running))
     tone = "bad" if found.removed else "warning" if found.unknown else "good"
-    return Reply(title, text, tone, tuple(fields))
+    return Reply(title, text, tone, tuple(fields), (Button(MY_ROLES, _("My roles")),) if left_out else ())
 
 
 def _role(one: RoleLine, explained: bool) -> str:
@@ -147,14 +165,14 @@ def trial(rule_name: str, found: Trial) -> Reply:
     return Reply(answer, text, tone, fields)
 
 
-def rules(found: Sequence[RuleView]) -> Reply:
-    """List the roles that can be earned."""
+def rules(found: Sequence[RuleView], start: int = 0) -> Reply:
+    """List the roles that can be earned, from the one at the place `start` on."""
     shown = [rule for rule in found if rule.state != "shadow"]
     if not shown:
         return Reply(_("Roles to earn"), _("This server has no rules yet, so there is no role to earn."), "info")
     fields = tuple((_earned(rule), f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*") for rule in shown)
     text = _("Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.")
-    return Reply(_("Roles to earn"), text, "info", fields)
+    return _in_parts(Reply(_("Roles to earn"), text, "info", fields, more=RULES), start)
 
 
 def _earned(rule: RuleView) -> str:

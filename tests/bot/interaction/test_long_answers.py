@@ -1,0 +1,58 @@
+"""Answers in a server with many rules: nothing is out of a member's reach."""
+
+import re
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+from nextcord.ui import Button
+
+from bot.messages import sentences
+from services.rules.views import RuleView
+from services.servers.explain import MemberWhy
+from services.servers.recheck_report import compare
+from tests.bot.test_sentences import role
+
+
+async def test_every_role_of_many_can_be_reached_and_those_of_the_member_come_first() -> None:
+    seen = MemberWhy("1", "carol", tuple(role(f"R{n}", held=n == 59) for n in range(60)), protected=False)
+    rules = [
+        cast("RuleView", SimpleNamespace(role_name=f"R{n}", state="active", summary="S" * 300, rule_name="Cats"))
+        for n in range(60)
+    ]
+    for make, first in (
+        (lambda start: sentences.why(seen, start=start), "R59"),
+        (partial(sentences.rules, rules), "R0"),
+    ):
+        shown, start = list[str](), 0
+        while True:
+            reply = make(start)
+            (embed,) = reply.embeds()
+            shown += [re.search(r"R\d+", one.name or "")[0] for one in embed.fields]  # pyright: ignore[reportOptionalSubscript]
+            assert embed.footer.text is None
+            if (view := reply.view()) is None:
+                break
+            (button,) = cast("list[Button[Any]]", view.children)
+            assert button.label == f"Show more ({60 - len(shown)})"
+            verb, _, place = str(button.custom_id).rpartition(":")
+            assert verb in {"holdfast:roles", "holdfast:rules"}
+            start = int(place)
+        assert shown[0] == first
+        assert sorted(shown) == sorted(f"R{n}" for n in range(60))
+    assert sentences.rules(rules[:1], 25).fields == sentences.rules(rules[:1]).fields
+
+
+def test_a_report_of_many_roles_says_how_many_it_leaves_out_and_where_they_are() -> None:
+    seen = MemberWhy("1", "carol", tuple(role(f"R{n}", held=False) for n in range(60)), protected=False)
+    reply = sentences.outcome(compare(seen, frozenset(), None, settled=True), "Looked again")
+    ((_, value),) = reply.fields
+    *told, rest = value.splitlines()
+    assert rest == f"• {60 - len(told)} more"
+    assert all(one.endswith("needed 1, held 0") for one in told)
+    assert [(one.name, one.label) for one in reply.buttons] == [("holdfast:roles", "My roles")]
+    whole = sentences.outcome(
+        compare(replace(seen, roles=seen.roles[:3]), frozenset(), None, settled=True), "Looked again"
+    )
+    assert len(whole.fields[0][1].splitlines()) == 3
+    assert not whole.buttons
