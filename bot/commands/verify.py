@@ -79,8 +79,10 @@ class Verify(BackgroundCog):
             return verify_sentences.confirm(asked, method)
         if method == wallets.BIO and asked.family != "evm":
             return verify_sentences.without_profile(asked.address)
-        if method == wallets.TRANSACTION:
-            async with transaction() as db:
+        async with transaction() as db:
+            if await wallets.is_verified(db, member.actor, asked.family, asked.address, method):
+                return Reply(_("Wallet verified"), _(wallets.VERIFIED), "good")
+            if method == wallets.TRANSACTION:
                 await wallets.follow(db, gateways(), member.actor, asked.address)
         self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.after_showing()))
         return verify_sentences.challenge(asked, method, context.username)

@@ -20,8 +20,8 @@ from services.wallets.challenges import ChallengeView, challenge
 from services.wallets.ownership import VERIFIED, Verdict
 
 __all__ = [
-    "BIO", "METHODS", "TRANSACTION", "ChallengeView", "Verdict", "WalletView", "challenge", "check_again", "follow",
-    "list_wallets", "remove", "verify",
+    "BIO", "METHODS", "TRANSACTION", "VERIFIED", "ChallengeView", "Verdict", "WalletView", "challenge", "check_again",
+    "follow", "is_verified", "list_wallets", "remove", "verify",
 ]  # fmt: skip
 
 BIO, TRANSACTION = bio_proof.METHOD, transaction_proof.METHOD
@@ -121,6 +121,8 @@ async def verify(
         family, parsed = parse(claimed)
     except (AddressRefused, names.NameRefused, ProviderUnavailable) as fault:
         return Verdict(False, str(fault))
+    if await is_verified(db, actor, family, parsed, method):
+        return Verdict(True, _(VERIFIED))
     if not transaction.strip() and await _just_proved(db, actor, family, parsed):
         return Verdict(True, _(VERIFIED))
     row = await challenges.current(db, actor, family, parsed)
@@ -128,6 +130,20 @@ async def verify(
         return await bio_proof.verify(db, outside, actor, row, again=again)
     rows = await challenges.still_open(db, actor, family, parsed)
     return await transaction_proof.verify(db, outside, rows, transaction)
+
+
+async def is_verified(db: AsyncSession, actor: Actor, family: str, address: str, method: str) -> bool:
+    """Return whether the wallet is the person's already, so that a proof by this method would change nothing.
+
+    Then nobody has to show another code. A transaction still shows more than a bio, and a contract account that counts
+    on one chain can be verified on another.
+    """
+    mine = select(Wallet.id).where(
+        Wallet.user_id == actor.user_id, Wallet.family == family, Wallet.address == address, Wallet.chain == ""
+    )
+    if method != BIO:
+        mine = mine.where(Wallet.method != BIO)
+    return (await db.exec(mine)).first() is not None
 
 
 async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str) -> bool:

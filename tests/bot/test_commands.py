@@ -165,6 +165,16 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
 
 
+def test_a_verified_wallet_is_asked_for_no_other_code(club: Club):
+    asked = club.claim("carol", club.wallet("carol"))
+    club.bio("carol", asked.code)
+    assert club.press("carol", asked, "Check now").title == "Wallet verified"
+    club.bio("carol", "gm")
+    assert club.claim("carol", club.wallet("carol")).title == "Wallet verified"
+    assert club.claim("carol", club.wallet("carol"), "transaction").title.startswith("Verify 0x")
+    assert club.press("carol", asked, "Check now").title == "Wallet verified"
+
+
 def test_nonsense_is_refused_with_what_an_address_looks_like(club: Club):
     assert "not a wallet address" in club.claim("carol", "nonsense").text
 

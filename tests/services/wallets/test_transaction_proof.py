@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from services.wallets import proof_watch, proof_watch_schedule
+from models import transaction
+from services.wallets import proof_watch, proof_watch_schedule, wallets
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
 
@@ -131,10 +132,15 @@ async def test_a_foreign_transaction_proves_nothing(walker: Walker, new_walker: 
 async def test_a_transaction_counts_once(walker: Walker, new_walker: NewWalker) -> None:
     sent = await walker.sends("base", await walker.amount())
     assert (await walker.verify(sent)).success
+    assert "each one counts once" in (await (await new_walker()).verify(sent)).message
+    # Their checks may have found it before they could paste it: nothing is left to verify.
+    assert (await walker.verify(sent)).success
+    async with transaction() as db:
+        (wallet,) = await wallets.list_wallets(db, walker.actor)
+        await wallets.remove(db, walker.actor, wallet.id)
     again = await walker.verify(sent)
     assert not again.success
     assert "each one counts once" in again.message
-    assert "each one counts once" in (await (await new_walker()).verify(sent)).message
 
 
 async def test_a_wrong_amount_is_told_and_proves_nothing(walker: Walker) -> None:

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 from aiohttp import web
-from sqlmodel import update
+from sqlmodel import col, update
 
 from gateways import gateways, use_gateways
 from gateways.marketplaces.opensea import OpenSea
 from gateways.marketplaces.quota import LONGEST_PAUSE
-from models import Challenge, now, transaction
+from models import Challenge, Wallet, now, transaction
 from services.accounts import users
 from services.core.actors import Actor
 from services.wallets import wallets
@@ -147,6 +147,25 @@ async def test_looks_that_overlap_tell_the_same(town: Town) -> None:
     assert (await verify(carol, address)).success
     assert (await verify(carol, address)).success
     assert not (await verify(dave, address)).success
+
+
+async def test_a_verified_wallet_needs_no_other_code_and_a_transaction_still_adds_to_a_bio(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wallets, "JUST", timedelta())
+    carol, dave = await actor(town, "carol"), await actor(town, "dave")
+    address = town.wallet("carol")
+    await says(town, address, await code_of(carol, address))
+    assert (await verify(carol, address)).success
+    await says(town, address, "my code is gone")
+    assert (await verify(carol, address)).success
+    assert not (await verify(dave, address)).success
+    async with transaction() as db:
+        assert not await wallets.is_verified(db, carol, "evm", address, wallets.TRANSACTION)
+        await db.exec(update(Wallet).where(col(Wallet.address) == address).values(method=wallets.TRANSACTION))
+        assert await wallets.is_verified(db, carol, "evm", address, wallets.TRANSACTION)
+        await db.exec(update(Wallet).where(col(Wallet.address) == address).values(chain="base"))
+        assert not await wallets.is_verified(db, carol, "evm", address, wallets.TRANSACTION)
 
 
 async def test_without_reads_nothing_is_proved_and_the_other_way_is_offered(town: Town) -> None:
