@@ -10,13 +10,13 @@ from sqlmodel import select
 from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
 from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
-from gateways.transport.errors import ProviderError
+from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from locales import LANGUAGES, N_, _, listed, speaking
 from models import Server
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
-from services.core.errors import Conflict, unavailable
+from services.core.errors import Conflict, HoldfastError, unavailable
 from services.guilds import panel, permissions
 from services.guilds.panel import PanelTexts
 from services.guilds.permissions import Rights
@@ -135,7 +135,7 @@ async def change_panel(
     except MissingPermissions:
         raise _not_permitted() from None
     except ProviderError as fault:
-        raise unavailable(fault) from fault
+        raise _refused_or_unavailable(fault) from fault
     db.add(found.server)
     await audit.record(
         db, audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
@@ -220,7 +220,7 @@ async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Righ
     except MissingPermissions:
         raise _not_permitted() from None
     except ProviderError as fault:
-        raise unavailable(fault) from fault
+        raise _refused_or_unavailable(fault) from fault
     db.add(server)
     if done:
         await audit.record(
@@ -268,6 +268,16 @@ def _not_permitted() -> Conflict:
             "Roles, View Channels, Send Messages, Embed Links and Read Message History."
         )
     )
+
+
+def _refused_or_unavailable(fault: ProviderError) -> HoldfastError:
+    """Return the error to show: what Discord itself refused, such as a 501st channel, it refuses again in a minute."""
+    if not isinstance(fault, ProviderRefused) or isinstance(fault, Unauthorized) or fault.code is None:
+        return unavailable(fault)
+    reason = str(fault).removeprefix(f"{fault.provider}: ")
+    # Translators: {reason} is what Discord answered, in English.
+    said = _("Discord refused the change ({reason}). Correct that in Discord, then try again.")
+    return Conflict(said.format(reason=reason))
 
 
 async def _body(db: AsyncSession, server: Server, name: str, me: str) -> Mapping[str, object]:

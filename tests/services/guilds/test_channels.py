@@ -11,7 +11,7 @@ from gateways import gateways
 from locales import speaking
 from models import Event, Server, transaction
 from services.core.actors import Actor
-from services.core.errors import Conflict, FieldRefused, Forbidden, ServerNotFound
+from services.core.errors import Conflict, FieldRefused, Forbidden, ProviderUnavailable, ServerNotFound
 from services.guilds import alert_channel, channels, panel
 from services.guilds.channels import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
 from settings import settings
@@ -224,6 +224,22 @@ async def test_without_the_permission_it_says_which_one_and_makes_nothing(town: 
     with pytest.raises(Conflict, match=name):
         await repair(town)
     assert [one for one in (await town.guild())["channels"] if one["name"] == "verify"] == []
+
+
+async def test_what_discord_refuses_is_told_in_its_own_words_and_an_outage_is_not(town: Town):
+    full = {"code": 30013, "message": "Maximum number of server channels reached (500)"}
+    route = {"target": "discord", "kind": "answer", "method": "POST", "path": "/guilds/*/channels", "seconds": 60}
+    try:
+        await town.call("faults", **route, status=400, body=full)
+        with pytest.raises(Conflict, match=r"refused the change \(Maximum number of server channels reached \(500\)\)"):
+            await repair(town)
+        await town.control.delete("/control/faults")
+        await town.call("faults", **route, status=403, body="an error page of the proxy")
+        with pytest.raises(ProviderUnavailable):
+            await repair(town)
+    finally:
+        await town.control.delete("/control/faults")
+    assert (await repair(town)).channel_name == "verify"
 
 
 async def test_a_channel_that_the_bot_cannot_see_any_more_is_told_not_doubled(town: Town):
