@@ -26,6 +26,8 @@ MOST_IN_LISTS = 3_000
 """Characters of all lists of a report together, so that they fit below a member's notices."""
 RULES = "holdfast:rules"
 """The custom id of the button that shows more rules."""
+LONGEST_SENTENCE = 300
+"""Characters of a sentence about a role or an amount; translations are longer than the English."""
 HAS, LACKS, UNKNOWN = "✅", "❌", "❔"
 METHODS = {
     # Translators: how a wallet was verified, as in "verified by OpenSea bio".
@@ -94,7 +96,7 @@ def _body(role: RoleWhy) -> str:
         name = f"**{plain(rule.name, 80)}**"
         found.append(name if rule.state == "active" else _("{rule} (this rule is not active)").format(rule=name))
         found += [f"• {_requirement(one)}" for one in rule.requirements]
-    then = f"*{plain(role.next, 200)}*"
+    then = f"*{plain(role.next, LONGEST_SENTENCE)}*"
     # Cut here, so that what happens next is shown whatever the rules say.
     told = cut("\n".join(found), LONGEST_FIELD - len(then) - 1)
     return "\n".join(part for part in (told, then) if part)
@@ -109,7 +111,7 @@ def _requirement(one: RequirementView) -> str:
         requirement=plain(one.text, 160), needed=needed, held=held, wallet=plain(one.wallet or "", 60)
     )
     if one.reason:
-        told = _("{text}, {reason}").format(text=told, reason=plain(one.reason, 120))
+        told = _("{text}, {reason}").format(text=told, reason=plain(one.reason, LONGEST_SENTENCE))
     if one.observed_at is not None:
         # Translators: {time} is such as "5 minutes ago", which Discord writes.
         told = _("{text}; last looked {time}").format(text=told, time=moment(one.observed_at))
@@ -147,7 +149,7 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
 
 
 def _role(one: RoleLine, explained: bool) -> str:
-    return f"**{plain(one.name, 100)}**" + (f": {plain(one.text, 200)}" if explained else "")
+    return f"**{plain(one.name, 100)}**" + (f": {plain(one.text, LONGEST_SENTENCE)}" if explained else "")
 
 
 def trial(rule_name: str, found: Trial) -> Reply:

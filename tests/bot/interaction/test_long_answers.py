@@ -2,14 +2,18 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from nextcord.ui import Button
 
 from bot.messages import sentences
+from locales import LANGUAGES, speaking
 from services.rules.views import RuleView
+from services.servers import explain
 from services.servers.explain import MemberWhy
 from services.servers.recheck_report import compare
 from tests.bot.test_sentences import role
@@ -56,3 +60,15 @@ def test_a_report_of_many_roles_says_how_many_it_leaves_out_and_where_they_are()
     )
     assert len(whole.fields[0][1].splitlines()) == 3
     assert not whole.buttons
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_happens_next_is_said_to_its_end_in_every_language(language: str) -> None:
+    with speaking(language):
+        following = explain._left_alone(datetime(2026, 9, 28, 10, tzinfo=UTC))  # pyright: ignore[reportPrivateUsage]
+        one = replace(role("Gold", held=False), next=following, rules=())
+        seen = MemberWhy("1", "carol", (one,), protected=False)
+        told = sentences.why(seen).fields[0][1]
+        reported = sentences.outcome(compare(seen, frozenset(), None, settled=True), "Looked again").fields[0][1]
+    for value in (told, reported):
+        assert following in value
