@@ -22,6 +22,7 @@ from services.runtime import rate_limits
 from services.servers.notices import MemberContext
 from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.ownership import Verdict
+from services.wallets.wallets import ChallengeView
 
 CLAIM, SENT = "holdfast:claim", "holdfast:sent"
 LOOKED_FOR, LOOKED_EVERY, LATER_EVERY = 600.0, 5.0, 15.0
@@ -77,6 +78,12 @@ class Verify(BackgroundCog):
             asked = await wallets.challenge(db, gateways(), member.actor, claimed)
         if names.is_name(claimed):
             return verify_sentences.confirm(asked, method)
+        return await self._asked(context, member, asked, method)
+
+    async def _asked(
+        self, context: InteractionContext, member: MemberContext, asked: ChallengeView, method: str, note: str = ""
+    ) -> Reply:
+        """Say how to prove the address, below a note about an earlier challenge, and check in the background."""
         if method == wallets.BIO and asked.family != "evm":
             return verify_sentences.without_profile(asked.address)
         async with transaction() as db:
@@ -85,7 +92,7 @@ class Verify(BackgroundCog):
             if method == wallets.TRANSACTION:
                 await wallets.follow(db, gateways(), member.actor, asked.address)
         self._look_on(ProofSearch(context, member, asked.address, method, bio_schedule.after_showing()))
-        return verify_sentences.challenge(asked, method, context.username)
+        return verify_sentences.challenge(asked, method, context.username, note)
 
     async def check(self, interaction: Interaction, arguments: list[str]) -> None:
         """Check at once."""
@@ -107,6 +114,8 @@ class Verify(BackgroundCog):
         member = await context.find_member(keep=True)
         before = await recheck_wait.held(member)
         await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
+        if method == wallets.TRANSACTION and (asked := await self._asked_anew(member, address)) is not None:
+            return await self._asked(context, member, asked, method, verify_sentences.no_longer_counts())
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
         if verdict.success:
@@ -118,6 +127,15 @@ class Verify(BackgroundCog):
             looks = bio_schedule.after_request(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
         return verify_sentences.not_yet(verdict, address, method)
+
+    async def _asked_anew(self, member: MemberContext, address: str) -> ChallengeView | None:
+        """Return a new challenge if nothing that the member was shown counts any more: its amount is another one."""
+        async with transaction() as db:
+            if await wallets.has_open_challenge(db, member.actor, address):
+                return None
+            asked = await wallets.challenge(db, gateways(), member.actor, address)
+            verified = await wallets.is_verified(db, member.actor, asked.family, asked.address, wallets.TRANSACTION)
+            return None if verified else asked
 
     def _look_on(self, search: "ProofSearch") -> None:
         key = (search.context.discord_id, search.address)

@@ -45,8 +45,13 @@ def without_profile(address: str) -> Reply:
     return Reply(_("Not verified"), _(bio_proof.ON_SOLANA), "warning", buttons=(other_way(address),))
 
 
-def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
-    """Say what to add or to send, for whom the code is, and until when it counts."""
+def no_longer_counts() -> str:
+    """Say that an earlier challenge has ended; the new one follows."""
+    return _("What you were shown before no longer counts. From now on, this does:")
+
+
+def challenge(asked: ChallengeView, method: str, username: str, note: str = "") -> Reply:
+    """Say what to add or to send, for whom the code is, and until when it counts; `note` comes first."""
     # Translators: {time} is a date and a time, which Discord writes.
     whose = _(
         "This code is for **you, @{name}**, and for nobody else: it verifies this wallet for your Discord account "
@@ -57,7 +62,7 @@ def challenge(asked: ChallengeView, method: str, username: str) -> Reply:
     short = asked.shortage if method == BIO else ""
     return Reply(
         _("Verify {wallet}").format(wallet=shorten(asked.address)),
-        "\n\n".join(part for part in (steps, whose, short or after) if part),
+        "\n\n".join(part for part in (note, steps, whose, short or after) if part),
         "info",
         buttons=(*buttons(asked.address, method), *((other_way(asked.address),) if short else ())),
     )

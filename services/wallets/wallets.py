@@ -21,7 +21,7 @@ from services.wallets.ownership import VERIFIED, Verdict
 
 __all__ = [
     "BIO", "METHODS", "TRANSACTION", "VERIFIED", "ChallengeView", "Verdict", "WalletView", "challenge", "check_again",
-    "follow", "is_verified", "list_wallets", "remove", "verify",
+    "follow", "has_open_challenge", "is_verified", "list_wallets", "remove", "verify",
 ]  # fmt: skip
 
 BIO, TRANSACTION = bio_proof.METHOD, transaction_proof.METHOD
@@ -144,6 +144,16 @@ async def is_verified(db: AsyncSession, actor: Actor, family: str, address: str,
     if method != BIO:
         mine = mine.where(Wallet.method != BIO)
     return (await db.exec(mine)).first() is not None
+
+
+async def has_open_challenge(db: AsyncSession, actor: Actor, address: str) -> bool:
+    """Return whether anything that the person was asked to show for this address still counts, or was just found."""
+    try:
+        family, parsed = parse(address)
+    except AddressRefused:
+        return False
+    still_open = await challenges.still_open(db, actor, family, parsed)
+    return bool(still_open) or await _just_proved(db, actor, family, parsed)
 
 
 async def _just_proved(db: AsyncSession, actor: Actor, family: str, address: str) -> bool:

@@ -168,6 +168,30 @@ async def test_a_verified_wallet_needs_no_other_code_and_a_transaction_still_add
         assert not await wallets.is_verified(db, carol, "evm", address, wallets.TRANSACTION)
 
 
+async def test_a_challenge_is_open_until_it_expires_and_a_proof_is_remembered_for_a_moment(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carol = await actor(town, "carol")
+    address = town.wallet("carol")
+
+    async def is_open(claimed: str = address) -> bool:
+        async with transaction() as db:
+            return await wallets.has_open_challenge(db, carol, claimed)
+
+    assert not await is_open()
+    assert not await is_open("nonsense")
+    await says(town, address, await code_of(carol, address))
+    assert await is_open()
+    assert (await verify(carol, address)).success
+    assert await is_open()
+    monkeypatch.setattr(wallets, "JUST", timedelta())
+    assert not await is_open()
+    await code_of(carol, address)
+    async with transaction() as db:
+        await db.exec(update(Challenge).values(expires_at=now() - timedelta(seconds=1)))
+    assert not await is_open()
+
+
 async def test_without_reads_nothing_is_proved_and_the_other_way_is_offered(town: Town) -> None:
     carol = await actor(town, "carol")
     address = town.wallet("carol")
