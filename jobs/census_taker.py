@@ -42,10 +42,18 @@ class CensusTaker:
 
     async def _settle(self) -> bool:
         async with transaction() as db:
-            ended = await reach.settle_next(db)
-            if ended is not None:
-                await days.note(db, ended)
-        return ended is not None
+            if (row := await reach.next_ended(db)) is None:
+                return False
+            reach_id, ended = row.id or 0, True
+
+            async def record(fault: Exception) -> None:
+                await reach.give_up(db, reach_id, backlog.own_fault(fault))
+
+            said = "failed to compute a rule's numbers reach=%s"
+            async with own_fault_recorded(log, said, reach_id, record=record), db.begin_nested():
+                if ended := await reach.settle(db, row):
+                    await days.note(db, row)
+        return ended
 
     async def _advance(self) -> bool:
         async with transaction() as db:

@@ -186,8 +186,8 @@ _LAST = "SELECT max(d.ended_at) FROM reach d WHERE d.server_id = reach.server_id
 """The SQL for the time at which a server last got numbers."""
 
 
-async def settle_next(db: AsyncSession) -> Reach | None:
-    """Compute and return the numbers of one rule whose counts have all ended or exceeded LONGEST; None if none has."""
+async def next_ended(db: AsyncSession) -> Reach | None:
+    """Return one rule's numbers whose counts have all ended or exceeded LONGEST, and lock them; None if none has."""
     found = await db.exec(
         select(Reach)
         .where(Reach.state == "counting")
@@ -203,9 +203,11 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         .limit(1)
         .with_for_update(skip_locked=True)
     )
-    row = found.first()
-    if row is None:
-        return None
+    return found.first()
+
+
+async def settle(db: AsyncSession, row: Reach) -> bool:
+    """Compute one rule's numbers, which `next_ended` returned; return False if one of its counts has begun again."""
     # Locked until the numbers are stored: a count that began again meanwhile would be read half done.
     await db.execute(
         text(
@@ -221,7 +223,7 @@ async def settle_next(db: AsyncSession) -> Reach | None:
             {"longest": LONGEST, "reach": row.id},
         )
         if not late.scalar_one():
-            return None
+            return False
     places = rule_reach.places_of(tree)
     failed = [one.reason for one in counts.values() if one.state == "failed"]
     if (refused := rule_reach.refusal(tree)) is not None:
@@ -250,7 +252,15 @@ async def settle_next(db: AsyncSession) -> Reach | None:
         ]
     await db.flush()
     await db.execute(text("UPDATE reach SET ended_at = now() WHERE id = :reach"), {"reach": row.id})
-    return row
+    return True
+
+
+async def give_up(db: AsyncSession, reach_id: int, reason: str) -> None:
+    """Store that a rule's numbers could not be computed, and why."""
+    await db.execute(
+        text("UPDATE reach SET state = 'failed', reason = :reason, ended_at = now() WHERE id = :reach"),
+        {"reach": reach_id, "reason": reason},
+    )
 
 
 async def _numbers(

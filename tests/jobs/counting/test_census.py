@@ -14,7 +14,7 @@ from models import Census, CensusTurn, transaction
 from models.db.session import AsyncSession
 from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach
 from services.collections.census import rule_reach as numbers_of_rules
-from services.rules.expression import parse
+from services.rules.expression import Expression, parse
 from services.rules.types import address_list_text, stored_lists
 from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
 from tests.jobs.town import BOTH, STRANGER, Town, a_town
@@ -350,13 +350,32 @@ async def test_no_count_begins_again_while_numbers_are_read_from_it(
     assert tried == [True]
 
 
+async def test_numbers_that_fail_by_an_error_of_our_own_keep_no_other_waiting(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, failing = numbers_of_rules.count, leaf(town, minTokens=2)
+
+    async def poisoned(db: AsyncSession, tree: Expression, *given: Any) -> numbers_of_rules.ReachNumbers:
+        if tree == parse(failing):
+            raise ValueError("nobody foresaw this")
+        return await count(db, tree, *given)
+
+    monkeypatch.setattr(numbers_of_rules, "count", poisoned)
+    first, second = await asked(town, failing), await asked(town, leaf(town))
+    await worked()
+    found = await view(first)
+    assert (found.state, found.holders) == ("failed", None)
+    assert "a fault of our own (ValueError)" in (found.reason or "")
+    assert (await view(second)).holders == 2
+
+
 async def test_a_count_that_began_again_is_waited_for(town: Town) -> None:
     reach_id = await asked(town, leaf(town))
     await worked(1)
     async with transaction() as db:
         assert (await db.exec(select(Census))).one().state == "done"
         await db.execute(text("UPDATE census SET state = 'counting'"))
-        assert await reach.settle_next(db) is None
+        assert await reach.next_ended(db) is None
     assert (await view(reach_id)).state == "counting"
     await worked()
     assert (await view(reach_id)).holders == 2
