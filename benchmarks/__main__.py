@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark in turn, then one table of the goals and whether each was met.
+"""`make bench`: every benchmark in turn, then one table of the goals that they state, and whether each was met.
 
 `ARGS="--quick"` takes fewer measurements, `ARGS="logs roles"` runs only these.
 """

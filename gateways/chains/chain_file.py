@@ -34,6 +34,8 @@ class Chain:
     are the chain's names at those providers; None where they do not have the chain. `l1_block_number` is true where the
     EVM's NUMBER is not the chain's own block number (Arbitrum and its Orbit relatives). Fees are paid in `coin`.
     `pauses` is true where the chain makes no blocks while nothing happens, so that its newest block may be old.
+    `contracts_send` is true where smart-contract accounts are the sender of their transactions, as other accounts are
+    (docs/facts.md#accounts-on-abstract).
     A pasted link to `explorer` or to one of `other_explorers` names the chain.
     `form_place` is the chain's place in the rule form; 0, for a chain of CHAINS_FILE, puts it after all others.
     """
@@ -53,6 +55,7 @@ class Chain:
     alchemy: str | None = None
     l1_block_number: bool = False
     pauses: bool = False
+    contracts_send: bool = False
     family: Literal["evm", "solana"] = "evm"
     form_place: int = 0
 
@@ -63,7 +66,9 @@ class Chain:
 
 
 REQUIRED = ("title", "chain_id", "coin", "explorer", "block_seconds", "confirmations", "settled_after")
-OPTIONAL = ("other_explorers", "multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses")
+OPTIONAL = (
+    "other_explorers", "multicall3", "delegates", "opensea", "alchemy", "l1_block_number", "pauses", "contracts_send",
+)  # fmt: skip
 UNIQUE = ("title", "chain_id", "explorer", "other_explorers", "opensea", "alchemy")
 """The fields that identify a chain to people, nodes or providers; no two chains may share a value."""
 
@@ -217,5 +222,6 @@ CHECKS: Mapping[str, Callable[[object], str | None]] = {
     "alchemy": _ELSEWHERE,
     "l1_block_number": _switch,
     "pauses": _switch,
+    "contracts_send": _switch,
 }
 """For each field of an operator's file, a function that says what is wrong with a value; None where nothing is."""

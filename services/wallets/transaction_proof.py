@@ -1,4 +1,4 @@
-"""Prove a wallet by a transaction from it to itself, found by watching the chain or named by the member."""
+"""Prove a wallet by a transaction to itself, watched for or named by the member; what is said while none was seen."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,9 +20,6 @@ from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
 
 METHOD = proof_watch_schedule.METHOD
-CONTRACTS_SEND = frozenset({"abstract"})
-"""Chains where smart-contract accounts are the sender of their transactions, as other accounts are
-(docs/facts.md#accounts-on-abstract)."""
 NOTING = 4.0
 """The longest time in seconds that showing a challenge waits for chains; the next check reads slower ones."""
 
@@ -173,7 +170,7 @@ def _waiting(one: OpenChallenge) -> Verdict:
         told = said(one.note or waits(one.seen.chain, one.seen.confirmations))
         title = CHAINS[one.seen.chain].title
         return Verdict(False, told, True, title, one.seen.confirmations, one.seen.needed)
-    contracts = [chain for chain, point in one.points.items() if point.contract and chain not in CONTRACTS_SEND]
+    contracts = [chain for chain, point in one.points.items() if point.contract and not CHAINS[chain].contracts_send]
     remarks = [said(one.note)] if one.note else []
     if contracts:
         remarks.insert(0, _about_contracts(contracts, in_coins(one.amount_wei)))

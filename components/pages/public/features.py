@@ -1,4 +1,4 @@
-"""The features page, longer than the landing page."""
+"""The features page, longer than the landing page; it spells out small numbers, such as that of the chains."""
 
 import reflex as rx
 

@@ -1,4 +1,4 @@
-"""A rule's numbers day by day, for a chart of how many of its holders have arrived.
+"""A rule's numbers day by day, counted again without a request, for a chart of how many of its holders have arrived.
 
 A rule is counted daily after somebody has requested a count of it or of its collection, and again on the same day when
 tokens of its collection have moved. Each count continues from the block of the previous one.

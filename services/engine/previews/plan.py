@@ -1,4 +1,4 @@
-"""The plan of a preview: the rules as a proposal would make them, and the members to read for it."""
+"""The plan of a preview: the rules as proposed, and the members to read once the holders of their roles are listed."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -27,6 +27,7 @@ EVERYTHING = NINTH | {
     "alchemy": '"ninth-mainnet"',
     "l1_block_number": "true",
     "pauses": "true",
+    "contracts_send": "true",
 }
 ETHER = "0x" + "00" * 20
 
@@ -77,19 +78,15 @@ def test_a_chain_needs_no_more_than_what_identifies_and_times_it(tmp_path: Path)
     assert (ninth.block_seconds, ninth.confirmations, ninth.settled_after) == (0.5, 2, 5)
     assert (ninth.explorer, ninth.other_explorers) == ("https://explorer.ninth.example", ())
     assert (ninth.multicall3, ninth.delegates, ninth.opensea, ninth.alchemy) == (None, None, None, None)
-    assert (ninth.l1_block_number, ninth.pauses, ninth.family) == (False, False, "evm")
+    assert (ninth.l1_block_number, ninth.pauses, ninth.contracts_send, ninth.family) == (False, False, False, "evm")
 
 
 def test_a_chain_may_have_everything_that_the_products_own_have(tmp_path: Path) -> None:
     (ninth,) = added_chains(written(tmp_path, EVERYTHING), OWN).values()
     assert ninth.multicall3 == "0xca11bde05977b3631167028862be2a173976ca11"
     assert ninth.delegates == "0x00000000000000447e69651d841bd8d104bed493"
-    assert (ninth.opensea, ninth.alchemy, ninth.l1_block_number, ninth.pauses) == (
-        "ninth_chain",
-        "ninth-mainnet",
-        True,
-        True,
-    )
+    assert (ninth.opensea, ninth.alchemy) == ("ninth_chain", "ninth-mainnet")
+    assert (ninth.l1_block_number, ninth.pauses, ninth.contracts_send) == (True, True, True)
     assert ninth.other_explorers == ("https://ninth.blockscout.example", "https://scan.ninth.example")
     assert ninth.explorer_hosts == {"explorer.ninth.example", "ninth.blockscout.example", "scan.ninth.example"}
 
@@ -110,7 +107,8 @@ def test_a_chain_may_have_everything_that_the_products_own_have(tmp_path: Path) 
         ("confirmations", "2.5"), ("confirmations", "128"), ("settled_after", "128"), ("settled_after", "1"),
         ("multicall3", '"0x12"'), ("multicall3", f'"{ETHER}"'), ("delegates", "true"), ("opensea", '"a/b"'),
         ("opensea", '"ape_chain"'), ("alchemy", '""'), ("alchemy", '"base-mainnet"'), ("l1_block_number", "1"),
-        ("pauses", '"yes"'), ("finality", "3"), ("family", '"solana"'), ("form_place", "1"), ("key", '"ninth"'),
+        ("pauses", '"yes"'), ("contracts_send", "1"),
+        ("finality", "3"), ("family", '"solana"'), ("form_place", "1"), ("key", '"ninth"'),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_chain_and_field(tmp_path: Path, field: str, value: str) -> None:
