@@ -263,6 +263,12 @@ def automatic_name(
     return f"{name[: LONGEST_NAME - len(limit)]}{limit}"
 
 
+def name_of_negated(name: str) -> str:
+    """Return the name of a condition that must not hold, from its own; empty while it has none."""
+    # Translators: a condition that must not hold, within a rule's name, as in "Cats and not Foxes".
+    return _("not {name}").format(name=name) if name else ""
+
+
 def composed_name(names: Sequence[str], least: int) -> str:
     """Return the name of a rule from its parts' names, of which it lists three; empty while one has no name yet.
 

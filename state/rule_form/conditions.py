@@ -6,7 +6,7 @@ from locales import N_, _
 from services.core.actors import Actor
 from services.rules import single_source
 from services.rules.expression import MAX_LEAVES, Expression, Requirement
-from services.rules.wording import Line, Names, composed_name, in_lines, in_words
+from services.rules.wording import Line, Names, composed_name, in_lines, in_words, name_of_negated
 from state.core.gate import signed_in
 from state.rule_form.condition_draft import ConditionDraft, draft_of
 from state.rule_form.condition_fields import ConditionFields
@@ -159,7 +159,8 @@ class ConditionList(ConditionFields, mixin=True):
         return self._name_of(root, bracketed if self._of(ROOT) or len(inner) > 1 or root.mode == NONE else groups)
 
     def _name_of(self, join: _Join, groups: list[str]) -> str:
-        names = [*(slot.draft.name for slot in self._of(join.number)), *groups]
+        own = ((slot.draft.name, slot.negated) for slot in self._of(join.number))
+        names = [*(name_of_negated(name) if negated else name for name, negated in own), *groups]
         least = {ALL: len(names), ANY: 1, NONE: 0}.get(join.mode, min(join.least, len(names)))
         return composed_name(names, least)
 

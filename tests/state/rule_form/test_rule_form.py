@@ -205,7 +205,7 @@ async def test_several_conditions_and_a_group_become_one_expression(form: RuleFo
     await form.negate(form.open, True)
     await form.choose_mode(ROOT, "some")
     await form.enter_least(ROOT, 2)
-    assert form.rule_name == "At least 2 of: Cats, Foxes, (Owls or Cats (Token ID) - #5)"
+    assert form.rule_name == "At least 2 of: Cats, Foxes, (Owls or not Cats (Token ID) - #5)"
     tree = parse(form._draft(1).expression)
     inner = AtLeast(1, (leaf(OWLS), Not(leaf(CATS, type="token_id", token_ids=("5",)))))
     assert tree == AtLeast(2, (leaf(CATS), leaf(FOXES, "polygon", min_tokens=2), inner))
