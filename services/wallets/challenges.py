@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeGuard
 
+from sqlalchemy import delete
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -20,6 +21,8 @@ from services.wallets.transaction_check import ChainAsk, ask, new_amount
 LIFETIME = timedelta(hours=24)
 KEPT = timedelta(days=7)
 """How long a challenge is kept after its end; the privacy policy says a week."""
+MOST_UNUSED = 500
+"""So many unused challenges of one person are kept: the newest."""
 SMALLEST_GAP = timedelta(minutes=10)
 """A challenge with less time left than this is replaced before it is shown."""
 
@@ -90,7 +93,23 @@ async def current(db: AsyncSession, actor: Actor, family: str, address: str) -> 
         )
         db.add(row)
         await db.flush()
+        await _forget_oldest(db, actor)
     return row
+
+
+async def _forget_oldest(db: AsyncSession, actor: Actor) -> None:
+    """Delete the member's unused challenges beyond the newest MOST_UNUSED, except those being checked just now.
+
+    Asking for a challenge proves nothing, so without this one person could fill the table with made-up addresses.
+    """
+    oldest = (
+        select(col(Challenge.id))
+        .where(Challenge.user_id == actor.user_id, col(Challenge.used_at).is_(None))
+        .order_by(col(Challenge.id).desc())
+        .offset(MOST_UNUSED)
+    )
+    idle = select(col(Challenge.id)).where(col(Challenge.id).in_(oldest)).with_for_update(skip_locked=True)
+    await db.exec(delete(Challenge).where(col(Challenge.id).in_(idle)))
 
 
 def _lasts(row: Challenge | None) -> TypeGuard[Challenge]:

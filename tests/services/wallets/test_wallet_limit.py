@@ -1,6 +1,7 @@
 """How many wallets one person may have: no proof adds one beyond that, and nobody loses what they have."""
 
 import pytest
+from sqlmodel import col, select
 
 from models import Challenge, Wallet, transaction
 from services.core.errors import FieldRefused
@@ -73,3 +74,21 @@ async def test_a_transaction_adds_no_wallet_beyond_the_limit_either(town: Town) 
                 await ownership.keep(db, carol, row, spent)
             assert not await ownership.is_spent(db, f"0x{number:064x}"), "it can still prove it later"
     assert len(await held_by(carol)) == 2
+
+
+async def test_one_person_does_not_fill_the_table_with_challenges(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(challenges, "MOST_UNUSED", 3)
+    carol, dave = await actor(town, "carol"), await actor(town, "dave")
+    proved, waiting = address(), address()
+    await says(town, proved, await code_of(carol, proved))
+    assert (await verify(carol, proved)).success
+    code = await code_of(dave, waiting)
+    claimed = [address() for _ in range(8)]
+    for one in claimed:
+        await code_of(carol, one)
+    async with transaction() as db:
+        mine = await db.exec(select(Challenge).where(Challenge.user_id == carol.user_id).order_by(col(Challenge.id)))
+        assert [row.address for row in mine] == [proved, *claimed[-3:]], "the newest, and what proved a wallet"
+    assert await code_of(dave, waiting) == code, "nobody else's is touched"
+    await says(town, claimed[-1], await code_of(carol, claimed[-1]))
+    assert (await verify(carol, claimed[-1])).success
