@@ -51,8 +51,8 @@ class Roles(commands.Cog):
             try:
                 member = await context.find_member()
                 async with transaction() as db:
-                    found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
-                roles = [(rule.role_name, rule.role_id) for rule in found if rule.state != "shadow"]
+                    found = await views.names_of(db, member.server_id, shadow=False)
+                roles = [(rule.role_name, rule.role_id) for rule in found]
             except (HoldfastError, *NOT_DONE):
                 roles = []
         fitting = [(name, id_) for name, id_ in roles if typed.casefold() in name.casefold()]

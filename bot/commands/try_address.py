@@ -17,7 +17,7 @@ from services.core.errors import HoldfastError, RuleNotFound
 from services.engine.previews import try_address
 from services.engine.previews.proposals import RuleChange
 from services.rules import views
-from services.rules.views import RuleView
+from services.rules.views import RuleName
 from services.runtime import rate_limits
 from services.runtime.database_faults import NOT_DONE
 
@@ -53,7 +53,7 @@ class Trials(commands.Cog):
     async def rules_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the server's rules whose name contains the typed text; only to administrators."""
         context = context_of(interaction)
-        found: tuple[RuleView, ...] = ()
+        found: tuple[RuleName, ...] = ()
         if context is not None and interaction.permissions.administrator:
             try:
                 found = await _rules_of((await context.find_member()).server_id)
@@ -77,7 +77,7 @@ class Trials(commands.Cog):
         return sentences.trial(rule.rule_name, await try_address.run(gateways(), planned))
 
 
-def meant(found: Sequence[RuleView], wanted: str) -> RuleView | None:
+def meant(found: Sequence[RuleName], wanted: str) -> RuleName | None:
     """Return the rule with this number or, without one, with this name or label; in any case if it has no other."""
     typed = wanted.casefold()
     named = (one for one in found if wanted in {one.rule_name, _label(one)})
@@ -85,15 +85,15 @@ def meant(found: Sequence[RuleView], wanted: str) -> RuleView | None:
     return next((one for one in found if wanted == str(one.id)), None) or next(named, None) or next(alike, None)
 
 
-def _label(rule: RuleView) -> str:
+def _label(rule: RuleName) -> str:
     """Return a rule's name as Discord offers it; the number distinguishes rules of one name."""
     # Translators: a choice of /try: a rule's name and its number.
     return _("{name} (rule {number})").format(name=rule.rule_name[:80], number=rule.id)
 
 
-async def _rules_of(server_id: int) -> tuple[RuleView, ...]:
+async def _rules_of(server_id: int) -> tuple[RuleName, ...]:
     async with transaction() as db:
-        return (await views.of_servers(db, [server_id])).get(server_id, ())
+        return await views.names_of(db, server_id, shadow=True)
 
 
 def cog(presses: Presses) -> commands.Cog:

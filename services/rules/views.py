@@ -79,6 +79,32 @@ class RuleView:
     """The chains of all conditions, in the order of the rule."""
 
 
+@dataclass(frozen=True, slots=True)
+class RuleName:
+    """What a stored rule is called, and the role that it gives."""
+
+    id: int
+    rule_name: str
+    role_id: str
+    role_name: str
+
+
+async def names_of(db: AsyncSession, server_id: int, *, shadow: bool) -> tuple[RuleName, ...]:
+    """Return what the rules of a server are called, oldest first; those in shadow only if asked for.
+
+    Discord asks for it at each letter that somebody types, so it reads no conditions: they may be long.
+    """
+    wanted = [Rule.server_id == server_id, col(Rule.deleted_at).is_(None)]
+    if not shadow:
+        wanted.append(Rule.state != "shadow")
+    found = await db.exec(
+        select(Rule.id, Rule.name, Rule.role_id, Rule.role_name).where(*wanted).order_by(col(Rule.id))
+    )
+    return tuple(
+        RuleName(number or 0, name, role_id, role_name or _(UNKNOWN_ROLE)) for number, name, role_id, role_name in found
+    )
+
+
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
     """Return the rules of each server, oldest first."""
     ids = list(server_ids)

@@ -24,7 +24,7 @@ from models import now
 from services.core.actors import Actor
 from services.core.discord_text import plain
 from services.holdings.requirement_view import RequirementView
-from services.rules.views import RuleView
+from services.rules.views import RuleName
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
@@ -72,7 +72,7 @@ def test_choices_of_one_name_can_each_be_chosen() -> None:
 
 def test_a_rule_whose_name_is_the_number_of_another_one_is_not_tried_in_its_place() -> None:
     named = ((1, "2"), (2, "Gold"), (4, "gold"))
-    rules = [cast("RuleView", SimpleNamespace(id=number, rule_name=name)) for number, name in named]
+    rules = [cast("RuleName", SimpleNamespace(id=number, rule_name=name)) for number, name in named]
     wanted = {
         "1": 1, "2": 2, "Gold": 2, "gold": 4, "GOLD": 2, "2 (rule 1)": 1, "gOLD (rule 4)": 4, "3": None, "": None,
     }  # fmt: skip
