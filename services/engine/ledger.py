@@ -144,18 +144,19 @@ async def write_decisions(
         if decision.action is not Action.NONE:
             by_action[decision.action].append((item, decision))
     written = await _give(db, by_action[Action.GIVE])
-    # If our own late removal took the role, it is given again if a rule says yes: the removal was cancelled before
-    # Discord answered.
-    late = await in_doubt.removals(db, [line(pair) for pair in (*by_action[Action.LOST], *by_action[Action.FORGET])])
-    written += await _return(db, [*by_action[Action.RETURN], *(p for p in by_action[Action.LOST] if line(p) in late)])
+    # Nobody else took the role if our own late removal did, cancelled before Discord answered, or if it never came.
+    absent = [line(pair) for pair in (*by_action[Action.LOST], *by_action[Action.FORGET])]
+    late, never = await in_doubt.removals(db, absent), await in_doubt.never_given(db, absent)
+    again = [pair for pair in by_action[Action.LOST] if line(pair) in late | never]
+    written += await _return(db, [*by_action[Action.RETURN], *again])
     written += await _take(db, by_action[Action.TAKE])
     await _call_off(db, by_action[Action.CALL_OFF])
     await _adopt(db, by_action[Action.ADOPT])
     await _keep(db, by_action[Action.KEEP])
     await _wait(db, by_action[Action.WAIT])
     await _note_first(db, active)
-    await _forget(db, by_action[Action.FORGET], late)
-    await _lost(db, [pair for pair in by_action[Action.LOST] if line(pair) not in late])
+    await _forget(db, by_action[Action.FORGET], late, never)
+    await _lost(db, [pair for pair in by_action[Action.LOST] if line(pair) not in late | never])
     mine = [item async for item in in_steps(done.outcomes) if item.case.claim.key in ours]
     await _finish(db, worker, mine, done, denied)
     if written:
@@ -286,7 +287,7 @@ async def _take(db: AsyncSession, pairs: Sequence[Pair]) -> int:
 
 async def _call_off(db: AsyncSession, pairs: Sequence[Pair]) -> None:
     """Cancel removals that are not sent yet. `no_since` and `first_no` stay, so they cost the removal no time."""
-    held = {"state": "held", "next_at": None, "attempts": 0}
+    held = {"state": "held", "next_at": None, "attempts": 0, "evidence": queue.NOW_GIVEN}
     await update_lines(db, list(map(key_of, pairs)), held, (), (), ("taking",))
 
 
@@ -367,10 +368,12 @@ def _named(item: CaseOutcome, role_id: str) -> dict[str, Any]:
     return {"b_server_id": item.case.claim.server_id, "b_discord_id": item.case.claim.discord_id, "b_role_id": role_id}
 
 
-async def _forget(db: AsyncSession, pairs: Sequence[Pair], late: Collection[GrantKey]) -> None:
-    """Delete these grants. A role that a holder lost is written to the log; those in `late` we have taken ourselves."""
+async def _forget(
+    db: AsyncSession, pairs: Sequence[Pair], late: Collection[GrantKey], never: Collection[GrantKey]
+) -> None:
+    """Delete these grants, and log the roles that holders lost: by us if in `late`; those in `never` never came."""
     if pairs:
-        gone = [line(pair) for pair in pairs if state_of(pair) == "held"]
+        gone = [line(pair) for pair in pairs if state_of(pair) == "held" and line(pair) not in never]
         await audit.record_all(
             db,
             [

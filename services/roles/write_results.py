@@ -103,12 +103,18 @@ def _taken(intent: Intent) -> Any:
     return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
 
 
+_HELD: dict[str, Any] = {
+    "state": "held", "next_at": None, "attempts": 0, "updated_at": func.now(), "evidence": queue.NOW_GIVEN,
+}  # fmt: skip
+"""The values of a grant whose role the member was just seen to have."""
+
+
 async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, state: str) -> None:
     if intent.giving:
         standing = await db.execute(
             update(Grant)
             .where(_standing(intent))
-            .values(state="held", next_at=None, attempts=0, last_error=None, updated_at=func.now())
+            .values({**_HELD, "last_error": None})
             .returning(col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
         )
     else:
@@ -185,11 +191,7 @@ async def _postpone(db: AsyncSession, intent: Intent, outcome: WriteOutcome, *, 
 
 
 async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = None) -> None:
-    await db.execute(
-        update(Grant)
-        .where(_standing(intent))
-        .values(state="held", next_at=None, attempts=0, last_error=error, updated_at=func.now())
-    )
+    await db.execute(update(Grant).where(_standing(intent)).values({**_HELD, "last_error": error}))
 
 
 async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:

@@ -37,7 +37,7 @@ from services.core.queue.marks import (
     mark_server,
     mark_servers,
 )
-from services.core.queue.removals import IS_QUEUED, call_off_removals_from, call_off_where
+from services.core.queue.removals import IS_QUEUED, NOW_GIVEN, call_off_removals_from, call_off_where
 
 __all__ = [
     "AGAIN",
@@ -47,6 +47,7 @@ __all__ = [
     "IS_QUEUED",
     "JOINED",
     "LEASE",
+    "NOW_GIVEN",
     "SEEN",
     "SWEPT",
     "WAITING",

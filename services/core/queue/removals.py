@@ -1,6 +1,6 @@
 """Cancel removals that were decided and not sent yet, before a worker decides about their members again."""
 
-from sqlalchemy import ColumnElement, delete, func, update
+from sqlalchemy import ColumnElement, case, delete, func, text, update
 from sqlmodel import col, select
 
 from models import Due, Grant, Member, Unanswered
@@ -32,19 +32,21 @@ _MAY_COME = (
     .exists()
 )
 """The condition on grants that Discord did not answer a request to give the role, and may still carry it out."""
+NOW_GIVEN = text("evidence - 'given'")
+"""The evidence of a grant without the note that its role was never given: the member has the role."""
 
 
 async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     """Cancel the removals of the grants that meet these conditions. Queue the members first.
 
-    A grant of a role that was never given and is not there is deleted. If it became `held`, the next reconcile would
-    believe that somebody else took the role.
+    A grant of a role that was never given and is not there is deleted. One that Discord may still give becomes `held`;
+    it keeps the note that it was never given, so that nobody else is believed to have taken the role if it never comes.
     """
     never_given = col(Grant.evidence)["given"].astext == "false"
     await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, ~_IS_THERE, ~_MAY_COME))
-    await db.execute(
-        update(Grant).where(col(Grant.state) == "taking", *which).values(state="held", next_at=None, attempts=0)
-    )
+    noted = case((_IS_THERE, NOW_GIVEN), else_=col(Grant.evidence))
+    held = {"state": "held", "next_at": None, "attempts": 0, "evidence": noted}
+    await db.execute(update(Grant).where(col(Grant.state) == "taking", *which).values(held))
 
 
 async def call_off_removals_from(db: AsyncSession, discord_id: str) -> None:

@@ -9,11 +9,12 @@ from gateways import gateways
 from models import Breaker, transaction
 from services.core import queue
 from services.privacy import erasure
+from services.roles import in_doubt
 from services.servers import held_back
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
-from tests.jobs.watching import grants
+from tests.jobs.watching import given, grants, kinds
 from tests.jobs.writing.test_protection import admin
 
 
@@ -104,8 +105,9 @@ async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, e
         assert await erasure.finish(db) == int(forgotten)
 
 
+@pytest.mark.parametrize("unanswered", [False, True])
 async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_nobody_took_it(
-    town: Town, engine: Engine
+    town: Town, engine: Engine, unanswered: bool
 ) -> None:
     token = await waits_for_screening(town)
     async with engine():
@@ -120,11 +122,17 @@ async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_
         carol = town.people["carol"]["id"]
         async with transaction() as db:
             await queue.mark_member(db, town.server_id, carol, queue.CHANGED)
+            if unanswered:
+                # Discord did not answer a request to give it, and has never carried it out.
+                await in_doubt.record_unanswered(db, town.server_id, carol, await town.role("Holder"), giving=True)
             await queue.call_off_removals_from(db, carol)
         await screening(town, pending=False)
         await town.see()
         await town.look()
         await until(lambda: town.has("carol", "Holder"))
+        await given(town)
+    assert "role.lost" not in await kinds(town)
+    assert [row.evidence.get("given") for row in await grants(town)] == [None]
 
 
 async def test_one_whose_removal_ends_with_the_bots_departure_is_given_when_the_bot_is_back(
