@@ -73,6 +73,8 @@ class Intent:
     """The server's language, for the reason in its own audit log."""
     is_there: bool = False
     """Whether the member already has the role according to the gateway."""
+    rule_ids: Sequence[int] = ()
+    """The rules that grant the role to be given."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -227,7 +229,7 @@ _OPEN = f"""
            now() - g.intended_at, now() - g.created_at,
            EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language,
            EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id AND m.discord_id = g.discord_id
-                   AND g.role_id = ANY(m.roles))
+                   AND g.role_id = ANY(m.roles)), g.rule_ids
     FROM turns o JOIN "grant" g ON g.id = o.id JOIN server s ON s.id = g.server_id ORDER BY o.turn, o.place
 """
 

@@ -3,6 +3,7 @@
 The sentences for Discord's refusals are here too.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -50,7 +51,8 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Record the result of a change, if the ledger still wants it.
 
-    If the grant is gone, the member has left, and perhaps rejoined: the result belongs to the membership that ended.
+    If the grant is gone, either the member has left, and perhaps rejoined: the result belongs to the membership that
+    ended. Or the removal of a role that nobody had yet was called off: the role that has come after all is ours.
     """
     if outcome.result in {WriteResult.AGAIN, WriteResult.THEIRS}:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
@@ -67,6 +69,8 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
         case WriteResult.DONE | WriteResult.ALREADY:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
+            elif intent.giving and outcome.result is WriteResult.DONE:
+                await _came_after_all(db, intent)
             if intent.trial and outcome.result is WriteResult.DONE:
                 await pausing.accepted(db, intent.server_id, intent.role_id)
         case WriteResult.WAIT:
@@ -123,8 +127,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         standing = await db.execute(gone)
     await db.execute(
         text(
-            "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
-            "WHERE server_id = :server AND discord_id = :who"
+            _SHOW
             if intent.giving
             else "UPDATE member SET roles = array_remove(roles, :role) WHERE server_id = :server AND discord_id = :who"
         ),
@@ -158,6 +161,41 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         await pausing.sweep_deleted(db)
         if state != "taking":
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+
+
+async def _came_after_all(db: AsyncSession, intent: Intent) -> None:
+    """Make a role ours that Discord gave while its grant was deleted, unless the member has left meanwhile."""
+    await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+    values = {
+        "server": intent.server_id, "who": intent.discord_id, "role": intent.role_id, "rules": list(intent.rule_ids),
+        "gift": intent.gift, "intended": intent.intended_at, "evidence": json.dumps(intent.evidence),
+    }  # fmt: skip
+    if (await db.execute(text(_MAKE_OURS), values)).first() is None:
+        return
+    await db.execute(text(_SHOW), {name: values[name] for name in ("server", "who", "role")})
+    data = {**intent.evidence, "roleName": intent.role_name, "ruleIds": list(intent.rule_ids), "gift": intent.gift}
+    await audit.record(
+        db,
+        audit.line(
+            "role.given", server_id=intent.server_id, subject=intent.discord_id, role_id=intent.role_id, data=data
+        ),
+    )
+
+
+_MAKE_OURS = """
+    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since, attempts,
+                         intended_at, created_at, updated_at)
+    SELECT m.server_id, m.discord_id, :role, CAST(:rules AS integer[]), 'held', false, CAST(:evidence AS jsonb),
+           CASE WHEN :gift THEN now() END, 0, :intended, now(), now()
+    FROM member m WHERE m.server_id = :server AND m.discord_id = :who AND m.left_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = :server AND e.subject = :who AND e.kind = 'member.left'
+                    AND e.at >= :intended)
+    ON CONFLICT DO NOTHING RETURNING id
+"""
+_SHOW = (
+    "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
+    "WHERE server_id = :server AND discord_id = :who"
+)
 
 
 async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> None:

@@ -1,0 +1,60 @@
+"""Results of role changes whose grant is gone: the role is ours, unless the membership has ended."""
+
+import pytest
+from sqlalchemy import delete
+from sqlmodel import select
+
+from models import Event, Grant, Member, transaction
+from services.core import queue
+from services.guilds import members
+from services.roles import write_results
+from services.roles.outbox import Intent, WriteOutcome, WriteResult
+from tests.support.builders import a_grant, a_member, a_rule, a_server, open_intents, snowflake
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+async def being_given(role: str) -> Intent:
+    """Return a role that the writer is giving just now."""
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, role)
+        grant = await a_grant(db, await a_member(db, server), rule, state="giving")
+        grant.intended_at = grant.next_at = grant.created_at
+        db.add(grant)
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 1, ())
+    return intent
+
+
+async def grants() -> list[tuple[str, list[int]]]:
+    async with transaction() as db:
+        return [(row.state, row.rule_ids) for row in (await db.exec(select(Grant))).all()]
+
+
+async def done(intent: Intent) -> None:
+    async with transaction() as db:
+        await write_results.record(db, intent, WriteOutcome(WriteResult.DONE))
+
+
+async def test_a_role_that_comes_after_its_removal_was_called_off_is_ours_and_decided_again() -> None:
+    intent = await being_given(role := snowflake())
+    async with transaction() as db:
+        # Meanwhile the member sold, and then a rule changed: nobody had the role, so the grant was deleted.
+        await db.execute(delete(Grant))
+    await done(intent)
+    assert await grants() == [("held", list(intent.rule_ids))]
+    async with transaction() as db:
+        assert (await db.get_one(Member, (intent.server_id, intent.discord_id))).roles == [role]
+        assert [row.kind for row in (await db.exec(select(Event))).all()] == ["role.given"]
+        assert [claim.discord_id for claim in await queue.claim(db, "w", 9)] == [intent.discord_id]
+
+
+async def test_a_role_that_was_given_in_a_membership_that_has_ended_is_nobodys() -> None:
+    intent = await being_given(snowflake())
+    async with transaction() as db:
+        await members.left_many(db, [(intent.server_id, intent.discord_id)])
+    async with transaction() as db:
+        await members.joined(db, intent.server_id, members.MemberFacts(intent.discord_id, "back", frozenset()))
+    await done(intent)
+    assert await grants() == []
