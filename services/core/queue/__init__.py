@@ -37,7 +37,13 @@ from services.core.queue.marks import (
     mark_server,
     mark_servers,
 )
-from services.core.queue.removals import IS_QUEUED, NOW_GIVEN, call_off_removals_from, call_off_where
+from services.core.queue.removals import (
+    IS_QUEUED,
+    NOW_GIVEN,
+    call_off_removals_from,
+    call_off_where,
+    hold_again_where,
+)
 
 __all__ = [
     "AGAIN",
@@ -57,6 +63,7 @@ __all__ = [
     "check_unchanged",
     "claim",
     "complete",
+    "hold_again_where",
     "invalidate_running",
     "mark_all",
     "mark_claimants",

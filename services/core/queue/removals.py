@@ -44,6 +44,11 @@ async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     """
     never_given = col(Grant.evidence)["given"].astext == "false"
     await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, ~_IS_THERE, ~_MAY_COME))
+    await hold_again_where(db, *which)
+
+
+async def hold_again_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
+    """Make the grants `held` whose removal is called off, also of roles that were never given and may not be there."""
     noted = case((_IS_THERE, NOW_GIVEN), else_=col(Grant.evidence))
     held = {"state": "held", "next_at": None, "attempts": 0, "evidence": noted}
     await db.execute(update(Grant).where(col(Grant.state) == "taking", *which).values(held))
