@@ -24,7 +24,7 @@ from models import now
 from services.core.actors import Actor
 from services.core.discord_text import plain
 from services.holdings.requirement_view import RequirementView
-from services.rules.views import RuleName
+from services.rules.views import RuleName, RuleView
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
