@@ -230,10 +230,10 @@ def claim_form() -> Form:
                 # Translators: at most 100 characters.
                 _("Your wallet is never connected. You sign a transaction in your own app and pay its fee"),
                 [
-                    (wallets.BIO, _("OpenSea profile bio"), _("Put a code into the profile's bio")),
+                    (wallets.BIO, _("OpenSea Profile Bio"), _("Put a code into the profile's bio")),
                     (
                         wallets.TRANSACTION,
-                        _("Transaction to yourself"),
+                        _("Transaction Proof"),
                         _("Send a tiny exact amount, or a memo on Solana"),
                     ),
                 ],

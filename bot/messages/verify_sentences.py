@@ -25,7 +25,7 @@ def buttons(address: str, method: str) -> tuple[Button, ...]:
 
 def other_way(address: str) -> Button:
     """Return the button to prove the same wallet by a transaction."""
-    return Button(f"holdfast:address:{TRANSACTION}:{address}", _("Use a transaction"))
+    return Button(f"holdfast:address:{TRANSACTION}:{address}", _("Use Transaction Proof"))
 
 
 def confirm(asked: ChallengeView, method: str) -> Reply:
@@ -109,6 +109,8 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
         label = _("Verify {wallet}").format(wallet=shorten(verdict.linked.address))
         other = Button(f"holdfast:address:{BIO}:{verdict.linked.address}", label)
         offered = (*offered, other, other_way(address))
+    elif verdict.by_transaction:
+        offered = (*offered, other_way(address))
     elif method == BIO and verdict.wait >= LONG_WAIT:
         # Translators: {time} is such as "in 12 minutes".
         again = _("I check again automatically {time}.").format(time=in_time(verdict.wait))

@@ -129,7 +129,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     `again` marks an automatic check; it leaves the marketplace's reads to requested checks.
     """
     if row.family != "evm":
-        return Verdict(False, _(ON_SOLANA))
+        return Verdict(False, _(ON_SOLANA), by_transaction=True)
     username, use = actor.username, Use.AGAIN if again else Use.PROOF
     await release(db)
     try:
@@ -158,7 +158,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     if marker not in {Marker.CODE, Marker.HANDLE}:
         return Verdict(False, _not_yet(marker, row, username), again=True, stretch=_stretch(outside))
     if contracts := await _contracts(outside, row.address):
-        return Verdict(False, _no_contract(row.address, contracts))
+        return Verdict(False, _no_contract(row.address, contracts), by_transaction=True)
     evidence = {"marker": marker.value, "source": "OpenSea"}
     try:
         await ownership.keep(db, actor, row, WalletProof(METHOD, evidence, strong=marker is Marker.CODE))
@@ -252,6 +252,7 @@ def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
             _("OpenSea answered with the profile of another wallet, so it does not verify {mine}. {other_way}").format(
                 mine=mine, other_way=_(_OTHER_WAY)
             ),
+            by_transaction=True,
         )
     # Translators: whose profile it is, as in "linked to the profile of carol (0x12…ab)".
     of_name = _("of {name} ({address})").format(name=name, address=shorten(theirs))
@@ -266,6 +267,7 @@ def _linked(outside: Gateways, address: str, profile: Profile) -> Verdict:
             _("OpenSea has linked {mine} to the profile {whose}, which cannot verify it. {other}").format(
                 mine=mine, whose=whose, other=other
             ),
+            by_transaction=True,
         )
     said = _(
         "OpenSea has linked {mine} to the profile {whose}, and a bio verifies only the wallet that its "

@@ -57,6 +57,8 @@ class Verdict:
     wait: float = 0.0
     stretch: float = 1.0
     linked: LinkedProfile | None = None
+    by_transaction: bool = False
+    """Whether no bio proves this wallet, but a transaction can."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,13 +138,23 @@ def test_while_opensea_allows_no_look_the_other_way_is_a_button() -> None:
     verdict = Verdict(False, "OpenSea lets us look at no more profiles right now.", again=True, wait=290)
     reply = verify_sentences.not_yet(verdict, ADDRESS, "opensea_bio")
     assert "I check again automatically in 5 minutes." in reply.text
-    assert [one.label for one in reply.buttons] == ["Check now", "Use a transaction"]
+    assert [one.label for one in reply.buttons] == ["Check now", "Use Transaction Proof"]
     assert reply.buttons[-1].name == f"holdfast:address:transaction:{ADDRESS}"
     short = verify_sentences.challenge(replace(ASKED, shortage="No more profiles."), "opensea_bio", "carol")
     assert "No more profiles." in short.text
-    assert [one.label for one in short.buttons] == ["Check now", "Use a transaction"]
+    assert [one.label for one in short.buttons] == ["Check now", "Use Transaction Proof"]
     by_transaction = verify_sentences.challenge(replace(ASKED, shortage="No more profiles."), "transaction", "carol")
     assert "No more profiles." not in by_transaction.text
+
+
+async def test_a_wallet_that_no_bio_verifies_leads_to_the_other_way() -> None:
+    refused = Verdict(False, "It is a contract: choose Transaction Proof.", by_transaction=True)
+    (button,) = verify_sentences.not_yet(refused, ADDRESS, "opensea_bio").buttons
+    assert (button.label, button.name) == ("Use Transaction Proof", f"holdfast:address:transaction:{ADDRESS}")
+    assert not verify_sentences.not_yet(replace(refused, by_transaction=False), ADDRESS, "opensea_bio").buttons
+    (_, methods) = verify.claim_form().to_dict()["components"]
+    named = [option["label"] for option in methods["component"]["options"]]
+    assert named == ["OpenSea Profile Bio", "Transaction Proof"], "as the sentences call them"
 
 
 def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
@@ -153,7 +163,7 @@ def test_a_linked_wallet_leads_to_the_one_that_its_profile_names() -> None:
     reply = verify_sentences.not_yet(Verdict(False, "OpenSea has linked it.", linked=linked), ADDRESS, "opensea_bio")
     assert [(one.label, one.name) for one in reply.buttons] == [
         ("Verify 0xabab...abab", f"holdfast:address:opensea_bio:{main}"),
-        ("Use a transaction", f"holdfast:address:transaction:{ADDRESS}"),
+        ("Use Transaction Proof", f"holdfast:address:transaction:{ADDRESS}"),
     ]
     assert all(len(one.name) <= 100 for one in reply.buttons)
 

@@ -192,6 +192,7 @@ async def test_a_bio_proves_no_contract(walker: Walker) -> None:
     verdict = await walker.verify(address=account, method="opensea_bio")
     assert (verdict.success, verdict.again) == (False, False)
     assert "is a smart contract on Base" in verdict.message
+    assert verdict.by_transaction
     assert await kept() == []
 
 
