@@ -1,6 +1,6 @@
 """/wallets: a member's wallets, and how this server uses them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import nextcord
 from nextcord.ext import commands
@@ -24,6 +24,8 @@ from services.wallets.wallets import WalletView
 
 Interaction = nextcord.Interaction[nextcord.Client]
 YES, NO = "1", "0"
+MOST_MENUS = 4
+"""Menus in one message: it has five rows (docs/facts.md#discord-components), and the buttons need one."""
 
 
 class Wallets(commands.Cog):
@@ -101,9 +103,7 @@ class Wallets(commands.Cog):
                     _("Hide from admins") if shares else _("Share with admins"),
                 ),
             ]
-        options = tuple((str(one.id), label(one)) for one in found[:MOST_CHOICES])
-        menu = (Choice("holdfast:drop", _("Remove a wallet"), options),) if options else ()
-        return Reply(title, text, tone, buttons=tuple(buttons), choices=menu)
+        return Reply(title, text, tone, buttons=tuple(buttons), choices=tuple(menus(found)))
 
     async def ask_remove(self, interaction: Interaction, arguments: list[str]) -> None:
         """Say what removing a wallet does, and ask for confirmation."""
@@ -159,6 +159,19 @@ class Wallets(commands.Cog):
         counts = _("Your wallets count in this server now.")
         said = counts if use else _("Your wallets do not count in this server any more.")
         return await recheck_wait.result(context, member, before, _("Changed"), said)
+
+
+def menus(found: Sequence[WalletView]) -> Iterator[Choice]:
+    """Yield the menus to remove a wallet; a message has room for four of them above its buttons."""
+    hint = _("Remove a wallet")
+    for place in range(0, min(len(found), MOST_MENUS * MOST_CHOICES), MOST_CHOICES):
+        part = found[place : place + MOST_CHOICES]
+        span = _("{first} to {last}").format(first=place + 1, last=place + len(part))
+        yield Choice(
+            f"holdfast:drop:{place}" if place else "holdfast:drop",
+            f"{hint} ({span})" if len(found) > MOST_CHOICES else hint,
+            tuple((str(one.id), label(one)) for one in part),
+        )
 
 
 def meant(found: Sequence[WalletView], wanted: str) -> list[WalletView]:

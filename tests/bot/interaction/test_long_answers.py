@@ -8,14 +8,17 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from nextcord.ui import Button
+from nextcord import ui
 
+from bot.commands import wallets
 from bot.messages import sentences
+from bot.messages.reply import Button, Reply
 from locales import LANGUAGES, speaking
 from services.rules.views import RuleView
 from services.servers import explain
 from services.servers.explain import MemberWhy
 from services.servers.recheck_report import compare
+from services.wallets.wallets import WalletView
 from tests.bot.test_sentences import role
 
 
@@ -37,7 +40,7 @@ async def test_every_role_of_many_can_be_reached_and_those_of_the_member_come_fi
             assert embed.footer.text is None
             if (view := reply.view()) is None:
                 break
-            (button,) = cast("list[Button[Any]]", view.children)
+            (button,) = cast("list[ui.Button[Any]]", view.children)
             assert button.label == f"Show more ({60 - len(shown)})"
             verb, _, place = str(button.custom_id).rpartition(":")
             assert verb in {"holdfast:roles", "holdfast:rules"}
@@ -72,3 +75,25 @@ def test_what_happens_next_is_said_to_its_end_in_every_language(language: str) -
         reported = sentences.outcome(compare(seen, frozenset(), None, settled=True), "Looked again").fields[0][1]
     for value in (told, reported):
         assert following in value
+
+
+@pytest.mark.parametrize(
+    ("count", "hints"),
+    [
+        (0, []), (25, ["Remove a wallet"]), (26, ["Remove a wallet (1 to 25)", "Remove a wallet (26 to 26)"]),
+        (120, [f"Remove a wallet ({n} to {n + 24})" for n in (1, 26, 51, 76)]),
+    ],
+)  # fmt: skip
+async def test_each_of_a_hundred_wallets_can_be_chosen_for_removal(count: int, hints: list[str]) -> None:
+    at = datetime(2026, 9, 28, 10, tzinfo=UTC)
+    found = [WalletView(n, f"0x{n:040x}", "ethereum", "opensea_bio", at) for n in range(count)]
+    menus = tuple(wallets.menus(found))
+    assert [one.placeholder for one in menus] == hints
+    assert [int(value) for one in menus for value, _ in one.options] == list(range(min(count, 100)))
+    # An older bot takes the chosen value, which comes last, from each of these names too.
+    assert {one.name.split(":")[1] for one in menus} <= {"drop"}
+    assert len({one.name for one in menus}) == len(menus)
+    buttons = tuple(Button(f"holdfast:{n}", "x") for n in range(3))
+    view = Reply("Your wallets", buttons=buttons, choices=menus).view()
+    assert view is not None
+    assert len(view.to_components()) <= 5
