@@ -243,4 +243,7 @@ _UNNAME = (
     "DELETE FROM rival_move WHERE discord_id = :who AND at <= :before",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who AND at <= :before",
     "DELETE FROM member WHERE discord_id = :who AND left_at IS NOT NULL",
+    # The row of a member who is still there has no other reason than those of strangers any more; without one,
+    # `known_people.forget_strangers` deletes it.
+    "UPDATE member SET met_at = NULL WHERE discord_id = :who AND met_at <= :before",
 )

@@ -4,9 +4,10 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Farewell, User, transaction
+from models import Farewell, Member, User, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
+from services.guilds.gateway import known_people
 from services.privacy import erasure
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 from tests.support.statements import Statements
@@ -37,6 +38,20 @@ async def test_people_whose_roles_stay_are_read_once_and_not_locked(database: st
         async with transaction() as other:
             locked = await other.execute(text("SELECT 1 FROM farewell FOR UPDATE NOWAIT"))
             assert len(locked.all()) == len(people)
+
+
+async def test_a_member_who_was_forgotten_and_stays_is_stored_no_longer(database: str) -> None:
+    async with transaction() as db:
+        person, other = await somebody(db, roles=0), await somebody(db, roles=0)
+        await db.execute(text("UPDATE member SET met_at = now()"))
+        await erasure.forget(db, person)
+    async with transaction() as db:
+        assert await erasure.finish(db) == 1
+    async with transaction() as db:
+        server = 0
+        while (server := (await known_people.forget_strangers(db, server))[0]) != 0:
+            pass
+        assert (await db.exec(select(Member.discord_id))).all() == [other.discord_id]
 
 
 async def test_of_many_people_some_are_forgotten_at_a_time(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
