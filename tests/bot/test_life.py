@@ -11,9 +11,10 @@ import nextcord
 import pytest
 from sqlmodel import col, select
 
-from bot import client, events, member_reader
+from bot import client, member_reader
 from bot import client_restart as life
 from bot.client import build
+from bot.gateway import member_lists
 from bot.heartbeat import tell
 from gateways import gateways
 from locales.stored_texts import said
@@ -410,7 +411,7 @@ async def test_members_who_cannot_be_listed_at_first_are_known_as_soon_as_discor
     async with transaction() as db:
         await users.ensure(db, town.people["carol"]["id"], "carol")
     monkeypatch.setattr(nextcord.Guild, "fetch_members", failing)
-    monkeypatch.setattr(events, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(member_lists, "FIRST_PAUSE", 0.01)
     # Carol signed in, so the bot would read her by her id too; only the list may store her here.
     monkeypatch.setattr(member_reader, "PAUSE_SECONDS", 3600.0)
     async with bot():

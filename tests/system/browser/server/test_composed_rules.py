@@ -96,7 +96,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await expect(people.get_by_role("listitem").filter(has_text=dave.capitalize())).to_be_hidden()
 
     await page.get_by_role("button", name="Create Rule").click()
-    rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and Tide Tellers")
+    rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and not Tide Tellers")
     for text in (*words, "Collector"):
         await expect(rule.get_by_text(text, exact=True)).to_be_visible()
     await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
