@@ -12,11 +12,12 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import N_, _, ngettext, series, speaking
 from locales.stored_texts import said
-from models import ProviderState, Rule, Server, now
+from models import Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
 from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, translated
+from services.health import provider_records
 from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
 from services.roles import rival_reports
@@ -207,7 +208,7 @@ class _Node:
 async def _nodes(db: AsyncSession, languages: Languages) -> list[Trouble]:
     """Return failing or just recovered nodes, for the servers with rules on their chain."""
     moment = now()
-    rows = (await db.exec(select(ProviderState))).all()
+    rows = (await provider_records.states(db)).values()
     shaky = [
         row
         for row in rows

@@ -115,9 +115,17 @@ async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
 
 
 async def states(db: AsyncSession) -> dict[str, ProviderState]:
-    """Return every recorded provider by name."""
+    """Return every recorded provider by name, without nodes that the settings no longer have.
+
+    The last report of such a node stays stored. Nobody asks the node again, so it would be down forever.
+    """
     rows = await db.exec(select(ProviderState).execution_options(populate_existing=True))
-    return {row.provider: row for row in rows.all()}
+    return {row.provider: row for row in rows.all() if _is_configured(row.provider)}
+
+
+def _is_configured(provider: str) -> bool:
+    chain, colon, place = provider.partition(":")
+    return not colon or (chain in CHAINS and int(place) < len(settings().rpc.get(chain, ())))
 
 
 def probed_after(chain: str) -> timedelta:

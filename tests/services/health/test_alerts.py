@@ -160,6 +160,21 @@ async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_ch
     assert await tell_all() == [(told.title, True)]
 
 
+async def test_a_node_that_was_taken_out_of_the_settings_is_no_problem_and_helps_no_other() -> None:
+    """Its last report stays in the database: an alert about it would never end."""
+    await a_logging_server()
+    long_ago = now() - timedelta(days=3)
+    async with transaction() as db:
+        reports = {"base:0": "ok", "base:1": "ok", "base:2": "down", "base:3": "ok"}
+        await provider_records.keep(db, [ProviderReport(name, state, long_ago) for name, state in reports.items()])
+    assert await tell_all() == []
+    async with transaction() as db:
+        await db.exec(update(ProviderState).where(col(ProviderState.provider) == "base:0").values(state="down"))
+    (told,) = await to_tell()
+    assert told.title == "Base node 1 does not answer as it should"
+    assert "Removals on Base are paused" in told.text
+
+
 @pytest.mark.parametrize(
     ("fault", "least"),
     [
