@@ -103,7 +103,8 @@ class Wheel:
     def __init__(self, prefix: Path, present: str, wheels: Path) -> None:
         self.present = present
         self.moved: tuple[Path, ...] = ()
-        self.copied: tuple[Path, ...] = (prefix,)
+        # Behind a link, which would otherwise be copied in place of the environment.
+        self.copied: tuple[Path, ...] = (prefix.resolve(),)
         self.python = prefix / "bin" / "python"
         self._wheels = wheels
         self._version = ""

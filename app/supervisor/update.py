@@ -104,7 +104,8 @@ class Update:
             lock.release()
 
     def _copy(self, name: str) -> None:
-        database = self._data.database if self._data.database is not None and self._data.database.exists() else None
+        # A copy of a link would lead to what the update changes, so the directory behind it is copied.
+        database = self._data.database.resolve() if self._data.database and self._data.database.exists() else None
         state = {
             "from": self._installation.present,
             "to": name,

@@ -185,6 +185,21 @@ def test_what_does_not_work_is_taken_back_with_the_data(place: Place, changed: d
     assert place.state() == before
 
 
+def test_a_database_behind_a_link_is_taken_back_too(place: Place, tmp_path: Path) -> None:
+    """A copy of the link would lead to the database that the new version has migrated."""
+    elsewhere = tmp_path / "another-disk"
+    database = place.data / "sandbox" / "db"
+    database.rename(elsewhere)
+    database.symlink_to(elsewhere)
+    before = place.state()
+    place.publish("v0.2.0", trial=f"{TRIAL}\nraise SystemExit(1)")
+    with pytest.raises(UpdateFailed):
+        an_update(place, []).to("")
+    assert place.state() == before
+    assert database.readlink() == elsewhere
+    assert [path.name for path in tmp_path.glob("another-disk*")] == ["another-disk"]
+
+
 @contextmanager
 def inherited(number: int, handler: signal.Handlers) -> Iterator[None]:
     """Let programs that start in the block begin with this handler, whatever the tests themselves were started with."""
@@ -405,6 +420,15 @@ def test_a_wheels_environment_is_copied_and_its_steps_need_no_network(
     assert ran[-1][-1] == "holdfast==0.2.0"
     assert not wheels.exists()
     assert Wheel(tmp_path / "venv", "0.2.0", wheels).fetch("holdfast-0.2.0-py3-none-any.whl") == ""
+
+
+def test_a_wheels_environment_behind_a_link_is_copied_itself(tmp_path: Path) -> None:
+    """Its name may be `current`, a link to the directory of a version."""
+    (tmp_path / "venv-1").mkdir()
+    (tmp_path / "current").symlink_to("venv-1")
+    installed = Wheel(tmp_path / "current", "0.1.0", tmp_path / "wheels")
+    assert installed.copied == (tmp_path / "venv-1",)
+    assert installed.python == tmp_path / "current" / "bin" / "python"
 
 
 def test_nothing_starts_during_an_update_or_after_one_that_was_cut_short(
