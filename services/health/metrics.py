@@ -63,6 +63,10 @@ async def _work(db: AsyncSession) -> list[Metric]:
             "gauge", "holdfast_follower_silent_seconds", "How long ago a chain was last read on",
             [({"chain": one.chain}, one.seconds) for one in lag],
         ),
+        Metric(
+            "gauge", "holdfast_follower_late_seconds", "How long a chain may be silent: half an hour, or three polls",
+            [({"chain": one.chain}, monitoring.follower_late_after(one.chain).total_seconds()) for one in lag],
+        ),
     ]  # fmt: skip
 
 

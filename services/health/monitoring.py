@@ -166,14 +166,17 @@ async def housekeeping(db: AsyncSession, moment: datetime) -> PartHealth:
     return PartHealth(GOOD, _("Expired data is deleted."))
 
 
+def follower_late_after(chain: str) -> timedelta:
+    """Return the time without a poll from which a chain's follower is bad."""
+    return provider_health.late_after(chain, FOLLOWER_LATE_AFTER)
+
+
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
     """Return how far behind the followers of chains in rules are."""
     watched = await watch_list.named(db)
     followed = [one for one in await chain_cursor.views(db) if one.chain in watched and one.kind == CONTRACTS]
     found = provider_health.lag(followed, moment)
     return tuple(
-        replace(one, state=BAD)
-        if one.seconds > provider_health.late_after(one.chain, FOLLOWER_LATE_AFTER).total_seconds()
-        else one
+        replace(one, state=BAD) if one.seconds > follower_late_after(one.chain).total_seconds() else one
         for one in found
     )

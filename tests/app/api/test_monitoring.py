@@ -112,6 +112,20 @@ async def test_a_follower_that_stays_behind_is_bad_only_where_a_rule_asks(browse
     assert [(one["chain"], one["behind"], one["state"]) for one in answer.json()["followers"]] == [("base", 10, "bad")]
 
 
+async def test_a_chain_that_is_polled_rarely_is_late_for_monitors_as_for_the_page(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+):
+    await all_is_well()
+    monkeypatch.setitem(settings().by_chain, "follow_seconds_base", "3600")
+    async with transaction() as db:
+        await a_rule(db, await a_server(db), "1")
+        db.add(Cursor(chain="base", block=90, head=100, updated_at=now() - timedelta(hours=2)))
+    assert (await browser.client.get("/health/deep")).json()["followers"][0]["state"] == "good"
+    found = await numbers(browser)
+    silent = found["holdfast_follower_silent_seconds", "base"]
+    assert 1800 < silent < found["holdfast_follower_late_seconds", "base"] == 3 * 3600
+
+
 async def test_without_a_database_that_is_what_is_bad(browser: Browser):
     await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
     answer = await browser.client.get("/health/deep")
