@@ -16,7 +16,7 @@ from sqlmodel import SQLModel
 
 from models.db.database import libpq_url, psycopg_url
 from models.db.lost_connections import NOTICE_OUR_END, WatchedConnection
-from settings import environment
+from settings import environment, version
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.
@@ -33,6 +33,14 @@ def _run(connection: Connection) -> None:
     context.configure(
         connection=connection, target_metadata=SQLModel.metadata, compare_type=True, include_name=_is_ours(connection)
     )  # fmt: skip
+    known = {script.revision for script in context.script.walk_revisions()}
+    unknown = sorted(set(context.get_context().get_current_heads()) - known)
+    connection.rollback()
+    if unknown:
+        raise SystemExit(
+            f"The database is of a newer version than {version()}: its migration {unknown[0]} is unknown here. Install "
+            "that version, or restore a backup from before it."
+        )
     with context.begin_transaction():
         context.run_migrations()
 

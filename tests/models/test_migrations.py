@@ -87,6 +87,16 @@ def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) ->
     assert "DATABASE_URL" in str(told.value)
 
 
+@pytest.mark.parametrize("command", ["upgrade head", "current"])
+def test_a_database_of_a_newer_version_is_told_with_what_to_do(database_url: str, command: str) -> None:
+    """Somebody went back to an older version, or restored a backup of a newer one."""
+    with psycopg.connect(libpq_url(database_url)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(SystemExit, match="newer version") as told:
+        alembic(database_url, *command.split())
+    assert "migration 9999" in str(told.value)
+
+
 def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(database_url: str) -> None:
     with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
         admin.execute("DROP SCHEMA public CASCADE")
