@@ -8,6 +8,7 @@ Nothing here or elsewhere deletes a backup.
 import argparse
 import fcntl
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -28,10 +29,10 @@ from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
-from app.supervisor.plan import data_dir
+from app.supervisor.plan import data_dir, newest_migration
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
-from settings import ROOT, Settings, SettingsError, load
+from settings import ROOT, Settings, SettingsError, load, version
 
 TABLES = "--schema=public"
 """The schema of the product's tables. A schema `before_<time>` from an earlier restore is not part of a backup."""
@@ -93,11 +94,25 @@ def check(file: Path) -> None:
         raise BackupFailed(f"{file} is not a backup of this product. {done.stderr.strip()}".strip())
 
 
+def refuse_newer(file: Path) -> None:
+    """Raise BackupFailed if a backup is of a version with migrations that this one lacks: no start could use it."""
+    options = ("--data-only", "--schema=public", "--table=alembic_version", "--file=-")
+    done = subprocess.run(
+        [program_dir() / "pg_restore", *options, file], capture_output=True, text=True, check=False, env=_plain()
+    )
+    migration = re.search(r"^COPY public\.alembic_version .*\n(\d+)$", done.stdout, re.MULTILINE)
+    if migration and migration[1] > newest_migration():
+        raise BackupFailed(
+            f"{file} is of a newer version than {version()}: its migration {migration[1]} is unknown here. Install "
+            "that version first."
+        )
+
+
 def fill(url: str, file: Path) -> None:
     """Restore a backup into an empty database, completely or not at all. Raises BackupFailed, psycopg.Error."""
     with psycopg.connect(libpq_url(url)) as connection:
-        version = connection.info.server_version
-    if version < KNOWN_SINCE:
+        server = connection.info.server_version
+    if server < KNOWN_SINCE:
         _fill_by_script(url, file)
     else:
         whole = ("--single-transaction", "--exit-on-error")
@@ -149,6 +164,7 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     The caller ensures that nothing uses the database. Raises BackupFailed.
     """
     check(file)
+    refuse_newer(file)
     restore_swap.finish(database, say)
     if (database / "cluster").exists():
         if not force:
@@ -173,6 +189,7 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
     They are moved back if the restore fails or is stopped.
     """
     check(file)
+    refuse_newer(file)
     aside = f"before_{_stamp().replace('-', '_')}"
     full = has_tables(url)
     if full and not force:
@@ -268,10 +285,10 @@ def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
         restore_swap.finish(database, print)
-    version = database / "cluster" / "PG_VERSION"
-    if not version.exists():
+    made_by = database / "cluster" / "PG_VERSION"
+    if not made_by.exists():
         raise BackupFailed(f"There is no database in {database} yet.")
-    major = version.read_text().strip()
+    major = made_by.read_text().strip()
     if now is not None and now.database_url:
         yield now.database_url, major
         return

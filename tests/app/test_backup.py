@@ -217,6 +217,22 @@ async def test_at_an_address_of_ones_own_a_restore_that_is_stopped_changes_nothi
         assert left == []
 
 
+async def test_a_backup_of_a_newer_version_replaces_nothing(database: str, short_dir: Path, make_one: MakeOne) -> None:
+    await models.use(None)
+    with psycopg.connect(libpq_url(database)) as admin:
+        admin.execute("UPDATE alembic_version SET version_num = '9999'")
+    backup.dump(database, short_dir / "newer.dump")
+    own = make_one(short_dir / "own", "old")
+    with pytest.raises(BackupFailed, match="migration 9999"):
+        backup.restore(short_dir / "newer.dump", own, force=True, say=lambda _: None)
+    assert mark_in(own) == "old"
+    assert list(own.parent.glob("db.*")) == []
+    with pytest.raises(BackupFailed, match="migration 9999"):
+        backup.restore_elsewhere(short_dir / "newer.dump", database, force=True, say=lambda _: None)
+    with psycopg.connect(libpq_url(database)) as reader:
+        assert reader.execute("SELECT 1 FROM pg_namespace WHERE nspname LIKE 'before%'").fetchall() == []
+
+
 CUT_SHORT = """
 import os, signal, sys, time
 from app import backup
