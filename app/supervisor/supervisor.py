@@ -60,6 +60,8 @@ class Supervisor:
         self._environment = dict(plan.environment)
         self._keepers: list[Keeper] = []
         self._stopping = asyncio.Event()
+        self._answered_by_another = False
+        """Whether a program that is not ours has answered the health check since before our start."""
 
     def stop(self) -> None:
         """Begin to stop; a second call kills the processes instead of waiting for them."""
@@ -92,6 +94,7 @@ class Supervisor:
                 self._say(f"ended {ended} processes that an earlier run left behind")
             await self._bring_up_database()
             self._lock.say(replace(said, database_url=self._environment.get("DATABASE_URL")))
+            self._answered_by_another = self._plan.health is not None and await answers_ok(*self._plan.health)
             await self._bring_up_programs()
             await self._watch()
         finally:
@@ -180,7 +183,14 @@ class Supervisor:
         return None
 
     async def _is_healthy(self) -> bool:
-        return self._plan.health is None or await answers_ok(*self._plan.health)
+        if self._plan.health is None:
+            return True
+        answered = await answers_ok(*self._plan.health)
+        if self._answered_by_another:
+            # Our web can listen only once the other program has let go of the port, and then nobody answers at first.
+            self._answered_by_another = answered
+            return False
+        return answered
 
     async def _take_down(self) -> None:
         """Stop the programs that nobody waits for, all at once; then the others, last to first; then the database.
