@@ -5,6 +5,8 @@ one of them can collect its exit code; to the other the worker still seems alive
 then says that it kills a worker which has ended in order.
 """
 
+import re
+import sys
 import threading
 from typing import Any, cast
 
@@ -26,6 +28,26 @@ def wait_by_one_thread() -> None:
     worker._watch, worker.join = watch, join
 
 
-if __name__ == "__main__":
+def unopened(fault: RuntimeError) -> str | None:
+    """Return a sentence for a port that granian could not open; None for any other error."""
+    found = re.match(r"(.+) \(os error \d+\)", str(fault))
+    if not found:
+        return None
+    at = dict(zip(sys.argv, sys.argv[1:], strict=False))
+    where = f"port {at.get('--port')} at {at.get('--host')}"
+    return f"The web cannot open {where}: {found[1]}. Stop the program that uses it, or set PORT or BIND."
+
+
+def main() -> None:
+    """Serve until stopped."""
     wait_by_one_thread()
-    entrypoint()
+    try:
+        entrypoint()
+    except RuntimeError as fault:
+        if sentence := unopened(fault):
+            sys.exit(sentence)
+        raise
+
+
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,17 @@
 """The web server uses one thread to end each worker, so that no ended worker counts as alive."""
 
+import socket
+import subprocess
+import sys
 import threading
 from typing import Any, cast
 
 import pytest
 from granian.server.common import AbstractWorker
 
+from app.supervisor.web import APP
 from app.supervisor.web_server import wait_by_one_thread
+from settings import ROOT
 
 
 class Ended:
@@ -65,3 +70,19 @@ def test_waiting_ends_at_its_time_while_the_worker_runs_on() -> None:
     worker.inner.collected.set()
     worker.join()
     assert not worker.is_alive()
+
+
+def test_a_port_of_another_program_is_told_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        options = ("--interface", "asgi", "--factory", "--host", "127.0.0.1", "--port", port, APP)
+        done = subprocess.run(
+            [sys.executable, "-m", "app.supervisor.web_server", *options], cwd=ROOT, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.strip().splitlines()[-1] == (
+        f"The web cannot open port {port} at 127.0.0.1: Address already in use. Stop the program that uses it, or set "
+        "PORT or BIND."
+    )
+    assert "Traceback" not in done.stderr
