@@ -36,6 +36,12 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 USUAL_PORTS = {"http": 80, "https": 443}
 """The ports that addresses of these schemes leave out."""
 POSTGRESQL = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+NO_POSTGRESQL = (
+    "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database. Write special "
+    "characters of the password as in other addresses: % is %25, / is %2F, : is %3A, @ is %40."
+)
+SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::\d*)?")
+"""The server in the address of a database: a host, and perhaps its port."""
 REDIS = frozenset({"redis", "rediss", "unix"})
 """What the addresses of a database and of a Redis begin with."""
 CALLBACK_PATH = "/api/auth/discord/callback"
@@ -240,10 +246,8 @@ class Settings(BaseSettings):
             _ = self.proxies
         except ValueError as fault:
             raise ValueError(f"TRUSTED_PROXIES takes addresses and networks, separated by spaces: {fault}.") from None
-        if self.database_url and self.database_url.partition("://")[0] not in POSTGRESQL:
-            raise ValueError(
-                "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database."
-            )
+        if self.database_url and not is_postgresql(self.database_url):
+            raise ValueError(NO_POSTGRESQL)
         if self.redis_url and (not is_readable(self.redis_url) or self.redis_url.partition("://")[0] not in REDIS):
             raise ValueError("REDIS_URL is not the address of a Redis: redis://:password@host:6379/0, for example.")
         for name, text in self.by_chain.items():
@@ -294,6 +298,17 @@ def is_readable(url: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_postgresql(url: str) -> bool:
+    """Return whether a URL is a database's address that psycopg and SQLAlchemy can split.
+
+    Their errors repeat parts of the URL, and so of a password with characters that are not percent-encoded.
+    """
+    scheme, _, rest = url.partition("://")
+    server = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
+    encoded = not re.search(r"%(?![0-9A-Fa-f]{2})", url)
+    return scheme in POSTGRESQL and encoded and bool(SERVER.fullmatch(server))
 
 
 def _is_an_origin(url: str) -> bool:

@@ -16,7 +16,7 @@ from sqlmodel import SQLModel
 
 from models.db.database import libpq_url, psycopg_url
 from models.db.lost_connections import NOTICE_OUR_END, WatchedConnection
-from settings import environment, version
+from settings import NO_POSTGRESQL, environment, is_postgresql, version
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.
@@ -56,6 +56,8 @@ async def _migrate() -> None:
     url = environment().get("DATABASE_URL")
     if not url:
         raise SystemExit("DATABASE_URL is not set, neither in the environment nor in .env.")
+    if not is_postgresql(url):
+        raise SystemExit(NO_POSTGRESQL)
     engine = create_async_engine(psycopg_url(url), connect_args={"async_creator_fn": WatchedConnection.connect})
     try:
         for attempt in range(1, TRIES + 1):

@@ -307,7 +307,10 @@ def test_a_time_beyond_the_databases_calendar_is_refused(
     [
         ("REDIS_URL", "localhost:6379"), ("REDIS_URL", "http://localhost:6379"), ("REDIS_URL", "redis://[me:s3cret@x"),
         ("DATABASE_URL", "mysql://me:s3cret@db/x"), ("DATABASE_URL", "host=db password=s3cret"),
-        ("DATABASE_URL", "postgresql+asyncpg://me:s3cret@db/x"), ("RPC_BASE", "https://[s3cret https://b.example"),
+        ("DATABASE_URL", "postgresql+asyncpg://me:s3cret@db/x"), ("DATABASE_URL", "postgresql://me@db:s3cret/x"),
+        ("DATABASE_URL", "postgresql://me:s3cret%x@db/x"), ("DATABASE_URL", "postgresql://me:s3cret/b@db/x"),
+        ("DATABASE_URL", "postgresql://me:s3cret?b@db/x"), ("DATABASE_URL", "postgresql://[s3cret/x"),
+        ("RPC_BASE", "https://[s3cret https://b.example"),
         ("RPC_BASE", "https://a.example:s3cret/"), ("RPC_WS_BASE", "wss://[s3cret"),
     ],
 )  # fmt: skip
@@ -325,7 +328,9 @@ def test_an_address_that_no_process_could_use_is_refused_by_name_and_not_repeate
     [
         ("REDIS_URL", "redis://:s3cret@redis:6379/0"), ("REDIS_URL", "unix:///run/redis.sock"),
         ("DATABASE_URL", "postgres://me@db/x"), ("DATABASE_URL", "postgresql:///x?host=/run/postgresql"),
-        ("DATABASE_URL", "postgresql+psycopg://me@a,b/x"), ("RPC_BASE", "https://[::1]:8545 http://a.example"),
+        ("DATABASE_URL", "postgresql+psycopg://me@a,b/x"), ("DATABASE_URL", "postgresql://me:a%25b#c@db:5432/x?a=b@c"),
+        ("DATABASE_URL", "postgresql://me:a@b@[::1]:5432/x"), ("DATABASE_URL", "postgresql://"),
+        ("RPC_BASE", "https://[::1]:8545 http://a.example"),
     ],
 )  # fmt: skip
 def test_every_usual_address_is_taken(monkeypatch: pytest.MonkeyPatch, name: str, given: str) -> None:

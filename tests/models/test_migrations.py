@@ -69,6 +69,13 @@ def test_a_database_that_cannot_be_reached_is_told_with_what_to_do() -> None:
     assert "s3cret" not in told
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:s3cret%x@db/x", "postgresql://me:s3cret/x@db/x"])
+def test_an_address_that_cannot_be_read_is_not_repeated(url: str) -> None:
+    with pytest.raises(SystemExit, match="% is %25") as told:
+        alembic(url, "upgrade", "head")
+    assert "s3cret" not in str(told.value)
+
+
 def test_the_address_of_the_database_may_be_in_the_env_file_alone(database_url: str, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"DATABASE_URL='{database_url}'\n")
     environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
