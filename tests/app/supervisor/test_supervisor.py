@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -228,32 +226,6 @@ async def test_it_says_ready_once_health_answers_200(tmp_path: Path, said: list[
     supervisor.stop()
     await task
     assert said.count("ready!") == 1
-
-
-async def test_it_is_not_ready_while_another_program_answers_at_its_port(tmp_path: Path, said: list[str]) -> None:
-    port = free_port()
-    (tmp_path / "other").mkdir()
-    supervisor = Supervisor(
-        replace(plan(tmp_path, web(port)), health=(port, "/health", "localhost", "localhost"), ready_text="ready!"),
-        say=said.append,
-    )
-    other = await asyncio.create_subprocess_exec(*web(port).command, cwd=tmp_path / "other")
-    await until(lambda: _answers(port))
-    task = asyncio.create_task(supervisor.run())
-    await until(lambda: sum("web ended" in line for line in said) > 1)
-    assert "ready!" not in said
-    other.kill()
-    await other.wait()
-    await until(lambda: "ready!" in said)
-    supervisor.stop()
-    await task
-
-
-def _answers(port: int) -> bool:
-    """Return whether an HTTP server on this machine answers 200."""
-    with suppress(OSError), urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
-        return answer.status == 200
-    return False
 
 
 async def test_a_second_start_is_told_where_the_first_one_runs(tmp_path: Path, said: list[str]) -> None:
