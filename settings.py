@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -360,14 +361,28 @@ def environment() -> dict[str, str]:
     try:
         # Read as pydantic reads it, so that quotes and comments mean the same here.
         written = dotenv_values(ENV_FILE)
+        unread = _unread_line()
     except UnicodeDecodeError as fault:
         line = fault.object.count(b"\n", 0, fault.start) + 1
         raise SettingsError(f"{ENV_FILE} is not UTF-8 text (line {line}): save it as UTF-8.") from None
     except OSError as fault:
         raise SettingsError(f"{ENV_FILE} cannot be read: {fault.strerror}.") from None
+    if unread:
+        raise SettingsError(
+            f"{ENV_FILE} has a line that is not NAME=value, or a quote without its end (line {unread})."
+        )
     values = {name.upper(): value for name, value in written.items() if value is not None}
     values.update({name.upper(): value for name, value in os.environ.items() if value})
     return values
+
+
+def _unread_line() -> int:
+    """Return the first line of `.env` that dotenv would leave out; 0 if none. What it reads begins with blank lines."""
+    if not ENV_FILE.is_file():
+        return 0
+    with ENV_FILE.open(encoding="utf-8") as file:
+        found = next((one.original for one in parse_stream(file) if one.error), None)
+    return found.line + found.string[: -len(found.string.lstrip())].count("\n") if found else 0
 
 
 def chains_file() -> Path | None:

@@ -280,6 +280,18 @@ def test_an_env_file_in_another_encoding_is_refused_by_its_line(
         load()
 
 
+@pytest.mark.parametrize("written", ["LOG_DAYS: 0", 'SECRET_KEY="s3cret', "BRAND='Bob's s3cret'"])
+def test_a_line_of_the_env_file_that_cannot_be_read_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str
+) -> None:
+    """It was left out, and the product ran with the default: the log of more than a year would be deleted."""
+    (tmp_path / ".env").write_text(f"# ours\nexport PORT=3111\nALONE\n\n{written}\nBRAND_YEAR=2024\n")
+    monkeypatch.setattr(module, "ENV_FILE", tmp_path / ".env")
+    with pytest.raises(SettingsError, match=r"\.env has a line that is not NAME=value, .*\(line 5\)\.$") as refused:
+        load()
+    assert "s3cret" not in str(refused.value)
+
+
 def test_an_env_file_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refused(_: Path) -> dict[str, str]:
         raise PermissionError(13, "Permission denied")
