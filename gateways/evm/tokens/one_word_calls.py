@@ -124,15 +124,22 @@ class Asker:
         return answer
 
     async def _by_batches(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
+        """Ask by batches. Raises ProviderConfused when no contract of any batch answers what is known about it.
+
+        One batch may consist of hostile contracts alone: that says nothing about the node.
+        """
         size = BATCH if gas == CALL_GAS else DEAR_BATCH
         said, strikes = list[Said](), dict[bytes, int]()
+        answered, is_believed = False, False
         while len(said) < len(questions):
             contract = questions[len(said)][0]
             if strikes.get(contract, 0) >= STRIKES_ALONE:
                 said.append(Silence.RAN_OUT)
                 continue
             try:
-                said += await self._batch(head, questions[len(said) : len(said) + size], gas)
+                some, believed = await self._batch(head, questions[len(said) : len(said) + size], gas)
+                said += some
+                answered, is_believed = True, is_believed or bool(believed)
             except (TooMuch, NodeTimedOut):
                 if size > 1:
                     size = max(1, size // 4)
@@ -140,12 +147,14 @@ class Asker:
                 # The question is too much for the node even alone: its contract may return megabytes.
                 strikes[contract] = strikes.get(contract, 0) + 1
                 said.append(Silence.RAN_OUT)
+        if answered and not is_believed:
+            raise ProviderConfused(self.node.name, "no contract answers what is known about it")
         return said
 
-    async def _batch(self, head: Head, questions: list[Question], gas: int) -> list[Said]:
-        """Return the answers to a batch, which begins by asking each contract whether it supports ERC-165.
+    async def _batch(self, head: Head, questions: list[Question], gas: int) -> tuple[list[Said], set[bytes]]:
+        """Return the answers to a batch, and the contracts that say, as each is asked first, that they support ERC-165.
 
-        Answers of a contract that does not say yes are ignored. Raises ProviderConfused when no contract says yes.
+        Answers of a contract that does not say so are ignored.
         """
         contracts = sorted({contract for contract, _ in questions})
         asked = [*((contract, IS_ERC165) for contract in contracts), *questions]
@@ -158,12 +167,11 @@ class Asker:
         )
         answers = [self._heard(result) for result in results]
         believed = {contract for contract, one in zip(contracts, answers, strict=False) if one == 1}
-        if not believed:
-            raise ProviderConfused(self.node.name, "no contract answers what is known about it")
-        return [
+        said = [
             one if contract in believed else Silence.NONSENSE
             for (contract, _), one in zip(questions, answers[len(contracts) :], strict=True)
         ]
+        return said, believed
 
     def _heard(self, result: object) -> Said:
         if (silence := silence_in(result)) is not None:

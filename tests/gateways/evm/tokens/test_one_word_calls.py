@@ -9,7 +9,7 @@ import pytest
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import Node
-from gateways.evm.tokens.one_word_calls import Asker
+from gateways.evm.tokens.one_word_calls import BATCH, Asker
 from gateways.evm.tokens.one_word_program import MAGIC, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused
 from tests.gateways.evm_lab import COLLECTION, HOSTILE, Change, Front, address, anvil, deploy, front, rpc
@@ -94,6 +94,13 @@ async def test_batches_tell_the_same_but_hear_only_contracts_that_answer_what_is
     assert set(said[1:]) == {Silence.NONSENSE}
     with pytest.raises(ProviderConfused):
         await asker.ask(await asker.node.head(), asked[1:])
+
+
+async def test_a_batch_of_hostile_contracts_alone_spoils_no_other_batch(asker: Asker, end: Front) -> None:
+    end.change = no_override
+    hostile = [balance_of(address(50 + number)) for number in range(len(HOSTILE))]
+    said = await asker.ask(await asker.node.head(), [*[balance_of(COOL)] * BATCH, *hostile])
+    assert said == [*[7] * BATCH, *[Silence.NONSENSE] * len(hostile)]
 
 
 @pytest.mark.parametrize("change", [None, no_override], ids=["program", "batches"])
