@@ -30,6 +30,7 @@ from services.engine.previews.proposals import (
     Proposal,
     RuleChange,
     RuleDeletion,
+    RuleProposal,
 )
 from services.engine.reconcile_outcome import ServerChain
 from services.engine.snapshot import terms_of
@@ -83,7 +84,6 @@ class ProposedRules:
     server_id: int
     pairs: Sequence[tuple[Rule, Rule]]
     lists: Mapping[str, ReadList] = field(default_factory=dict[str, ReadList])
-    deletes: bool = False
 
 
 async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> PreviewPlan:
@@ -98,13 +98,13 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     proposed = await _proposed(db, outside, actor, proposal)
     alone, singling = dict[SingleSource, None](), False
     for before, rule in proposed.pairs:
-        is_singling = False
-        if not proposed.deletes:
+        deletes, is_singling = rule.deleted_at is not None, False
+        if not deletes:
             tree = parse(rule.expression)
             await stored_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
             is_singling = preview_log.is_identifying(parse(before.expression), tree)
             alone.update(dict.fromkeys(single_sources(tree)))
-        await preview_log.note(db, actor, rule, deletes=proposed.deletes, singling=is_singling)
+        await preview_log.note(db, actor, rule, deletes=deletes, singling=is_singling)
         singling = singling or is_singling
     rules = [rule for _before, rule in proposed.pairs]
     roles = {rule.role_id: rule.role_name for pair in proposed.pairs for rule in pair}
@@ -118,8 +118,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     )  # fmt: skip
 
 
-async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Proposal) -> ProposedRules:
-    """Return the rules of a proposal. Raises as `plan` does; a move's end has none."""
+async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal: RuleProposal) -> ProposedRules:
+    """Return the rules of a proposal. Raises as `plan` does."""
     match proposal:
         case NewRule():
             return await _new_rule(db, outside, actor, proposal)
@@ -131,7 +131,7 @@ async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal:
             before, _found = await own(db, outside, actor, rule_id)
             rule = copy_of(before)
             rule.deleted_at = now()
-            return ProposedRules(rule.server_id, [(before, _deciding(before, rule))], deletes=True)
+            return ProposedRules(rule.server_id, [(before, _deciding(before, rule))])
         case Activation(server_id):
             pairs = await _activated(db, outside, actor, proposal)
         case NewContract(server_id, order):
@@ -140,8 +140,6 @@ async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal:
             pairs = await contract_migrations.proposed_end(db, outside, actor, server_id, migration_id)
         case NewRole(server_id, order):
             pairs = await new_role.proposed(db, outside, actor, server_id, order)
-        case MoveEnd():
-            raise TypeError("the end of a move changes no rule")
         case _:
             assert_never(proposal)
     return ProposedRules(server_id, pairs)

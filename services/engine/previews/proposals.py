@@ -79,4 +79,6 @@ class NewRole:
 
 OneRule = NewRule | RuleChange
 """The proposals whose conditions can be tried on an address and counted on chain."""
-Proposal = OneRule | NewTiers | RuleDeletion | Activation | MoveEnd | NewContract | MigrationEnd | NewRole
+RuleProposal = OneRule | NewTiers | RuleDeletion | Activation | NewContract | MigrationEnd | NewRole
+"""The proposals that make, change or delete rules."""
+Proposal = RuleProposal | MoveEnd
