@@ -5,7 +5,7 @@ How many conditions one rule may have is `MAX_LEAVES` in `services/rules/express
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,7 +83,7 @@ async def pause(db: AsyncSession) -> int:
     return paused
 
 
-async def record(db: AsyncSession, lines: Sequence[Mapping[str, Any]]) -> None:
+async def record(db: AsyncSession, lines: list[dict[str, Any]]) -> None:
     """Write lines about rules of one server to its log. Raises TooMany for large rules that people change too often.
 
     Each line has the whole rule, for a change twice: without a limit, somebody who pauses and resumes a large rule all
@@ -93,7 +93,7 @@ async def record(db: AsyncSession, lines: Sequence[Mapping[str, Any]]) -> None:
     size = sum(len(json.dumps(one["data"], default=str)) for one in by_people)
     if size >= _LONG:
         await rate_limits.spend_log(by_people[0]["server_id"], size)
-    await audit.record_all(db, [dict(one) for one in lines])
+    await audit.record_all(db, lines)
 
 
 _LONG = 4_096
