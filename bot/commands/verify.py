@@ -114,7 +114,7 @@ class Verify(BackgroundCog):
         member = await context.find_member(keep=True)
         before = await recheck_wait.held(member)
         await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
-        if method == wallets.TRANSACTION and (asked := await self._asked_anew(member, address)) is not None:
+        if method == wallets.TRANSACTION and (asked := await self._new_challenge(member, address)) is not None:
             return await self._asked(context, member, asked, method, verify_sentences.no_longer_counts())
         async with transaction() as db:
             verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
@@ -128,7 +128,7 @@ class Verify(BackgroundCog):
             self._look_on(ProofSearch(context, member, address, method, looks))
         return verify_sentences.not_yet(verdict, address, method)
 
-    async def _asked_anew(self, member: MemberContext, address: str) -> ChallengeView | None:
+    async def _new_challenge(self, member: MemberContext, address: str) -> ChallengeView | None:
         """Return a new challenge if nothing that the member was shown counts any more: its amount is another one."""
         async with transaction() as db:
             if await wallets.has_open_challenge(db, member.actor, address):

@@ -99,7 +99,7 @@ def test_a_document_costs_no_more_than_its_size_to_read(monkeypatch: pytest.Monk
     monkeypatch.setattr(attributes, "plain", counted)
     found = read([{"trait_type": "Hat" * 10_000, "value": list(range(10_000))}])
     assert (bool(found.found), found.whole) == (True, False)
-    assert looked_at < 1_000_000, "the kind is not read anew, as a whole, for each of its values"
+    assert looked_at < 1_000_000, "the whole kind is not read again for each of its values"
 
 
 @pytest.mark.parametrize("form", [[], {}, 7, True])

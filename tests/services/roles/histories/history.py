@@ -182,7 +182,7 @@ class History:
         monkeypatch.setattr(reconcile, "_settle", settled)
 
     async def restart(self) -> None:
-        """Start the role writer anew: it holds the lease from now on, and knows nothing of what was sent before."""
+        """Start the role writer again: it holds the lease from now on, and does not know what was sent before."""
         self.writer = RoleWriter(asyncio.Event())
         async with transaction() as db:
             self.lease_since = await db.now()

@@ -18,7 +18,7 @@ class Decision(NamedTuple):
 
 @dataclass
 class Fact:
-    """Something that is so or not, the step of its last change, and whether the product was told of that change."""
+    """A fact, whether it is true, the step of its last change, and whether the product was informed of that change."""
 
     value: bool = False
     since: int = 0
