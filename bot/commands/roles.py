@@ -4,18 +4,17 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import recheck_wait
-from bot.interaction.answering import InteractionContext, answer, context_of, offer
+from bot.interaction.answering import InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from locales import N_, NP_, _
 from models import transaction
-from services.core.errors import HoldfastError
 from services.core.relative_times import in_seconds
 from services.rules import views
-from services.runtime.database_faults import NOT_DONE
 from services.servers import explain
+from services.servers.notices import MemberContext
 from services.triggers import rechecks
 
 Interaction = nextcord.Interaction[nextcord.Client]
@@ -45,18 +44,13 @@ class Roles(commands.Cog):
     @why.on_autocomplete("role")
     async def roles_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the roles with rules whose name contains the typed text."""
-        context = context_of(interaction)
-        roles: list[tuple[str, str]] = []
-        if context is not None:
-            try:
-                member = await context.find_member()
-                async with transaction() as db:
-                    found = await views.names_of(db, member.server_id, shadow=False)
-                roles = [(rule.role_name, rule.role_id) for rule in found]
-            except (HoldfastError, *NOT_DONE):
-                roles = []
-        fitting = [(name, id_) for name, id_ in roles if typed.casefold() in name.casefold()]
-        await offer(interaction, lambda: fitting)
+
+        async def find(member: MemberContext) -> list[tuple[str, str]]:
+            async with transaction() as db:
+                rules = await views.names_of(db, member.server_id, shadow=False)
+            return [(one.role_name, one.role_id) for one in rules if typed.casefold() in one.role_name.casefold()]
+
+        await offer(interaction, find)
 
     async def show_roles(self, interaction: Interaction, arguments: list[str]) -> None:
         """Answer the panel's My roles, or show the roles from a place on."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer, context_of, offer
+from bot.interaction.answering import InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -13,13 +13,13 @@ from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
-from services.core.errors import HoldfastError, RuleNotFound
+from services.core.errors import RuleNotFound
 from services.engine.previews import try_address
 from services.engine.previews.proposals import RuleChange
 from services.rules import views
 from services.rules.views import RuleName
 from services.runtime import rate_limits
-from services.runtime.database_faults import NOT_DONE
+from services.servers.notices import MemberContext
 
 Interaction = nextcord.Interaction[nextcord.Client]
 NOT_YOURS = N_("There is no such rule in this server, or you do not run the server (its owner and administrators do).")
@@ -52,15 +52,12 @@ class Trials(commands.Cog):
     @try_address.on_autocomplete("rule")
     async def rules_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the server's rules whose name contains the typed text; only to administrators."""
-        context = context_of(interaction)
-        found: tuple[RuleName, ...] = ()
-        if context is not None and interaction.permissions.administrator:
-            try:
-                found = await _rules_of((await context.find_member()).server_id)
-            except (HoldfastError, *NOT_DONE):
-                found = ()
-        fitting = [rule for rule in found if typed.casefold() in rule.rule_name.casefold()]
-        await offer(interaction, lambda: [(_label(rule), str(rule.id)) for rule in fitting])
+
+        async def find(member: MemberContext) -> list[tuple[str, str]]:
+            rules = await _rules_of(member.server_id) if interaction.permissions.administrator else ()
+            return [(_label(one), str(one.id)) for one in rules if typed.casefold() in one.rule_name.casefold()]
+
+        await offer(interaction, find)
 
     async def _try(self, context: InteractionContext, chosen: str, address: str) -> Reply:
         member = await context.find_member(keep=True)

@@ -6,7 +6,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import recheck_wait
-from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, context_of, offer
+from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -15,9 +15,8 @@ from locales import N_, NP_, _
 from models import transaction
 from models.db.row_ids import row_id
 from services.core.chain_names import chain_title
-from services.core.errors import HoldfastError, WalletNotFound
+from services.core.errors import WalletNotFound
 from services.privacy import preferences
-from services.runtime.database_faults import NOT_DONE
 from services.servers.notices import MemberContext
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
@@ -60,20 +59,16 @@ class Wallets(commands.Cog):
     @wallets.on_autocomplete("remove")
     async def wallets_like(self, interaction: Interaction, typed: str) -> None:
         """Offer the person's own wallets whose address contains the typed text."""
-        context = context_of(interaction)
-        found: list[WalletView] = []
-        if context is not None:
-            try:
-                member = await context.find_member()
-                found = await self._own(member)
-            except (HoldfastError, *NOT_DONE):
-                found = []
-        fitting = [
-            (label(one), str(one.id))
-            for one in found
-            if typed.casefold() in one.wallet_address.casefold() or typed.casefold() in one.short_address.casefold()
-        ]
-        await offer(interaction, lambda: fitting)
+        part = typed.casefold()
+
+        async def find(member: MemberContext) -> list[tuple[str, str]]:
+            return [
+                (label(one), str(one.id))
+                for one in await self._own(member)
+                if part in one.wallet_address.casefold() or part in one.short_address.casefold()
+            ]
+
+        await offer(interaction, find)
 
     async def list_(self, interaction: Interaction, _arguments: list[str]) -> None:
         """Show the person's wallets."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import nextcord
@@ -131,11 +132,14 @@ async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable
 
 
 async def offer(
-    interaction: nextcord.Interaction[nextcord.Client], find: Callable[[], Iterable[tuple[str, str]]]
+    interaction: nextcord.Interaction[nextcord.Client],
+    find: Callable[[MemberContext], Awaitable[Iterable[tuple[str, str]]]],
 ) -> None:
-    """Send an autocomplete's choices, pairs of a label and a value."""
-    with speaking(interaction.locale):
-        choices = distinct(find())
+    """Send an autocomplete's choices, pairs of a label and a value; none where they cannot be read."""
+    choices, context = dict[str, str](), context_of(interaction)
+    if context is not None:
+        with speaking(interaction.locale), suppress(HoldfastError, *NOT_DONE):
+            choices = distinct(await find(await context.find_member()))
 
     def send() -> Awaitable[object]:
         return interaction.response.send_autocomplete(choices)  # pyright: ignore[reportUnknownMemberType]

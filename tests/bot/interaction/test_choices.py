@@ -1,6 +1,5 @@
 """What Discord offers while somebody types a command: it asks at each letter, so the answer must cost little."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,26 +25,21 @@ async def test_rules_are_offered_by_name_without_reading_their_conditions(monkey
         await a_rule(db, other, "73")
         shown.name, shown.role_name, shadow.name, shadow.role_name = "Gold", "Whale", "Silver", "Dolphin"
         numbers = str(shown.id), str(shadow.id)
-    offered = list[list[tuple[str, str]]]()
+    offered = list[dict[str, str]]()
 
     async def member(_: object, **__: object) -> MemberContext:
         return MemberContext(Actor(1, "1", "ada"), server_id, "1", "Cats")
-
-    async def offer(_: object, find: Callable[[], Any]) -> None:
-        offered.append(list(find()))
 
     def read(_: object) -> Any:
         raise AssertionError("the conditions may be long: nobody may make the bot read all of them at each letter")
 
     monkeypatch.setattr(InteractionContext, "find_member", member)
     monkeypatch.setattr(views, "parse_stored", read)
-    for module in (roles, try_address):
-        monkeypatch.setattr(module, "offer", offer)
-    await roles.Roles(Presses()).roles_like(person(), "")
-    await roles.Roles(Presses()).roles_like(person(), "dol")
-    await try_address.Trials().rules_like(person(), "")
-    await try_address.Trials().rules_like(person(), "SIL")
+    await roles.Roles(Presses()).roles_like(person(offered), "")
+    await roles.Roles(Presses()).roles_like(person(offered), "dol")
+    await try_address.Trials().rules_like(person(offered), "")
+    await try_address.Trials().rules_like(person(offered), "SIL")
     first, second = (
         (f"{name} (rule {number})", number) for name, number in zip(("Gold", "Silver"), numbers, strict=True)
     )
-    assert offered == [[("Whale", "71")], [], [first, second], [second]]
+    assert offered == [{"Whale": "71"}, {}, dict([first, second]), dict([second])]

@@ -25,10 +25,19 @@ MEMBER = MemberContext(Actor(1, "1", "ada"), 1, "1", "Cats")
 FAULTS = pytest.mark.parametrize("fault", AWAY, ids=lambda fault: type(fault).__name__)
 
 
-def person() -> Any:
+def person(offered: list[dict[str, str]] | None = None) -> Any:
+    """Return an interaction; the choices that it is sent are added to `offered`."""
+
+    async def send_autocomplete(choices: dict[str, str]) -> None:
+        if offered is not None:
+            offered.append(choices)
+
     user = SimpleNamespace(id=1, name="ada", discriminator="0")
     rights = SimpleNamespace(administrator=True)
-    return SimpleNamespace(id=1, guild_id=1, guild=object(), user=user, locale=None, permissions=rights)
+    response = SimpleNamespace(send_autocomplete=send_autocomplete)
+    return SimpleNamespace(
+        id=1, guild_id=1, guild=object(), user=user, locale=None, permissions=rights, response=response
+    )
 
 
 def raises(fault: Exception) -> Callable[..., Any]:
@@ -47,19 +56,13 @@ async def test_a_command_says_that_the_database_does_not_answer(fault: Exception
 
 @FAULTS
 async def test_choices_are_none_rather_than_an_error(monkeypatch: pytest.MonkeyPatch, fault: Exception) -> None:
-    offered = list[list[tuple[str, str]]]()
-
-    async def offer(_: object, find: Callable[[], Any]) -> None:
-        offered.append(list(find()))
-
+    offered = list[dict[str, str]]()
     monkeypatch.setattr(InteractionContext, "find_member", raises(fault))
-    for module in (roles, try_address, wallets):
-        monkeypatch.setattr(module, "offer", offer)
     presses = Presses()
-    await roles.Roles(presses).roles_like(person(), "")
-    await try_address.Trials().rules_like(person(), "")
-    await wallets.Wallets(presses).wallets_like(person(), "")
-    assert offered == [[], [], []]
+    await roles.Roles(presses).roles_like(person(offered), "")
+    await try_address.Trials().rules_like(person(offered), "")
+    await wallets.Wallets(presses).wallets_like(person(offered), "")
+    assert offered == [{}, {}, {}]
 
 
 @FAULTS
