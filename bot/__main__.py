@@ -3,7 +3,7 @@
 import gc
 
 if __name__ == "__main__":
-    gc.disable()  # until `settle`
+    gc.disable()  # until `garbage_collection.freeze`
 
 import asyncio
 import contextlib

@@ -80,7 +80,7 @@ class Roles(commands.Cog):
         seconds = int(rechecks.EVERY.total_seconds())
         # Translators: {time} is such as "in 30 seconds".
         text = _("You can ask again {time}.").format(time=in_seconds(seconds))
-        return await recheck_wait.result(context, member, before, _("Looked again"), text)
+        return await recheck_wait.result(member, before, _("Looked again"), text)
 
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))

@@ -120,7 +120,7 @@ class Verify(BackgroundCog):
             verdict = await wallets.verify(db, gateways(), member.actor, address, method, hash)
         if verdict.success:
             self._stop((context.discord_id, address))
-            return await recheck_wait.result(context, member, before, _("Wallet verified"), verdict.message)
+            return await recheck_wait.result(member, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
             self._stop((context.discord_id, address))
         elif method == wallets.BIO or (context.discord_id, address) not in self.looking:
@@ -188,7 +188,7 @@ class Verify(BackgroundCog):
         search.saw(verdict)
         if not verdict.success:
             return verify_sentences.not_yet(verdict, address, method)
-        return await recheck_wait.result(context, member, before, _("Wallet verified"), verdict.message)
+        return await recheck_wait.result(member, before, _("Wallet verified"), verdict.message)
 
 
 @dataclass(slots=True)

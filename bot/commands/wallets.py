@@ -134,7 +134,7 @@ class Wallets(commands.Cog):
         async with transaction() as db:
             await wallets.remove(db, member.actor, wallet_id)
         text = _("It no longer counts for your roles.")
-        return await recheck_wait.result(context, member, before, _("Wallet removed"), text)
+        return await recheck_wait.result(member, before, _("Wallet removed"), text)
 
     async def use(self, interaction: Interaction, arguments: list[str]) -> None:
         """Set whether the person's wallets count in this server."""
@@ -153,7 +153,7 @@ class Wallets(commands.Cog):
             return await self._shown(member, _("Your wallets"))
         counts = _("Your wallets count in this server now.")
         said = counts if use else _("Your wallets do not count in this server any more.")
-        return await recheck_wait.result(context, member, before, _("Changed"), said)
+        return await recheck_wait.result(member, before, _("Changed"), said)
 
 
 def menus(found: Sequence[WalletView]) -> Iterator[Choice]:

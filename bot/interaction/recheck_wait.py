@@ -2,7 +2,6 @@
 
 import asyncio
 
-from bot.interaction.answering import InteractionContext
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from models import transaction
@@ -19,9 +18,7 @@ async def held(member: MemberContext) -> frozenset[str]:
         return await recheck_report.held_role_ids(db, member.actor, member.server_id)
 
 
-async def result(
-    context: InteractionContext, member: MemberContext, before: frozenset[str], title: str, text: str = ""
-) -> Reply:
+async def result(member: MemberContext, before: frozenset[str], title: str, text: str = "") -> Reply:
     """Return the changes of roles since `before`, once all decisions are carried out or after SETTLES_WITHIN."""
     loop = asyncio.get_running_loop()
     until = loop.time() + SETTLES_WITHIN

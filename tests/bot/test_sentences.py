@@ -287,7 +287,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Search:
     async def held(_member: MemberContext) -> frozenset[str]:
         return frozenset()
 
-    async def result(_context: object, _member: object, _before: object, title: str, text: str) -> Reply:
+    async def result(_member: object, _before: object, title: str, text: str) -> Reply:
         return Reply(title, text, "good")
 
     @asynccontextmanager
