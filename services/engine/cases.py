@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from models.db.session import AsyncSession
 from services.collections import standards
@@ -63,6 +62,10 @@ class Case:
     def who(self) -> tuple[int, str]:
         """The server's id and the member's Discord id."""
         return self.claim.server_id, self.claim.discord_id
+
+    def grant_of(self, role_id: str) -> GrantFacts | None:
+        """Return the ledger's line for a role, as it was loaded; None if there is none."""
+        return next((grant for grant in self.grants if grant.role_id == role_id), None)
 
     def delegated_by(self, rule: RuleTerms, *, wanted: bool) -> Delegated | None:
         """Return the vaults that count for a condition that is `wanted`; None if the rule does not count them.
@@ -251,8 +254,3 @@ async def _wants(
 ) -> dict[int, dict[str, Wants]]:
     """Return, by server and chain, what the deciding rules need."""
     return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}
-
-
-def evidence(readings: Sequence[Any]) -> dict[str, Any]:
-    """Return readings as one JSON document."""
-    return {"readings": [reading.document() for reading in readings]}

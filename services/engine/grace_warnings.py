@@ -7,7 +7,7 @@ from sqlmodel import col, select
 from models import Grant, Notice
 from services.core.queue import Claim
 from services.engine.decide import Decision
-from services.engine.reconcile_outcome import CaseOutcome, facts_of
+from services.engine.reconcile_outcome import CaseOutcome
 
 KIND = "role.ending"
 
@@ -33,7 +33,7 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
         # Without `due_at` an open move keeps the role, so nothing is taken. A role that another replaces is not lost.
         if decision.due_at is not None
         and not decision.replaced
-        and (grant := facts_of(item, decision.role_id)) is not None
+        and (grant := item.case.grant_of(decision.role_id)) is not None
         and grant.no_since is None
     ]
 

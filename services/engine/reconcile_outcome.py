@@ -148,8 +148,3 @@ def decides_loss(case: Case, rule: RuleTerms, role_id: str) -> bool:
     return rule.role_id == role_id or any(
         grant.role_id == role_id and rule.id in grant.rule_ids for grant in case.grants
     )
-
-
-def facts_of(item: CaseOutcome, role_id: str) -> GrantFacts | None:
-    """Return the ledger's line for a role of this case, as it was loaded."""
-    return next((grant for grant in item.case.grants if grant.role_id == role_id), None)

@@ -74,7 +74,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
         rules = {rule.id: rule for rule in await _rules(db, case.claim.server_id)}
         stopped = {one.role_id for one in await breaker.tripped(db, case.claim.server_id)}
         for decision in _without_wallets(case):
-            ledger = next((grant for grant in case.grants if grant.role_id == decision.role_id), None)
+            ledger = case.grant_of(decision.role_id)
             if ledger is None or ledger.state not in HELD:
                 continue
             named = [rule for rule in rules.values() if rule.role_id == decision.role_id]

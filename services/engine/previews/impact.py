@@ -148,10 +148,10 @@ def _outcome(case: Case, decision: Decision) -> str | None:
         case Action.FORGET | Action.LOST:
             return KEEP if has_role else None
         case Action.NONE | Action.CALL_OFF:
-            return _outcome_without_move(decision, _grant(case, decision.role_id), has_role)
+            return _outcome_unchanged(decision, case.grant_of(decision.role_id), has_role)
 
 
-def _outcome_without_move(decision: Decision, grant: GrantFacts | None, has_role: bool) -> str | None:
+def _outcome_unchanged(decision: Decision, grant: GrantFacts | None, has_role: bool) -> str | None:
     is_right = bool(decision.rule_ids)
     if decision.doubtful and not is_right:
         return UNKNOWN
@@ -160,7 +160,3 @@ def _outcome_without_move(decision: Decision, grant: GrantFacts | None, has_role
     if grant is not None and grant.state == "giving" and is_right:
         return KEEP if has_role else GAIN
     return KEEP if has_role else None
-
-
-def _grant(case: Case, role_id: str) -> GrantFacts | None:
-    return next((grant for grant in case.grants if grant.role_id == role_id), None)
