@@ -1,6 +1,6 @@
 """Explain why a member has or lacks each role, from the rules, the ledger and the newest trusted readings."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,7 +18,7 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import cases
 from services.engine.cases import Case
-from services.engine.decide import Action, Decision, decide
+from services.engine.decide import Action, Decision, GrantFacts, MoveTerms, decide
 from services.engine.reconcile_outcome import read_own
 from services.guilds import members, permissions, rivals
 from services.guilds.role_safety import UNKNOWN_ROLE
@@ -117,8 +117,6 @@ async def _of(
         told[terms.id] = RuleWhy(terms.id, titles.get(terms.id, ""), terms.state, answers[terms.id].value, views)
     grants = await db.exec(select(Grant).where(Grant.server_id == server_id, Grant.discord_id == discord_id))
     ledger = {grant.role_id: grant for grant in grants.all()}
-    kept = {facts.role_id for facts in case.grants if facts.protected}
-    moving = {facts.role_id for facts in case.grants if case.moving.keeps(facts)}
     held_back = {row.role_id for row in await breaker.tripped(db, server_id)}
     takers = await rivals.last_taker(db, server_id, discord_id)
     by_role: dict[str, list[RuleWhy]] = {}
@@ -131,16 +129,8 @@ async def _of(
         about = by_role.get(role_id, [])
         if not about and grant is None:
             continue
-        until = case.truces.get(role_id)
-        following = _next(decision, grant, about, member, role_id in held_back, kept=role_id in kept)
-        if until is not None:
-            following = _left_alone(until)
-        elif _waits_for_the_end(decision, moving) and role_id in case.roles and role_id not in kept:
-            following = _("Stays until an admin approves the end of the move from another bot.")
-        elif decision.action is Action.LOST or (
-            decision.action is Action.NONE and grant is not None and grant.state == "lost"
-        ):
-            following = _lost(takers.get(role_id))
+        stopped, taker = role_id in held_back, takers.get(role_id)
+        following = _next(case, decision, grant, about, member, held_back=stopped, taker=taker)
         roles.append(
             RoleWhy(
                 role_id=role_id,
@@ -149,7 +139,7 @@ async def _of(
                 held=role_id in case.roles,
                 granted_by_us=grant is not None and grant.state in OURS,
                 next=following,
-                left_alone_until=until,
+                left_alone_until=case.truces.get(role_id),
             )
         )
     server = await db.get_one(Server, server_id, populate_existing=True)
@@ -167,10 +157,25 @@ def _requirement(
 
 
 def _next(
-    decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member, held_back: bool, *, kept: bool
+    case: Case,
+    decision: Decision,
+    grant: Grant | None,
+    rules: Sequence[RuleWhy],
+    member: Member,
+    *,
+    held_back: bool,
+    taker: tuple[str, datetime] | None,
 ) -> str:
-    """Return what happens to the role next, in a sentence."""
-    if kept and decision.action is Action.NONE and not decision.doubtful and decision.role_id in member.roles:
+    """Return what happens to the role next, in a sentence; `taker` is who last took it from the member, and when."""
+    facts, has_role = case.grant_of(decision.role_id), decision.role_id in case.roles
+    protected = facts is not None and facts.protected
+    if (until := case.truces.get(decision.role_id)) is not None:
+        return _left_alone(until)
+    if has_role and not protected and _waits_for_the_end(decision, facts, case.moving):
+        return _("Stays until an admin approves the end of the move from another bot.")
+    if decision.action is Action.NONE and grant is not None and grant.state == "lost":
+        return _lost(taker)
+    if has_role and protected and decision.action is Action.NONE and not decision.doubtful:
         return _("Stays whatever the rules say, because an admin protects it.")
     match decision.action:
         case Action.GIVE | Action.RETURN if member.pending:
@@ -184,7 +189,7 @@ def _next(
         case Action.ADOPT:
             return _("Taken over at the next check, and taken then: no rule says yes.")
         case Action.LOST:
-            return _lost(None)
+            return _lost(taker)
         case Action.WAIT:
             # Translators: {time} is a date and a time.
             sentence = _("Taken on {time} unless a rule says yes before.")
@@ -196,21 +201,21 @@ def _next(
         case Action.FORGET:
             return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
         case Action.NONE | Action.KEEP | Action.CALL_OFF:
-            return _next_without_move(decision, grant, rules, member)
+            return _unchanged(decision, grant, rules, member)
 
 
-def _waits_for_the_end(decision: Decision, moving: Collection[str]) -> bool:
-    """Return whether only an open move keeps the role; `moving` has the roles in the ledger that the move keeps."""
+def _waits_for_the_end(decision: Decision, facts: GrantFacts | None, moving: MoveTerms) -> bool:
+    """Return whether only an open move keeps the role."""
     match decision.action:
         case Action.WAIT | Action.ADOPT:
             return decision.no_since is not None and decision.due_at is None
         case Action.NONE:
-            return decision.role_id in moving and not decision.doubtful
+            return facts is not None and moving.keeps(facts) and not decision.doubtful
         case _:
             return False
 
 
-def _next_without_move(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
+def _unchanged(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy], member: Member) -> str:
     if grant is not None and grant.state == "giving":
         screened = _("Given once the server's membership screening is finished.")
         return screened if member.pending else _("Being given now.") + _trouble(grant)
