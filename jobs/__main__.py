@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from functools import partial
 from typing import Any
 
@@ -113,36 +113,30 @@ async def _run(parts: Collection[str]) -> None:
 
 
 async def _ask_for_sweep() -> int:
-    try:
-        await use(readiness.running_database())
-        async with transaction() as db:
-            await sweep.ask_for_sweep(db)
-    except (readiness.NotRunning, OperationalError) as fault:
-        reason = fault.orig if isinstance(fault, OperationalError) else fault
-        print(f"The sweep was not requested: {str(reason).splitlines()[0]}", file=sys.stderr)
-        return 1
-    finally:
-        await use(None)
-    print("The sweep starts within a second, in the first jobs process that runs the schedule.")
-    return 0
+    done = "The sweep starts within a second, in the first jobs process that runs the schedule."
+    return await _do(sweep.ask_for_sweep, done=done, otherwise="The sweep was not requested")
 
 
 async def _rebuild() -> int:
+    done = "The counts were rebuilt from the log, the ledger and the members."
+    steps = rollups.begin, rollups.fill, verified_counts.rebuild
+    return await _do(*steps, done=done, otherwise="The counts were not rebuilt")
+
+
+async def _do(*steps: Callable[[Any], Awaitable[object]], done: str, otherwise: str) -> int:
+    """Run each step in a transaction of the running product's database; print the result, return the exit code."""
     try:
         await use(readiness.running_database())
-        async with transaction() as db:
-            await rollups.begin(db)
-        async with transaction() as db:
-            await rollups.fill(db)
-        async with transaction() as db:
-            await verified_counts.rebuild(db)
+        for step in steps:
+            async with transaction() as db:
+                await step(db)
     except (readiness.NotRunning, OperationalError) as fault:
         reason = fault.orig if isinstance(fault, OperationalError) else fault
-        print(f"The counts were not rebuilt: {str(reason).splitlines()[0]}", file=sys.stderr)
+        print(f"{otherwise}: {str(reason).splitlines()[0]}", file=sys.stderr)
         return 1
     finally:
         await use(None)
-    print("The counts were rebuilt from the log, the ledger and the members.")
+    print(done)
     return 0
 
 

@@ -65,9 +65,13 @@ class SteadyStore(MemoryJobStore):
         return cast("list[Entry]", super().get_due_jobs(now))  # pyright: ignore[reportUnknownMemberType]
 
 
+EACH_SECOND = Every(timedelta(seconds=1))
+"""Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScheduledJob:
-    """A job: when each process asks for a turn, what the job does, and how often one of the processes runs it.
+    """A job: what it does, how often one of the processes runs it, and when each process asks for a turn.
 
     With `every`, the row of `schedule` with the job's name decides which process runs it. Without `every`, each process
     runs the job, and its work locks the rows that it changes. After a turn that was not due, or whose work returned
@@ -75,14 +79,12 @@ class ScheduledJob:
     """
 
     name: str
-    trigger: Every
     work: Work
     every: timedelta | None = None
     idle: timedelta = timedelta()
+    trigger: Every = EACH_SECOND
 
 
-EACH_SECOND = Every(timedelta(seconds=1))
-"""Often enough to start a requested sweep within a second. Asking for a turn that is not due writes nothing."""
 CALM = timedelta(seconds=5)
 """How long a job pauses when it found nothing to do, so that a quiet product asks little."""
 FOLD_EVERY = timedelta(seconds=10)
@@ -99,24 +101,22 @@ HOUSEKEEPING_EVERY = timedelta(hours=1)
 def all_jobs() -> Sequence[ScheduledJob]:
     """Return the whole schedule."""
     return (
-        ScheduledJob(sweep.SCHEDULE, EACH_SECOND, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
-        ScheduledJob("sweep_end", EACH_SECOND, sweep.finish_if_done),
-        ScheduledJob("erasure", EACH_SECOND, erasure.finish, idle=CALM),
-        ScheduledJob("truces", EACH_SECOND, rivals.end_expired, idle=CALM),
-        ScheduledJob("idle_breakers", EACH_SECOND, breaker.end_idle, IDLE_EVERY, idle=CALM),
-        ScheduledJob("moves", EACH_SECOND, lifecycle.begin_due, idle=CALM),
-        ScheduledJob("move_messages", EACH_SECOND, lambda db: messages.bring_up_to_date(db, gateways()), idle=CALM),
-        ScheduledJob("migrations", EACH_SECOND, contract_migrations.end_due, idle=CALM),
-        ScheduledJob("move_counts", EACH_SECOND, coverage.store_oldest, COUNT_EVERY),
-        ScheduledJob("reach_days", EACH_SECOND, days.begin_due, REACH_EVERY),
-        ScheduledJob("refused_roles", EACH_SECOND, pausing.retry_refused, idle=CALM),
-        ScheduledJob("rollups", EACH_SECOND, rollups.fold, FOLD_EVERY, idle=CALM),
-        ScheduledJob("verified_counts", EACH_SECOND, verified_counts.fold, FOLD_EVERY, idle=CALM),
-        ScheduledJob(retention.STRANGERS, EACH_SECOND, retention.forget_strangers, HOUSEKEEPING_EVERY, idle=CALM),
-        ScheduledJob(retention.SCHEDULE, EACH_SECOND, retention.housekeep, HOUSEKEEPING_EVERY, idle=CALM),
-        ScheduledJob(
-            log_partitions.SCHEDULE, EACH_SECOND, log_partitions.maintain_one_step, HOUSEKEEPING_EVERY, idle=CALM
-        ),
+        ScheduledJob(sweep.SCHEDULE, sweep.begin, timedelta(seconds=settings().sweep_seconds)),
+        ScheduledJob("sweep_end", sweep.finish_if_done),
+        ScheduledJob("erasure", erasure.finish, idle=CALM),
+        ScheduledJob("truces", rivals.end_expired, idle=CALM),
+        ScheduledJob("idle_breakers", breaker.end_idle, IDLE_EVERY, idle=CALM),
+        ScheduledJob("moves", lifecycle.begin_due, idle=CALM),
+        ScheduledJob("move_messages", lambda db: messages.bring_up_to_date(db, gateways()), idle=CALM),
+        ScheduledJob("migrations", contract_migrations.end_due, idle=CALM),
+        ScheduledJob("move_counts", coverage.store_oldest, COUNT_EVERY),
+        ScheduledJob("reach_days", days.begin_due, REACH_EVERY),
+        ScheduledJob("refused_roles", pausing.retry_refused, idle=CALM),
+        ScheduledJob("rollups", rollups.fold, FOLD_EVERY, idle=CALM),
+        ScheduledJob("verified_counts", verified_counts.fold, FOLD_EVERY, idle=CALM),
+        ScheduledJob(retention.STRANGERS, retention.forget_strangers, HOUSEKEEPING_EVERY, idle=CALM),
+        ScheduledJob(retention.SCHEDULE, retention.housekeep, HOUSEKEEPING_EVERY, idle=CALM),
+        ScheduledJob(log_partitions.SCHEDULE, log_partitions.maintain_one_step, HOUSEKEEPING_EVERY, idle=CALM),
     )
 
 

@@ -69,7 +69,7 @@ class Follower:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))
             if not more:
                 beat = settings().follow_pace(self.chain)
-                pause = LEASE_SECONDS if more is None else wait_for_next_poll(beat)
+                pause = LEASE_SECONDS if more is None else seconds_to_next_poll(beat)
                 next_poll = clock.time() + pause
                 await wait(self.called, pause)
                 # A new block brings the poll forward; without one, the followers of a process poll together.
@@ -138,6 +138,6 @@ class Follower:
         return True
 
 
-def wait_for_next_poll(seconds: float) -> float:
+def seconds_to_next_poll(seconds: float) -> float:
     """Return the seconds until loop time is a multiple of `seconds`, so that a process's followers poll together."""
     return seconds - asyncio.get_running_loop().time() % seconds

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Collection, Mapping, Sequence
 
 from gateways import gateways
-from jobs.following.follower import LEASE_SECONDS, wait_for_next_poll
+from jobs.following.follower import LEASE_SECONDS, seconds_to_next_poll
 from jobs.following.follower_turns import FollowerTurns
 from models import transaction
 from services.core import queue
@@ -55,7 +55,7 @@ class SolanaFollower:
                     log.warning("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
-            await asyncio.sleep(wait_for_next_poll(_beat()) if followed else LEASE_SECONDS)
+            await asyncio.sleep(seconds_to_next_poll(_beat()) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.

@@ -75,7 +75,7 @@ async def kept(*jobs: ScheduledJob, processes: int = 1) -> AsyncIterator[None]:
 
 
 def often(work: Callable[[Any], Coroutine[Any, Any, None]], name: str = "often") -> ScheduledJob:
-    return ScheduledJob(name, OFTEN, work)
+    return ScheduledJob(name, work, trigger=OFTEN)
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ async def test_a_job_that_found_nothing_rests_while_the_others_go_on(found: obje
 
     asked, kept_waiting = Work(), Work()
     jobs = (
-        ScheduledJob("calm", OFTEN, work, idle=DAY), ScheduledJob("daily", OFTEN, kept_waiting, DAY, idle=DAY),
-        often(asked),
+        ScheduledJob("calm", work, idle=DAY, trigger=OFTEN),
+        ScheduledJob("daily", kept_waiting, DAY, idle=DAY, trigger=OFTEN), often(asked),
     )  # fmt: skip
     async with transaction() as db:
         db.add(Schedule(name="daily", next_at=now() - DAY))
@@ -145,7 +145,7 @@ async def test_of_two_processes_one_does_what_is_due() -> None:
         db.add(Schedule(name="daily", next_at=now() - 3 * DAY))
     async with (
         asyncio.timeout(PATIENCE_SECONDS),
-        kept(ScheduledJob("daily", OFTEN, work, DAY), often(asked), processes=2),
+        kept(ScheduledJob("daily", work, DAY, trigger=OFTEN), often(asked), processes=2),
     ):
         await work.reaches(1)
         await asked.reaches(asked.turns + 20)
@@ -161,7 +161,7 @@ async def test_a_turn_that_fails_leaves_the_row_due() -> None:
     async def fails(_: object) -> None:
         raise ValueError
 
-    job = ScheduledJob("daily", OFTEN, fails, DAY)
+    job = ScheduledJob("daily", fails, DAY)
     async with transaction() as db:
         db.add(Schedule(name="daily", next_at=now() - DAY))
     with pytest.raises(ValueError):
