@@ -1,7 +1,7 @@
 """The ledger of roles: what we gave and why, what is in progress, what was stopped, and what rivals changed."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint, text
@@ -10,8 +10,13 @@ from sqlmodel import Field, SQLModel
 
 from models.db.types import document, maybe_moment, moment
 
-GrantKey = tuple[int, str, str]
-"""A line of the ledger: the server's id, the member's Discord id, the role's id."""
+
+class GrantKey(NamedTuple):
+    """What identifies a line of the ledger: one role of one member of one server."""
+
+    server_id: int
+    discord_id: str
+    role_id: str
 
 
 class Grant(SQLModel, table=True):

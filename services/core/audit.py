@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
-from models import Event, now
+from models import Event, GrantKey, now
 from models.db.session import AsyncSession
 from services.core import actors, request_ids
 from services.core.event_kinds import EVENT_KINDS, Kind
@@ -63,6 +63,13 @@ def line(
         "at": now(), "kind": kind, "server_id": server_id, "actor": actor, "subject": subject, "role_id": role_id,
         "rule_id": rule_id, "batch": batch, "data": noted, "request_id": request_ids.current(),
     }  # fmt: skip
+
+
+def role_line(
+    kind: Kind, of: GrantKey, *, batch: UUID | None = None, data: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return one line about a role of a member."""
+    return line(kind, server_id=of.server_id, subject=of.discord_id, role_id=of.role_id, batch=batch, data=data)
 
 
 async def record(db: AsyncSession, entry: dict[str, Any]) -> None:

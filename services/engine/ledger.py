@@ -20,7 +20,6 @@ from models import Grant, GrantKey, Notice
 from models.db.session import AsyncSession
 from services.collections import stored_traits
 from services.core import audit, queue
-from services.core.event_kinds import Kind
 from services.engine import grace_warnings
 from services.engine.decide import Action, Decision, GrantFacts, keeps_differently
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
@@ -52,7 +51,7 @@ class RoleDecision(NamedTuple):
     @property
     def line(self) -> GrantKey:
         """The key of the role's line in the ledger."""
-        return *self.item.case.who, self.decision.role_id
+        return GrantKey(*self.item.case.who, self.decision.role_id)
 
     @property
     def grant(self) -> GrantFacts | None:
@@ -170,27 +169,14 @@ _THIS_LINE = (
 """The condition on the line with the parameters of `_named`, for a statement over many lines."""
 
 
-def _columns(line: GrantKey) -> dict[str, Any]:
-    """Return the columns that identify a line."""
-    server_id, discord_id, role_id = line
-    return {"server_id": server_id, "discord_id": discord_id, "role_id": role_id}
-
-
 def _named(line: GrantKey) -> dict[str, Any]:
-    return {f"b_{name}": value for name, value in _columns(line).items()}
-
-
-def _event(
-    kind: Kind, line: GrantKey, *, batch: UUID | None = None, data: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    server_id, discord_id, role_id = line
-    return audit.line(kind, server_id=server_id, subject=discord_id, role_id=role_id, batch=batch, data=data)
+    return {f"b_{name}": value for name, value in line._asdict().items()}
 
 
 async def _give(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
     rows = [
         {
-            **_columns(one.line), "rule_ids": list(one.decision.rule_ids), "evidence": one.evidence,
+            **one.line._asdict(), "rule_ids": list(one.decision.rule_ids), "evidence": one.evidence,
             "request_id": one.request_id,
         }
         async for one in in_steps(sorted(ones, key=lambda one: one.line))
@@ -218,7 +204,7 @@ async def _adopt(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
         return
     rows = [
         {
-            **_columns(one.line), "rule_ids": list(one.decision.rule_ids), "state": "held", "had_before": True,
+            **one.line._asdict(), "rule_ids": list(one.decision.rule_ids), "state": "held", "had_before": True,
             "evidence": one.evidence, "no_since": one.decision.no_since, "attempts": 0,
         }
         async for one in in_steps(sorted(ones, key=lambda one: one.line))
@@ -228,7 +214,7 @@ async def _adopt(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
     await db.execute(made.on_conflict_do_nothing(), rows)
     batch = uuid4()
     lines = [
-        _event(
+        audit.role_line(
             "role.taken_over", one.line, batch=batch,
             data={"right": one.decision.no_since is None, "ruleIds": list(one.decision.rule_ids)},
         )
@@ -256,13 +242,12 @@ async def _take(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
     stopped = await breaker.stop_excess(db, [_removal(one) async for one in in_steps(ones)])
     held_back, allowed = list[RoleDecision](), list[RoleDecision]()
     for one in ones:
-        server_id, _, role_id = one.line
         # A role that is still being given must not be given any more. The writer takes it, if it is there, once an
         # admin has decided about the breaker.
-        waits = (server_id, role_id) in stopped and one.state != "giving"
+        waits = (one.line.server_id, one.line.role_id) in stopped and one.state != "giving"
         (held_back if waits else allowed).append(one)
     await _hold_back(db, held_back)
-    batches = await removal_batches.of_removals(db, [(one.line[0], one.line[2]) for one in allowed])
+    batches = await removal_batches.of_removals(db, [(one.line.server_id, one.line.role_id) for one in allowed])
     # A role that was being given may be there by now, so `attempts` starts at 1: the writer first reads the member.
     for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
         never_given = {"given": False} if state == "giving" else {}
@@ -271,7 +256,7 @@ async def _take(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
                 one.line,
                 {
                     "no_since": one.decision.no_since, "evidence": one.evidence | never_given,
-                    "batch": batches[one.line[0], one.line[2]], "request_id": one.request_id,
+                    "batch": batches[one.line.server_id, one.line.role_id], "request_id": one.request_id,
                 },
             )
             async for one in in_steps(one for one in allowed if one.state == state)
@@ -309,7 +294,7 @@ async def _keep(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
     rows = [(one.line, {"rule_ids": list(one.decision.rule_ids)}) for one, _ in changed]
     await _update(db, rows, _NOTHING_WAITS, ("held", "giving"))
     lines = [
-        _event("role.reasons", one.line, data={"ruleIds": list(one.decision.rule_ids)})
+        audit.role_line("role.reasons", one.line, data={"ruleIds": list(one.decision.rule_ids)})
         for one, grant in changed
         if grant.rule_ids != one.decision.rule_ids
     ]
@@ -325,7 +310,7 @@ async def _wait(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
 async def _note_first(db: AsyncSession, looked: Sequence[CaseOutcome]) -> None:
     """Store the answers that a later reconcile has to confirm."""
     rows = [
-        ((*item.case.who, role_id), {"first_no": confirmation.document(found)})
+        (GrantKey(*item.case.who, role_id), {"first_no": confirmation.document(found)})
         for item in looked
         for role_id, found in item.first_no.items()
         if (grant := item.case.grant_of(role_id)) is not None and confirmation.parsed(grant.first_no) != found
@@ -339,7 +324,7 @@ async def _forget(
     """Delete these grants, and log the roles that holders lost: by us if in `late`; those in `never` never came."""
     if ones:
         gone = [one.line for one in ones if one.state == "held" and one.line not in never]
-        await audit.record_all(db, [_event("role.taken" if one in late else "role.lost", one) for one in gone])
+        await audit.record_all(db, [audit.role_line("role.taken" if one in late else "role.lost", one) for one in gone])
         await rivals.record(db, [Reversal(*one, taken=True) for one in gone if one not in late])
         connection = await db.connection()
         lines = sorted(one.line for one in ones)
@@ -351,7 +336,9 @@ async def _lost(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
     await _update(db, [(one, {}) for one in lines], {"state": "lost", "updated_at": func.now()}, ("held",))
     # One batch for each role: a batch is undone as a whole, and undoing it gives back one role.
     batches = defaultdict[tuple[int, str], UUID](uuid4)
-    await audit.record_all(db, [_event("role.lost", one, batch=batches[one[0], one[2]]) for one in lines])
+    await audit.record_all(
+        db, [audit.role_line("role.lost", one, batch=batches[one.server_id, one.role_id]) for one in lines]
+    )
     await rivals.record(db, [Reversal(*one, taken=True) for one in lines], against=True)
     for server_id, discord_id, role_id in lines:
         db.add(Notice(discord_id=discord_id, server_id=server_id, kind="role.lost", data={"roleId": role_id}))

@@ -49,10 +49,8 @@ async def record(db: AsyncSession, found: Sequence[Reversal], *, against: bool =
     await audit.record_all(
         db,
         [
-            audit.line(
-                "role.left_alone", server_id=server_id, subject=who, role_id=role_id, data={"until": until.isoformat()}
-            )
-            for server_id, who, role_id, until in begun
+            audit.role_line("role.left_alone", GrantKey(*line), data={"until": until.isoformat()})
+            for *line, until in begun
         ],
     )
 
@@ -140,7 +138,7 @@ async def end(db: AsyncSession, server_id: int, role_id: str, who: Collection[st
     """
     which = "server_id = :server AND role_id = :role AND (:all OR discord_id = ANY(CAST(:who AS text[])))"
     values = {"server": server_id, "role": role_id, "all": who is None, "who": list(who or ())}
-    return [discord_id for _, discord_id, _ in await _ended(db, which, values)]
+    return [one.discord_id for one in await _ended(db, which, values)]
 
 
 async def end_expired(db: AsyncSession) -> int:
@@ -149,10 +147,7 @@ async def end_expired(db: AsyncSession) -> int:
     ended = await _ended(db, which, {})
     await audit.record_all(
         db,
-        [
-            audit.line("role.followed_again", server_id=server_id, subject=who, role_id=role_id)
-            for server_id, who, role_id in ended
-        ],
+        [audit.role_line("role.followed_again", one) for one in ended],
     )
     return len(ended)
 
@@ -179,16 +174,16 @@ async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> 
     found = await db.execute(
         text(f"SELECT server_id, discord_id, role_id FROM truce WHERE {which} ORDER BY discord_id, role_id"), values
     )
-    lines = [(int(server_id), str(who), str(role_id)) for server_id, who, role_id in found.all()]
+    lines = [GrantKey(*line) for line in found.all()]
     if not lines:
         return []
     # Before the other writes, as in all code that writes about members.
-    await queue.mark_members(db, lines[0][0], sorted({who for _, who, _ in lines}), queue.CHANGED)
-    rows = {"rows": json.dumps([dict(zip(("server_id", "discord_id", "role_id"), one, strict=True)) for one in lines])}
+    await queue.mark_members(db, lines[0].server_id, sorted({one.discord_id for one in lines}), queue.CHANGED)
+    rows = {"rows": json.dumps([one._asdict() for one in lines])}
     ended = (await db.execute(text(_END), rows)).all()
     for statement in _SETTLE:
         await db.execute(text(statement), rows)
-    return [(int(server_id), str(who), str(role_id)) for server_id, who, role_id in ended]
+    return [GrantKey(*line) for line in ended]
 
 
 _NAMED = """jsonb_to_recordset(CAST(:rows AS jsonb)) AS c (server_id integer, discord_id text, role_id text)

@@ -26,14 +26,14 @@ async def begin_removal(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
         text(
-            "WITH earlier AS (SELECT at FROM unanswered WHERE server_id = :server AND discord_id = :who "
-            "AND role_id = :role AND NOT giving) "
+            "WITH earlier AS (SELECT at FROM unanswered WHERE server_id = :server_id AND discord_id = :discord_id "
+            "AND role_id = :role_id AND NOT giving) "
             "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
-            "VALUES (:server, :who, :role, false, now()) ON CONFLICT (server_id, discord_id, role_id, giving) "
-            "DO UPDATE SET at = now() "
+            "VALUES (:server_id, :discord_id, :role_id, false, now()) "
+            "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now() "
             "RETURNING NOT EXISTS (SELECT 1 FROM earlier WHERE at > now() - CAST(:late AS interval))"
         ),
-        {**_named(line), "late": LATE},
+        {**line._asdict(), "late": LATE},
     )
     return bool(result.scalar_one())
 
@@ -42,9 +42,10 @@ async def clear_doubt(db: AsyncSession, line: GrantKey) -> None:
     """Record that a removal is no longer in doubt: it was answered, or the role was given after it."""
     await db.execute(
         text(
-            "DELETE FROM unanswered WHERE server_id = :server AND discord_id = :who AND role_id = :role AND NOT giving"
+            "DELETE FROM unanswered "
+            "WHERE server_id = :server_id AND discord_id = :discord_id AND role_id = :role_id AND NOT giving"
         ),
-        _named(line),
+        line._asdict(),
     )
 
 
@@ -73,22 +74,18 @@ async def _among(db: AsyncSession, lines: Sequence[GrantKey], which: str) -> set
         ),
         dict(zip(("servers", "people", "roles"), map(list, zip(*lines, strict=True)), strict=True)),
     )
-    return {(server_id, discord_id, role_id) for server_id, discord_id, role_id in result.all()}
+    return {GrantKey(*line) for line in result.all()}
 
 
-def _named(line: GrantKey) -> dict[str, object]:
-    return dict(zip(("server", "who", "role"), line, strict=True))
-
-
-async def record_unanswered(db: AsyncSession, server_id: int, discord_id: str, role_id: str, *, giving: bool) -> None:
+async def record_unanswered(db: AsyncSession, line: GrantKey, *, giving: bool) -> None:
     """Record that a write was sent just now and not answered."""
     await db.execute(
         text(
             "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
-            "VALUES (:server, :who, :role, :giving, now()) "
+            "VALUES (:server_id, :discord_id, :role_id, :giving, now()) "
             "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now()"
         ),
-        {"server": server_id, "who": discord_id, "role": role_id, "giving": giving},
+        {**line._asdict(), "giving": giving},
     )
 
 

@@ -80,7 +80,7 @@ class Intent:
     @property
     def line(self) -> GrantKey:
         """The key of the grant."""
-        return self.server_id, self.discord_id, self.role_id
+        return GrantKey(self.server_id, self.discord_id, self.role_id)
 
     @property
     def since_read(self) -> timedelta:

@@ -62,7 +62,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
     if outcome.unanswered:
-        await in_doubt.record_unanswered(db, *intent.line, giving=intent.giving)
+        await in_doubt.record_unanswered(db, intent.line, giving=intent.giving)
     match outcome.result:
         case WriteResult.NOT_YET:
             return
@@ -73,7 +73,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
                 await _came_after_all(db, intent)
             if intent.trial and outcome.result is WriteResult.DONE:
                 await pausing.accepted(db, intent.server_id, intent.role_id)
-        case WriteResult.WAIT:
+        case WriteResult.WAIT | WriteResult.NO_GUILD:
             await _postpone(db, intent, outcome)
         case WriteResult.AGAIN:
             await _back_to_held(db, intent)
@@ -87,8 +87,6 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
                 await record_left(db, [(intent.server_id, intent.discord_id)])
         case WriteResult.NO_ROLE:
             await pausing.role_gone(db, intent.server_id, intent.role_id)
-        case WriteResult.NO_GUILD:
-            await _postpone(db, intent, outcome)
         case WriteResult.REFUSED:
             await _refused(db, intent, outcome)
     # Last, because every write updates the same few rows and waits until the previous one commits.
@@ -114,45 +112,27 @@ _HELD: dict[str, Any] = {
 
 
 async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, state: str) -> None:
+    kept = (col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
     if intent.giving:
-        standing = await db.execute(
-            update(Grant)
-            .where(_standing(intent))
-            .values({**_HELD, "last_error": None})
-            .returning(col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
-        )
+        change = update(Grant).where(_standing(intent)).values({**_HELD, "last_error": None}).returning(*kept)
     else:
-        kept = (col(Grant.rule_ids), col(Grant.batch), col(Grant.had_before))
-        gone = delete(Grant).where(_taken(intent)).returning(*kept)
-        standing = await db.execute(gone)
-    await db.execute(
-        text(
-            _SHOW
-            if intent.giving
-            else "UPDATE member SET roles = array_remove(roles, :role) WHERE server_id = :server AND discord_id = :who"
-        ),
-        {"role": intent.role_id, "server": intent.server_id, "who": intent.discord_id},
-    )
+        change = delete(Grant).where(_taken(intent)).returning(*kept)
+    row = (await db.execute(change)).first()
+    await db.execute(text(_SHOW if intent.giving else _HIDE), intent.line._asdict())
     if intent.giving and intent.attempts:
         await in_doubt.clear_doubt(db, intent.line)
-    row = standing.first()
     if row is None:
         return
     rule_ids, batch, had_before = row
     if await _was_never_given(db, intent, result):
         await pausing.sweep_deleted(db)
         return
-    await audit.record(
-        db,
-        audit.line(
-            "role.given" if intent.giving else "role.taken", server_id=intent.server_id, subject=intent.discord_id,
-            role_id=intent.role_id, batch=batch if intent.gift or not intent.giving else None,
-            data={
-                **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
-                "seenDone": result is WriteResult.ALREADY, **({"hadBefore": True} if had_before else {}),
-            },
-        ),
-    )  # fmt: skip
+    told = {
+        **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
+        "seenDone": result is WriteResult.ALREADY, **({"hadBefore": True} if had_before else {}),
+    }  # fmt: skip
+    kind, batch = "role.given" if intent.giving else "role.taken", batch if intent.gift or not intent.giving else None
+    await audit.record(db, audit.role_line(kind, intent.line, batch=batch, data=told))
     if intent.giving:
         await _mark_replaced(db, intent, rule_ids)
     else:
@@ -167,34 +147,32 @@ async def _came_after_all(db: AsyncSession, intent: Intent) -> None:
     """Make a role ours that Discord gave while its grant was deleted, unless the member has left meanwhile."""
     await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
     values = {
-        "server": intent.server_id, "who": intent.discord_id, "role": intent.role_id, "rules": list(intent.rule_ids),
-        "gift": intent.gift, "intended": intent.intended_at, "evidence": json.dumps(intent.evidence),
+        **intent.line._asdict(), "rules": list(intent.rule_ids), "gift": intent.gift, "intended": intent.intended_at,
+        "evidence": json.dumps(intent.evidence),
     }  # fmt: skip
     if (await db.execute(text(_MAKE_OURS), values)).first() is None:
         return
-    await db.execute(text(_SHOW), {name: values[name] for name in ("server", "who", "role")})
+    await db.execute(text(_SHOW), intent.line._asdict())
     data = {**intent.evidence, "roleName": intent.role_name, "ruleIds": list(intent.rule_ids), "gift": intent.gift}
-    await audit.record(
-        db,
-        audit.line(
-            "role.given", server_id=intent.server_id, subject=intent.discord_id, role_id=intent.role_id, data=data
-        ),
-    )
+    await audit.record(db, audit.role_line("role.given", intent.line, data=data))
 
 
 _MAKE_OURS = """
     INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since, attempts,
                          intended_at, created_at, updated_at)
-    SELECT m.server_id, m.discord_id, :role, CAST(:rules AS integer[]), 'held', false, CAST(:evidence AS jsonb),
+    SELECT m.server_id, m.discord_id, :role_id, CAST(:rules AS integer[]), 'held', false, CAST(:evidence AS jsonb),
            CASE WHEN :gift THEN now() END, 0, :intended, now(), now()
-    FROM member m WHERE m.server_id = :server AND m.discord_id = :who AND m.left_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = :server AND e.subject = :who AND e.kind = 'member.left'
-                    AND e.at >= :intended)
+    FROM member m WHERE m.server_id = :server_id AND m.discord_id = :discord_id AND m.left_at IS NULL
+    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = :server_id AND e.subject = :discord_id
+                    AND e.kind = 'member.left' AND e.at >= :intended)
     ON CONFLICT DO NOTHING RETURNING id
 """
 _SHOW = (
-    "UPDATE member SET roles = array_append(array_remove(roles, :role), :role) "
-    "WHERE server_id = :server AND discord_id = :who"
+    "UPDATE member SET roles = array_append(array_remove(roles, :role_id), :role_id) "
+    "WHERE server_id = :server_id AND discord_id = :discord_id"
+)
+_HIDE = (
+    "UPDATE member SET roles = array_remove(roles, :role_id) WHERE server_id = :server_id AND discord_id = :discord_id"
 )
 
 
@@ -202,10 +180,10 @@ async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[in
     """Queue the member if the removal of another role waits for this one: its rule gave that one and now gives this."""
     waits = await db.execute(
         text(
-            'SELECT 1 FROM "grant" WHERE server_id = :server AND discord_id = :who AND role_id <> :role '
+            'SELECT 1 FROM "grant" WHERE server_id = :server_id AND discord_id = :discord_id AND role_id <> :role_id '
             "AND state = 'held' AND no_since IS NOT NULL AND rule_ids && CAST(:rules AS integer[]) LIMIT 1"
         ),
-        {"server": intent.server_id, "who": intent.discord_id, "role": intent.role_id, "rules": list(rule_ids)},
+        {**intent.line._asdict(), "rules": list(rule_ids)},
     )
     if waits.first() is not None:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
-from models import Breaker, transaction
+from models import Breaker, GrantKey, transaction
 from services.core import queue
 from services.privacy import erasure
 from services.roles import in_doubt
@@ -124,7 +124,8 @@ async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_
             await queue.mark_member(db, town.server_id, carol, queue.CHANGED)
             if unanswered:
                 # Discord did not answer a request to give it, and has never carried it out.
-                await in_doubt.record_unanswered(db, town.server_id, carol, await town.role("Holder"), giving=True)
+                line = GrantKey(town.server_id, carol, await town.role("Holder"))
+                await in_doubt.record_unanswered(db, line, giving=True)
             await queue.call_off_removals_from(db, carol)
         await screening(town, pending=False)
         await town.see()
