@@ -37,6 +37,8 @@ class GrantFacts:
     """Somebody else had given the role before it became ours."""
     forgotten: bool = False
     """The member asked to be forgotten, so no move keeps it for them."""
+    never_given: bool = False
+    """Its removal was called off before it was given: if the member lacks the role, nobody took it, and it may come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +234,8 @@ def changes_nothing(decision: Decision, grants: Sequence[GrantFacts]) -> bool:
 
 def keeps_differently(decision: Decision, grant: GrantFacts) -> bool:
     """Return whether the grant of a role that stays needs new reasons, or a mark such as `no_since` cleared."""
-    return (
-        grant.rule_ids != decision.rule_ids or bool(grant.no_since or grant.first_no) or grant.gift or grant.held_back
-    )
+    marked = bool(grant.no_since or grant.first_no) or grant.gift or grant.held_back or grant.never_given
+    return marked or grant.rule_ids != decision.rule_ids
 
 
 def _reasons(deciding: Mapping[int, Answer], resting: set[int], grant: GrantFacts | None) -> tuple[int, ...]:
@@ -261,7 +262,9 @@ def _when_earned(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTer
                 return Action.FORGET
             return Action.RETURN if any(_asks_again(rule, grant) for rule in yes) else Action.NONE
         case _:
-            return Action.KEEP if has_role else Action.LOST
+            if has_role:
+                return Action.KEEP
+            return Action.RETURN if grant.never_given else Action.LOST
 
 
 def _hands_over(rules: Sequence[RuleTerms], moving: MoveTerms) -> bool:
@@ -299,11 +302,12 @@ def _when_unearned(
         return Decision(role_id, Action.WAIT, no_since=now)
     if grant.state == "taking":
         return Decision(role_id, Action.NONE)
-    if grant.state == "lost" or (grant.state == "held" and not has_role):
+    may_come = grant.state == "giving" or grant.never_given
+    if grant.state == "lost" or (grant.state == "held" and not has_role and not may_come):
         return Decision(role_id, Action.FORGET)
     if grant.gift:
         return Decision(role_id, Action.NONE)
-    if grant.state == "giving" and not has_role:
+    if may_come and not has_role:
         # It is not given any more. A grace time is for a role that the member has.
         return Decision(role_id, Action.TAKE, no_since=now)
     reasons = [rule for rule in rules if rule.id in grant.rule_ids] or [rule for rule in rules if rule.decides]

@@ -64,6 +64,13 @@ class RoleDecision(NamedTuple):
         return self.grant.state if self.grant else ""
 
     @property
+    def is_being_given(self) -> bool:
+        """Whether the role is to be given, or may still come although its gift was called off."""
+        if self.grant is None or self.grant.state == "giving":
+            return self.grant is not None
+        return self.grant.never_given and self.decision.role_id not in self.item.case.roles
+
+    @property
     def evidence(self) -> dict[str, Any]:
         """The readings behind the decision, as one JSON document."""
         return {"readings": [reading.document() for reading in self.item.evidence(self.decision)]}
@@ -112,10 +119,11 @@ async def write_decisions(
     async for one in in_steps(RoleDecision(item, decision) for item in active for decision in item.decisions):
         by_action[one.decision.action].append(one)
     written = await _give(db, by_action[Action.GIVE])
-    # Nobody else took the role if our own late removal did, cancelled before Discord answered, or if it never came.
+    # If our own late removal took the role, it is given again if a rule says yes: the removal was cancelled before
+    # Discord answered.
     absent = [one.line for one in (*by_action[Action.LOST], *by_action[Action.FORGET])]
-    late, never = await in_doubt.removals(db, absent), await in_doubt.never_given(db, absent)
-    again = [one for one in by_action[Action.LOST] if one.line in late | never]
+    late = await in_doubt.removals(db, absent)
+    again = [one for one in by_action[Action.LOST] if one.line in late]
     written += await _return(db, [*by_action[Action.RETURN], *again])
     written += await _take(db, by_action[Action.TAKE])
     await _call_off(db, by_action[Action.CALL_OFF])
@@ -123,8 +131,8 @@ async def write_decisions(
     await _keep(db, by_action[Action.KEEP])
     await _wait(db, by_action[Action.WAIT])
     await _note_first(db, active)
-    await _forget(db, by_action[Action.FORGET], late, never)
-    await _lost(db, [one for one in by_action[Action.LOST] if one.line not in late | never])
+    await _forget(db, by_action[Action.FORGET], late)
+    await _lost(db, [one for one in by_action[Action.LOST] if one.line not in late])
     mine = [item async for item in in_steps(done.outcomes) if item.case.claim.key in ours]
     await _finish(db, worker, mine, done, denied)
     if written:
@@ -244,13 +252,13 @@ async def _take(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
     for one in ones:
         # A role that is still being given must not be given any more. The writer takes it, if it is there, once an
         # admin has decided about the breaker.
-        waits = (one.line.server_id, one.line.role_id) in stopped and one.state != "giving"
+        waits = (one.line.server_id, one.line.role_id) in stopped and not one.is_being_given
         (held_back if waits else allowed).append(one)
     await _hold_back(db, held_back)
     batches = await removal_batches.of_removals(db, [(one.line.server_id, one.line.role_id) for one in allowed])
     # A role that was being given may be there by now, so `attempts` starts at 1: the writer first reads the member.
-    for state, attempts, states in (("held", 0, ("held",)), ("giving", 1, ("giving", "held"))):
-        never_given = {"given": False} if state == "giving" else {}
+    for comes, attempts, states in ((False, 0, ("held",)), (True, 1, ("giving", "held"))):
+        never_given = {"given": False} if comes else {}
         rows = [
             (
                 one.line,
@@ -259,7 +267,7 @@ async def _take(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
                     "batch": batches[one.line.server_id, one.line.role_id], "request_id": one.request_id,
                 },
             )
-            async for one in in_steps(one for one in allowed if one.state == state)
+            async for one in in_steps(one for one in allowed if one.is_being_given is comes)
         ]  # fmt: skip
         await _update(db, rows, {"state": "taking", "attempts": attempts, "held_back_at": None, **_DUE_NOW}, states)
     return len(allowed)
@@ -274,7 +282,7 @@ async def _call_off(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
 def _removal(one: RoleDecision) -> breaker.Removal:
     server_id, discord_id, role_id = one.line
     alone = any(reading.one_source for reading in one.item.evidence(one.decision))
-    return breaker.Removal(server_id, role_id, discord_id, one_source=alone, counts=one.state == "held")
+    return breaker.Removal(server_id, role_id, discord_id, one_source=alone, counts=not one.is_being_given)
 
 
 async def _hold_back(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
@@ -292,7 +300,7 @@ async def _keep(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
         (one, grant) for one in ones if (grant := one.grant) is not None and keeps_differently(one.decision, grant)
     ]
     rows = [(one.line, {"rule_ids": list(one.decision.rule_ids)}) for one, _ in changed]
-    await _update(db, rows, _NOTHING_WAITS, ("held", "giving"))
+    await _update(db, rows, {**_NOTHING_WAITS, "evidence": queue.NOW_GIVEN}, ("held", "giving"))
     lines = [
         audit.role_line("role.reasons", one.line, data={"ruleIds": list(one.decision.rule_ids)})
         for one, grant in changed
@@ -318,12 +326,10 @@ async def _note_first(db: AsyncSession, looked: Sequence[CaseOutcome]) -> None:
     await _update(db, rows, {}, ("held", "giving"))
 
 
-async def _forget(
-    db: AsyncSession, ones: Sequence[RoleDecision], late: Collection[GrantKey], never: Collection[GrantKey]
-) -> None:
-    """Delete these grants, and log the roles that holders lost: by us if in `late`; those in `never` never came."""
+async def _forget(db: AsyncSession, ones: Sequence[RoleDecision], late: Collection[GrantKey]) -> None:
+    """Delete these grants. A role that a holder lost is written to the log; those in `late` we have taken ourselves."""
     if ones:
-        gone = [one.line for one in ones if one.state == "held" and one.line not in never]
+        gone = [one.line for one in ones if one.state == "held"]
         await audit.record_all(db, [audit.role_line("role.taken" if one in late else "role.lost", one) for one in gone])
         await rivals.record(db, [Reversal(*one, taken=True) for one in gone if one not in late])
         connection = await db.connection()

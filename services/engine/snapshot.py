@@ -181,7 +181,8 @@ _GRANTS = f"""
            CASE WHEN g.state = 'lost' THEN g.updated_at END,
            g.gift_since IS NOT NULL AND f.discord_id IS NULL, g.held_back_at IS NOT NULL,
            (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members)) AND f.discord_id IS NULL,
-           g.created_at, COALESCE(CAST(g.first_no AS text), ''), g.had_before, f.discord_id IS NOT NULL
+           g.created_at, COALESCE(CAST(g.first_no AS text), ''), g.had_before, f.discord_id IS NOT NULL,
+           COALESCE(g.evidence ->> 'given' = 'false', false)
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
     JOIN server s ON s.id = g.server_id LEFT JOIN farewell f ON f.discord_id = g.discord_id ORDER BY g.role_id
 """

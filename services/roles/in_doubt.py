@@ -51,26 +51,13 @@ async def clear_doubt(db: AsyncSession, line: GrantKey) -> None:
 
 async def removals(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]:
     """Return the lines for which a removal of ours is in doubt: if the role is gone, we took it."""
-    return await _among(db, lines, "SELECT server_id, discord_id, role_id FROM unanswered WHERE NOT giving")
-
-
-async def never_given(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]:
-    """Return the lines whose removal was called off while Discord might still give the role for the first time.
-
-    If such a role is not there, it never came, and nobody took it.
-    """
-    noted = "state = 'held' AND evidence ->> 'given' = 'false'"
-    return await _among(db, lines, f'SELECT server_id, discord_id, role_id FROM "grant" WHERE {noted}')
-
-
-async def _among(db: AsyncSession, lines: Sequence[GrantKey], which: str) -> set[GrantKey]:
     if not lines:
         return set()
     result = await db.execute(
         text(
-            f"SELECT u.server_id, u.discord_id, u.role_id FROM ({which}) u "
+            "SELECT u.server_id, u.discord_id, u.role_id FROM unanswered u "
             "JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[]), CAST(:roles AS text[])) "
-            "AS l (server_id, discord_id, role_id) USING (server_id, discord_id, role_id)"
+            "AS l (server_id, discord_id, role_id) USING (server_id, discord_id, role_id) WHERE NOT u.giving"
         ),
         dict(zip(("servers", "people", "roles"), map(list, zip(*lines, strict=True)), strict=True)),
     )

@@ -65,22 +65,23 @@ class Intent:
     request_id: str | None = None
     age: timedelta = timedelta()
     """How long before the read it was written to the ledger, by the database's clock."""
-    given_ago: timedelta | None = None
-    """How long before the read the grant was created, by the database's clock."""
     trial: bool = False
     """Whether Discord refused the role lately, so that this change shows whether it still does."""
     language: str = ENGLISH
     """The server's language, for the reason in its own audit log."""
     is_there: bool = False
     """Whether the member already has the role according to the gateway."""
-    rule_ids: Sequence[int] = ()
-    """The rules that grant the role to be given."""
     read_at: float = field(default_factory=time.monotonic)
 
     @property
     def line(self) -> GrantKey:
         """The key of the grant."""
         return GrantKey(self.server_id, self.discord_id, self.role_id)
+
+    @property
+    def never_given(self) -> bool:
+        """Whether nobody has seen the member with the role that is to be taken."""
+        return self.evidence.get("given") is False
 
     @property
     def since_read(self) -> timedelta:
@@ -226,10 +227,10 @@ _OPEN = f"""
            COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
                      AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), ''),
            g.state = 'giving', g.intended_at, g.attempts, g.evidence, g.gift_since IS NOT NULL, g.request_id,
-           now() - g.intended_at, now() - g.created_at,
+           now() - g.intended_at,
            EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language,
            EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id AND m.discord_id = g.discord_id
-                   AND g.role_id = ANY(m.roles)), g.rule_ids
+                   AND g.role_id = ANY(m.roles))
     FROM turns o JOIN "grant" g ON g.id = o.id JOIN server s ON s.id = g.server_id ORDER BY o.turn, o.place
 """
 
@@ -338,13 +339,13 @@ async def _unless_there(there: Coroutine[None, None, bool], gone: WriteOutcome, 
 
 
 def _late_grant_seconds(intent: Intent) -> float:
-    """Return the seconds during which an earlier, unanswered grant may still take effect.
+    """Return the seconds during which a role to take that was never given may still come.
 
-    A writer that ended may have sent it, and nobody will see the answer.
+    A writer that ended may have asked for it just before we decided to take it, and nobody will see the answer.
     """
-    if intent.giving or intent.attempts == 0 or intent.given_ago is None:
+    if intent.giving or not intent.never_given:
         return 0.0
-    return (in_doubt.LATE - intent.given_ago - intent.since_read).total_seconds()
+    return (in_doubt.LATE - intent.age - intent.since_read).total_seconds()
 
 
 def try_later(intent: Intent, error: str) -> WriteOutcome:

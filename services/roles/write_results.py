@@ -3,7 +3,6 @@
 The sentences for Discord's refusals are here too.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -51,8 +50,7 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Record the result of a change, if the ledger still wants it.
 
-    If the grant is gone, either the member has left, and perhaps rejoined: the result belongs to the membership that
-    ended. Or the removal of a role that nobody had yet was called off: the role that has come after all is ours.
+    If the grant is gone, the member has left, and perhaps rejoined: the result belongs to the membership that ended.
     """
     if outcome.result in {WriteResult.AGAIN, WriteResult.THEIRS}:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
@@ -69,8 +67,6 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
         case WriteResult.DONE | WriteResult.ALREADY:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
-            elif intent.giving and outcome.result is WriteResult.DONE:
-                await _came_after_all(db, intent)
             if intent.trial and outcome.result is WriteResult.DONE:
                 await pausing.accepted(db, intent.server_id, intent.role_id)
         case WriteResult.WAIT | WriteResult.NO_GUILD:
@@ -105,6 +101,12 @@ def _taken(intent: Intent) -> Any:
     return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
 
 
+def _unwanted(intent: Intent) -> Any:
+    """Return the condition on the grant of a given role whose removal was decided, or called off, in the meantime."""
+    never_given = col(Grant.evidence)["given"].astext == "false"
+    return (col(Grant.id) == intent.id) & col(Grant.state).in_(("taking", "held")) & never_given
+
+
 _HELD: dict[str, Any] = {
     "state": "held", "next_at": None, "attempts": 0, "updated_at": func.now(), "evidence": queue.NOW_GIVEN,
 }  # fmt: skip
@@ -118,6 +120,11 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
     else:
         change = delete(Grant).where(_taken(intent)).returning(*kept)
     row = (await db.execute(change)).first()
+    if row is None and intent.giving:
+        came = update(Grant).where(_unwanted(intent)).values(evidence=queue.NOW_GIVEN).returning(*kept)
+        row = (await db.execute(came)).first()
+        if row is not None:
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
     await db.execute(text(_SHOW if intent.giving else _HIDE), intent.line._asdict())
     if intent.giving and intent.attempts:
         await in_doubt.clear_doubt(db, intent.line)
@@ -143,30 +150,6 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
 
-async def _came_after_all(db: AsyncSession, intent: Intent) -> None:
-    """Make a role ours that Discord gave while its grant was deleted, unless the member has left meanwhile."""
-    await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
-    values = {
-        **intent.line._asdict(), "rules": list(intent.rule_ids), "gift": intent.gift, "intended": intent.intended_at,
-        "evidence": json.dumps(intent.evidence),
-    }  # fmt: skip
-    if (await db.execute(text(_MAKE_OURS), values)).first() is None:
-        return
-    await db.execute(text(_SHOW), intent.line._asdict())
-    data = {**intent.evidence, "roleName": intent.role_name, "ruleIds": list(intent.rule_ids), "gift": intent.gift}
-    await audit.record(db, audit.role_line("role.given", intent.line, data=data))
-
-
-_MAKE_OURS = """
-    INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since, attempts,
-                         intended_at, created_at, updated_at)
-    SELECT m.server_id, m.discord_id, :role_id, CAST(:rules AS integer[]), 'held', false, CAST(:evidence AS jsonb),
-           CASE WHEN :gift THEN now() END, 0, :intended, now(), now()
-    FROM member m WHERE m.server_id = :server_id AND m.discord_id = :discord_id AND m.left_at IS NULL
-    AND NOT EXISTS (SELECT 1 FROM event e WHERE e.server_id = :server_id AND e.subject = :discord_id
-                    AND e.kind = 'member.left' AND e.at >= :intended)
-    ON CONFLICT DO NOTHING RETURNING id
-"""
 _SHOW = (
     "UPDATE member SET roles = array_append(array_remove(roles, :role_id), :role_id) "
     "WHERE server_id = :server_id AND discord_id = :discord_id"
@@ -191,7 +174,7 @@ async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[in
 
 async def _was_never_given(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
     """Return whether a role to be taken was never given: it is absent without a removal of ours."""
-    if intent.giving or result is not WriteResult.ALREADY or intent.evidence.get("given") is not False:
+    if intent.giving or result is not WriteResult.ALREADY or not intent.never_given:
         return False
     return intent.line not in await in_doubt.removals(db, [intent.line])
 

@@ -152,8 +152,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     of_server = col(Grant.server_id) == server.id
     undone = await db.exec(select(func.count()).select_from(Grant).where(of_server, col(Grant.state) == "taking"))
     left_undone = undone.one()
-    # Until the bot is back nobody can see whether a role that was never given has come after all.
-    await queue.hold_again_where(db, of_server)
+    await queue.call_off_where(db, of_server)
     await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
     await audit.record(
         db,

@@ -42,7 +42,6 @@ from services.core.queue.removals import (
     NOW_GIVEN,
     call_off_removals_from,
     call_off_where,
-    hold_again_where,
 )
 
 __all__ = [
@@ -63,7 +62,6 @@ __all__ = [
     "check_unchanged",
     "claim",
     "complete",
-    "hold_again_where",
     "invalidate_running",
     "mark_all",
     "mark_claimants",

@@ -1,9 +1,9 @@
 """Cancel removals that were decided and not sent yet, before a worker decides about their members again."""
 
-from sqlalchemy import ColumnElement, case, delete, func, text, update
+from sqlalchemy import ColumnElement, case, func, text, update
 from sqlmodel import col, select
 
-from models import Due, Grant, Member, Unanswered
+from models import Due, Grant, Member
 from models.db.session import AsyncSession
 
 IS_QUEUED = (
@@ -21,34 +21,17 @@ _IS_THERE = (
     )
     .exists()
 )
-_MAY_COME = (
-    select(Unanswered.at)
-    .where(
-        col(Unanswered.server_id) == Grant.server_id,
-        col(Unanswered.discord_id) == Grant.discord_id,
-        col(Unanswered.role_id) == Grant.role_id,
-        col(Unanswered.giving),
-    )
-    .exists()
-)
-"""The condition on grants that Discord did not answer a request to give the role, and may still carry it out."""
 NOW_GIVEN = text("evidence - 'given'")
 """The evidence of a grant without the note that its role was never given: the member has the role."""
 
 
 async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
-    """Cancel the removals of the grants that meet these conditions. Queue the members first.
+    """Cancel the removals of the grants that meet these conditions: they are `held` again. Queue the members first.
 
-    A grant of a role that was never given and is not there is deleted. One that Discord may still give becomes `held`;
-    it keeps the note that it was never given, so that nobody else is believed to have taken the role if it never comes.
+    A role that was never given and is not there may still come: Discord may be carrying out a request whose answer
+    nobody waits for. Such a grant keeps the note that it was never given, so that the next reconcile believes nobody to
+    have taken the role.
     """
-    never_given = col(Grant.evidence)["given"].astext == "false"
-    await db.execute(delete(Grant).where(col(Grant.state) == "taking", *which, never_given, ~_IS_THERE, ~_MAY_COME))
-    await hold_again_where(db, *which)
-
-
-async def hold_again_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
-    """Make the grants `held` whose removal is called off, also of roles that were never given and may not be there."""
     noted = case((_IS_THERE, NOW_GIVEN), else_=col(Grant.evidence))
     held = {"state": "held", "next_at": None, "attempts": 0, "evidence": noted}
     await db.execute(update(Grant).where(col(Grant.state) == "taking", *which).values(held))

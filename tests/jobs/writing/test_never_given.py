@@ -17,6 +17,8 @@ from tests.jobs.town import Town, until
 from tests.jobs.watching import given, grants, kinds
 from tests.jobs.writing.test_protection import admin
 
+LONG_AGO = "UPDATE \"grant\" SET intended_at = now() - interval '5 minutes', next_at = now() WHERE state = 'taking'"
+
 
 async def waits_for_screening(town: Town, **rule: Any) -> str:
     """Let carol, who has not passed the server's screening, buy a token for a rule; return the token."""
@@ -85,9 +87,6 @@ async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, e
     token = await waits_for_screening(town, removal_mode="grace", removal_hours=48)
     async with engine():
         await intended(town)
-        async with transaction() as db:
-            # So long ago that nothing can still give it.
-            await db.execute(text("UPDATE \"grant\" SET created_at = now() - interval '5 minutes'"))
         if forgotten:
             actor = await admin(town, "carol")
             async with transaction() as db:
@@ -97,6 +96,9 @@ async def test_a_grace_time_gives_nobody_a_role_that_no_rule_gives(town: Town, e
             await town.look()
 
         async def settled() -> bool:
+            async with transaction() as db:
+                # Decided so long ago that nothing can still give it.
+                await db.execute(text(LONG_AGO))
             return not await grants(town)
 
         await until(settled)

@@ -44,6 +44,8 @@ def only(decisions: list[Decision]) -> Decision:
         (NO, None, False, Action.NONE),
         (NO, HELD, True, Action.TAKE),
         (NO, HELD, False, Action.FORGET),
+        (YES, GrantFacts("role", "held", (1,), never_given=True), False, Action.RETURN),
+        (NO, GrantFacts("role", "held", (1,), never_given=True), False, Action.TAKE),
         (NO, GrantFacts("role", "giving", (1,)), True, Action.TAKE),
         (NO, GrantFacts("role", "taking", (1,)), True, Action.NONE),
         (NO, GrantFacts("role", "lost", (1,)), False, Action.FORGET),
@@ -374,7 +376,6 @@ def test_the_order_of_conditions_is_nothing(tree: Expression, known: list[Answer
     ("answer", "grant", "has_role", "action"),
     [
         (YES, None, False, Action.NONE),
-        (YES, GrantFacts("role", "lost", (1,)), False, Action.NONE),
         (YES, HELD, True, Action.KEEP),
         (YES, HELD, False, Action.LOST),
         (YES, GrantFacts("role", "taking", (1,)), True, Action.RETURN),
@@ -385,8 +386,7 @@ def test_the_order_of_conditions_is_nothing(tree: Expression, known: list[Answer
 def test_a_role_that_is_left_alone_is_neither_given_nor_taken(
     answer: Answer, grant: GrantFacts | None, has_role: bool, action: Action
 ) -> None:
-    live = frozenset({"role"}) if has_role else frozenset[str]()
-    until = NOW + timedelta(hours=3)
+    live, until = frozenset({"role"} if has_role else ()), NOW + timedelta(hours=3)
     decided = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"role": until}))
     assert decided.action is action
     elsewhere = only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW, {"another": until}))

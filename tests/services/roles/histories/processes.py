@@ -5,9 +5,8 @@ from collections.abc import Collection
 from contextlib import suppress
 
 from sqlalchemy import text
-from sqlmodel import select
 
-from models import Grant, Server, reading, transaction
+from models import Server, reading, transaction
 from services.core import queue
 from services.engine import reconcile
 from services.roles.outbox import Intent
@@ -129,18 +128,12 @@ async def late_requests_arrive(history: History) -> None:
 
 
 async def crash(history: History) -> None:
-    """End all processes; Discord carries out what it holds, or not.
-
-    A role is not given if its grant was deleted while Discord held the request. Then only the answer makes it ours, and
-    nobody is left to hear it: in the product this takes a reconcile, a change by an admin and a crash within seconds.
-    """
+    """End all processes; Discord carries out what it holds, or not."""
     history.say(f"  {len(history.writes)} changes and {len(history.reconciles)} reconciles end in the middle")
     await _end([*history.writes, *(task for task, _ in history.reconciles)])
     held, history.discord.held = history.discord.held, []
-    async with transaction() as db:
-        ours = {(one.discord_id, one.role_id) for one in (await db.exec(select(Grant))).all()}
     for request in held:
-        if request.role and history.random.random() < 0.5 and (not request.give or (request.who, request.role) in ours):
+        if request.role and history.random.random() < 0.5:
             history.discord.apply(request.who, request.role, give=request.give)
     history.writes, history.reconciles = {}, []
     await history.restart()
