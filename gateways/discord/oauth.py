@@ -21,6 +21,7 @@ from gateways.transport.errors import (
     ProviderError,
     ProviderRefused,
     Unauthorized,
+    no_answer,
     seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate
@@ -231,7 +232,7 @@ class DiscordOAuth:
             kind = Unauthorized if status == 401 else ProviderRefused
             raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
-            raise ProviderDown(DISCORD, f"no answer ({type(fault).__name__})") from None
+            raise ProviderDown(DISCORD, no_answer(fault)) from None
 
 
 def _usable(answer: httpx.Response) -> object:

@@ -40,6 +40,7 @@ from gateways.transport.errors import (
     ProviderConfused,
     ProviderDown,
     ProviderError,
+    no_answer,
     seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate
@@ -302,7 +303,7 @@ class Discord(ChannelCalls, AuditLogCalls):
                 answer = await self._http.run(sending, self._deadline, within=deadline - loop.time())
                 provider_time.note(DISCORD, answer.headers)
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
-                last = f"no answer ({type(fault).__name__})"
+                last = no_answer(fault)
             finally:
                 self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
             if answer is not None and (said := provider_time.http_date(answer.headers.get("date"))) is not None:

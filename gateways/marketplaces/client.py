@@ -20,6 +20,7 @@ from gateways.transport.errors import (
     ProviderError,
     ProviderRefused,
     Unauthorized,
+    no_answer,
 )
 from gateways.transport.fair_turns import FairGate
 
@@ -102,7 +103,7 @@ class MarketWire:
         try:
             return await self._http.run(exchange, self._deadline)
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
-            raise ProviderDown(self._name, f"no answer ({type(fault).__name__})") from None
+            raise ProviderDown(self._name, no_answer(fault)) from None
 
     async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> httpx.Response:
         answer = await http.send(request, stream=True)

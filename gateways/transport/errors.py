@@ -73,6 +73,18 @@ def without_links(text: str) -> str:
     return ACCOUNTS.sub("[account]", _LINKS.sub("[address]", plain(text[:1_000], 1_000)))[:200]
 
 
+def no_answer(fault: Exception) -> str:
+    """Return in words why no answer came. Members and admins read it, so the name of a library's class is left out."""
+    name = type(fault).__name__
+    if "Timeout" in name:
+        return "no answer in time"
+    if "Decoding" in name:
+        return "its answer could not be decoded"
+    if name.startswith(("Connect", "Proxy", "ClientConnector", "ClientProxy")):
+        return "no connection"
+    return "the connection was lost"
+
+
 def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:
     """Return a Retry-After header, a number or an HTTP date (RFC 9110 §10.2.3), in seconds; None for anything else."""
     if not header:

@@ -17,6 +17,7 @@ from gateways.transport.errors import (
     ProviderConfused,
     ProviderDown,
     ProviderRefused,
+    no_answer,
     seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
@@ -151,7 +152,7 @@ class Fetcher:
         except TimeoutError:
             raise ProviderDown(_name(at()), f"no answer within {self._deadline:g} s") from None
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as fault:
-            raise ProviderDown(_name(at()), f"no answer ({type(fault).__name__})") from None
+            raise ProviderDown(_name(at()), no_answer(fault)) from None
 
     async def _take(self, pools: "_Pools", step: _Step, largest: int) -> "bytes | _Step":
         """Send one request and return the document, or the next request after a redirect."""

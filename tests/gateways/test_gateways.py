@@ -1,5 +1,10 @@
 """The set of gateways: created on first use, replaceable, closed once."""
 
+from unittest.mock import MagicMock
+
+import aiohttp
+import httpcore
+import httpx
 import pytest
 
 import gateways
@@ -26,7 +31,14 @@ from gateways.solana.collection_owners import CollectionOwners
 from gateways.solana.names import SolanaNames
 from gateways.solana.node import SolanaNodes
 from gateways.solana.transactions import SolanaTransactions
-from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError, seconds_to_wait, without_links
+from gateways.transport.errors import (
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    no_answer,
+    seconds_to_wait,
+    without_links,
+)
 from gateways.transport.json_shape import Shape
 from gateways.transport.safe_fetch import Fetcher
 
@@ -122,6 +134,26 @@ def test_no_error_of_a_node_names_a_wallet(wallet: str) -> None:
     for fault in (rpc_error("Solana (node 1)", -32010, told), ProviderDown("Solana (node 1)", told)):
         assert wallet not in str(fault)
         assert "[account] excluded from account secondary indexes" in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (httpx.ReadTimeout(""), "no answer in time"),
+        (httpcore.ConnectTimeout(), "no answer in time"),
+        (TimeoutError(), "no answer in time"),
+        (aiohttp.ServerTimeoutError(), "no answer in time"),
+        (httpx.ConnectError(""), "no connection"),
+        (httpx.ProxyError(""), "no connection"),
+        (aiohttp.ClientConnectorError(MagicMock(), OSError()), "no connection"),
+        (httpx.RemoteProtocolError(""), "the connection was lost"),
+        (httpcore.ReadError(), "the connection was lost"),
+        (aiohttp.ServerDisconnectedError(), "the connection was lost"),
+        (httpx.DecodingError(""), "its answer could not be decoded"),
+    ],
+)
+def test_what_members_read_of_a_missing_answer_names_no_class_of_a_library(fault: Exception, said: str) -> None:
+    assert no_answer(fault) == said
 
 
 def test_errors_carry_no_address_and_read_both_forms_of_retry_after() -> None:

@@ -183,7 +183,8 @@ async def test_a_failed_delivery_is_tried_again_with_growing_pauses_and_given_up
     await send(sender)
     receiver.says(OK)
     first, _ = await every_delivery()
-    assert (first.state, first.attempts, "no answer" in str(first.fault)) == ("failed", 7, True), "no next try in time"
+    assert (first.state, first.attempts) == ("failed", 7), "no next try in time"
+    assert first.fault == "127.0.0.1: the connection was lost"
     async with transaction() as db:
         assert (await db.get_one(Webhook, server.id)).gave_up_at is not None
     await due_now()

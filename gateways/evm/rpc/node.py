@@ -28,6 +28,7 @@ from gateways.transport.errors import (
     ProviderError,
     ProviderRefused,
     Unauthorized,
+    no_answer,
     seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
@@ -341,15 +342,14 @@ class Node:
 
     async def _post(self, body: bytes, decode: Decode) -> object:
         try:
-            status, headers, content = await self._http.run(
-                lambda http: self._exchange(http, body), self.request_seconds
-            )
+            sending = self._http.run(lambda http: self._exchange(http, body), self.request_seconds)
+            status, headers, content = await sending
         except TurnedAway:
             raise ProviderDown(self.name, "it answers nobody") from None
         except (TimeoutError, httpx.TimeoutException):
             raise NodeTimedOut(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
-            raise ProviderDown(self.name, f"no answer ({type(fault).__name__})") from None
+            raise ProviderDown(self.name, no_answer(fault)) from None
         provider_time.note(self._host, headers)
         if status == 429:
             provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)

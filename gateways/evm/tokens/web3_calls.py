@@ -11,7 +11,7 @@ from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Excep
 
 from gateways.evm.rpc.errors import Reverted, rpc_error
 from gateways.evm.rpc.node import Node
-from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, no_answer
 
 
 class Web3Calls:
@@ -61,7 +61,7 @@ class Web3Calls:
                 raise ProviderBusy(name, "too many requests") from None
             raise ProviderDown(name, f"HTTP {fault.status}") from None
         except (ClientError, TimeoutError) as fault:
-            raise ProviderDown(name, f"no answer ({type(fault).__name__})") from None
+            raise ProviderDown(name, no_answer(fault)) from None
         except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
             raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
 
