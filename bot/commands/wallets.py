@@ -131,8 +131,12 @@ class Wallets(commands.Cog):
     async def _remove(self, context: InteractionContext, wallet_id: int) -> Reply:
         member = await context.find_member()
         before = await recheck_wait.held(member)
-        async with transaction() as db:
-            await wallets.remove(db, member.actor, wallet_id)
+        try:
+            async with transaction() as db:
+                await wallets.remove(db, member.actor, wallet_id)
+        except WalletNotFound:
+            # The button stays under the question, and the first click has removed it.
+            return await self._shown(member, _("Your wallets"))
         text = _("It no longer counts for your roles.")
         return await recheck_wait.result(member, before, _("Wallet removed"), text)
 

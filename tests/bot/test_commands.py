@@ -104,6 +104,7 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     assert chosen["messages"][0]["embeds"][0]["title"].startswith("Remove 0x")
     removed = club.press("carol", asked, "Remove wallet")
     assert "Holder" in removed.field("Removed")
+    assert club.press("carol", asked, "Remove wallet").title == "Your wallets", "a second click finds nothing to do"
     assert "none of your wallets" in club.ask("dave", "wallets", remove=choice["value"]).text
 
 
