@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from math import inf
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -64,7 +65,7 @@ def examine(values: Mapping[str, str]) -> list[Finding]:
     return [
         *_application(values), _token(values), _address(values), *_bind(values), _proxy(values), _redirect(values),
         _intent(values), _key(values), *_providers(values), *_chains_file(values), *_chains(values), *_pace(values),
-        *_names(values), _sandbox(values),
+        *_names(values), *_misspelt(values), _sandbox(values),
     ]  # fmt: skip
 
 
@@ -81,6 +82,14 @@ def _application(values: Mapping[str, str]) -> Iterator[Finding]:
     else:
         how = "On the application's OAuth2 page: Reset Secret, and copy what appears."
         yield Finding(LACKING, "Client secret", "DISCORD_CLIENT_SECRET is not set.", how)
+
+
+def _misspelt(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield advice for each variable that nothing reads, and whose name is almost that of a setting."""
+    names = [name.upper() for name in Settings.model_fields]
+    for name in sorted(set(values) - set(names)):
+        if OF_A_CHAIN.fullmatch(name.lower()) is None and (meant := get_close_matches(name, names, 1, cutoff=0.88)):
+            yield Finding(ADVICE, "Names of settings", f"Nothing reads {name}.", f"Is {meant[0]} meant?")
 
 
 def _token(values: Mapping[str, str]) -> Finding:

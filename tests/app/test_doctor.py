@@ -258,6 +258,25 @@ async def test_few_connections_left_of_the_bot_are_named(database_url: str) -> N
     assert found.text.startswith("120 of the 1,000 new connections")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("DISCORD_BOT_TOKENS", "DISCORD_BOT_TOKEN"),
+        ("PUBLIC_ULR", "PUBLIC_URL"),
+        ("RPC_ETHEREUM", None),
+        ("DATABASE_URL", None),
+        ("XDG_DATA_DIRS", None),
+        ("HOLDFAST_HOME", None),
+        ("POSTGRES_PASSWORD", None),
+    ],
+)
+def test_a_name_that_is_almost_a_settings_is_named(name: str, meant: str | None) -> None:
+    found = [one for one in examine({name: "1"}) if one.name == "Names of settings"]
+    assert [(one.level, one.text, one.how) for one in found] == (
+        [(ADVICE, f"Nothing reads {name}.", f"Is {meant} meant?")] if meant else []
+    )
+
+
 @pytest.mark.parametrize(("mode", "count"), [(0o600, 0), (0o400, 0), (0o640, 1), (0o604, 1), (0o622, 1)])
 def test_an_env_file_that_others_may_open_is_named(tmp_path: Path, mode: int, count: int) -> None:
     file = tmp_path / ".env"
