@@ -135,48 +135,8 @@ def own_fault(fault: Exception) -> str:
 
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     """Return the members who wait to be reconciled, and the role changes that wait."""
-    row = (
-        await db.execute(
-            text(
-                """
-                SELECT (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-                        AND due_at <= now()),
-                       (SELECT min(due_at) FROM due WHERE kind = 'member' AND key LIKE :members
-                        AND due_at <= now()),
-                       (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-                        AND attempts > 0),
-                       (SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-                        AND attempts >= :many)
-                        + (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
-                        AND state IN ('giving', 'taking') AND attempts >= :many),
-                       (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
-                        AND state IN ('giving', 'taking')),
-                       (SELECT count(*) FROM "grant" WHERE server_id = CAST(:server AS integer)
-                        AND state IN ('giving', 'taking') AND last_error IS NOT NULL),
-                       (SELECT extract(epoch FROM q.rests_until - now()) FROM guild_refusal q
-                        JOIN server s ON s.discord_id = q.guild_id
-                        WHERE s.id = CAST(:server AS integer) AND q.rests_until > now()),
-                       EXISTS (SELECT FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
-                        WHERE g.server_id = CAST(:server AS integer)
-                        AND g.state IN ('giving', 'taking') AND g.attempts = 0 AND g.last_error IS NULL
-                        AND g.next_at < now() - CAST(:late AS interval)
-                        AND CASE g.state WHEN 'taking' THEN NOT EXISTS (SELECT FROM breaker b
-                            WHERE b.server_id = g.server_id AND b.role_id = g.role_id
-                            AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
-                        ELSE EXISTS (SELECT FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
-                            AND r.state = 'active' AND r.deleted_at IS NULL)
-                            AND NOT EXISTS (SELECT FROM member m WHERE m.server_id = g.server_id
-                            AND m.discord_id = g.discord_id AND m.pending) END)
-                        AND NOT EXISTS (SELECT FROM "grant" WHERE server_id = CAST(:server AS integer)
-                        AND state IN ('giving', 'taking') AND attempts > 0
-                        AND next_at > now() - CAST(:late AS interval))
-                        AND NOT EXISTS (SELECT FROM event e WHERE e.server_id = CAST(:server AS integer)
-                        AND e.kind IN ('role.given', 'role.taken') AND e.at > now() - CAST(:late AS interval))
-                """
-            ),
-            {"server": str(server_id), "members": f"{server_id}:%", "many": _LASTING_TRIES, "late": LATE_AFTER},
-        )
-    ).one()
+    values = {"server": server_id, "members": f"{server_id}:%", "many": _LASTING_TRIES, "late": LATE_AFTER}
+    row = (await db.execute(text(_WAITING_HERE), values)).one()
     due, oldest_at, failing, stuck, writes, writes_failing, rests, nothing_is_written = row
     # Many changes take hours at Discord's limits, so only a server without any recent one or any recent try waits for
     # the writer.
@@ -197,6 +157,39 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
         state=state, text=sentences(*filter(None, parts)), mend=mend, due=due, oldest_at=oldest_at,
         failing=failing, writes=writes, writes_failing=writes_failing,
     )  # fmt: skip
+
+
+_WAITING_HERE = """
+    WITH queued AS (
+        SELECT count(*) FILTER (WHERE due_at <= now()) AS due, min(due_at) FILTER (WHERE due_at <= now()) AS oldest_at,
+               count(*) FILTER (WHERE attempts > 0) AS failing, count(*) FILTER (WHERE attempts >= :many) AS stuck
+        FROM due WHERE kind = 'member' AND key LIKE :members
+    ), writes AS (
+        SELECT count(*) AS open, count(*) FILTER (WHERE last_error IS NOT NULL) AS failing,
+               count(*) FILTER (WHERE attempts >= :many) AS stuck,
+               count(*) FILTER (WHERE attempts > 0 AND next_at > now() - CAST(:late AS interval)) AS tried_lately
+        FROM "grant" WHERE server_id = :server AND state IN ('giving', 'taking')
+    )
+    SELECT q.due, q.oldest_at, q.failing, q.stuck + w.stuck, w.open, w.failing,
+           (SELECT extract(epoch FROM r.rests_until - now()) FROM guild_refusal r
+            JOIN server s ON s.discord_id = r.guild_id
+            WHERE s.id = :server AND r.rests_until > now()),
+           w.tried_lately = 0
+           AND EXISTS (SELECT FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
+               WHERE g.server_id = :server AND g.state IN ('giving', 'taking') AND g.attempts = 0
+               AND g.last_error IS NULL AND g.next_at < now() - CAST(:late AS interval)
+               AND CASE g.state WHEN 'taking' THEN NOT EXISTS (SELECT FROM breaker b
+                   WHERE b.server_id = g.server_id AND b.role_id = g.role_id
+                   AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+               ELSE EXISTS (SELECT FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
+                   AND r.state = 'active' AND r.deleted_at IS NULL)
+                   AND NOT EXISTS (SELECT FROM member m WHERE m.server_id = g.server_id
+                   AND m.discord_id = g.discord_id AND m.pending) END)
+           AND NOT EXISTS (SELECT FROM event e WHERE e.server_id = :server
+               AND e.kind IN ('role.given', 'role.taken') AND e.at > now() - CAST(:late AS interval))
+    FROM queued q CROSS JOIN writes w
+"""
+"""What waits in one server; the last column says whether changes that are due are neither written nor tried."""
 
 
 def _waiting(count: int) -> str:
