@@ -256,22 +256,12 @@ async def carry_out(
         member = None
         if not (sure and intent.giving and not intent.is_there):
             member = await outside.discord.membership(intent.guild_id, intent.discord_id)
-            if member is None:
-                return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
-            if (intent.role_id in member.roles) is intent.giving:
-                if (pause := _late_grant_seconds(intent)) > 0:
-                    return WriteOutcome(WriteResult.WAIT, member, N_("the role may still be given"), pause=pause)
-                # We never sent this change, so someone else made it. Let the next reconcile decide.
-                by_others = WriteResult.THEIRS if intent.giving else WriteResult.AGAIN
-                return WriteOutcome(by_others if sure else WriteResult.ALREADY, member)
-            if intent.giving and member.pending:
-                return WriteOutcome(
-                    WriteResult.WAIT, member, N_("membership screening is not done"), pause=SCREENING_PAUSE
-                )
-        if not intent.giving and intent.age + intent.since_read > STALE_AFTER:
-            return WriteOutcome(WriteResult.AGAIN, member)
-        if not intent.giving and begin is not None and not await begin():
-            return WriteOutcome(WriteResult.AGAIN, member)
+            if (unsent := _without_write(intent, member, sure=sure)) is not None:
+                return unsent
+        if not intent.giving:
+            stale = intent.age + intent.since_read > STALE_AFTER
+            if stale or (begin is not None and not await begin()):
+                return WriteOutcome(WriteResult.AGAIN, member)
         sent = True
         if intent.giving:
             await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
@@ -293,15 +283,34 @@ async def carry_out(
         return await _unless_there(_bot_there(outside, intent), away, intent)
     except NotYet as fault:
         return WriteOutcome(WriteResult.NOT_YET, pause=fault.retry_after)
-    except (ProviderBusy, ProviderRefused, ProviderError) as fault:
-        if isinstance(fault, ProviderRefused) and forbids(fault):
-            return WriteOutcome(WriteResult.REFUSED, error=str(fault), code=fault.code)
-        said = isinstance(fault, ProviderBusy) or (isinstance(fault, ProviderRefused) and bool(fault.code))
-        outcome = try_later(intent, str(fault)) if said else try_soon(intent, str(fault))
-        perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
-        pause = max(outcome.pause or 0, fault.retry_after or 0)
-        return replace(outcome, pause=pause, unanswered=perhaps)
+    except ProviderError as fault:
+        return _failed(intent, fault, sent=sent)
     return WriteOutcome(WriteResult.DONE)
+
+
+def _without_write(intent: Intent, member: GuildMember | None, *, sure: bool) -> WriteOutcome | None:
+    """Return the outcome where the member, as Discord shows them, needs no write or cannot have one yet."""
+    if member is None:
+        return WriteOutcome(WriteResult.LEFT, error="Discord: Unknown Member")
+    if (intent.role_id in member.roles) is intent.giving:
+        if (pause := _late_grant_seconds(intent)) > 0:
+            return WriteOutcome(WriteResult.WAIT, member, N_("the role may still be given"), pause=pause)
+        # We never sent this change, so someone else made it. Let the next reconcile decide.
+        by_others = WriteResult.THEIRS if intent.giving else WriteResult.AGAIN
+        return WriteOutcome(by_others if sure else WriteResult.ALREADY, member)
+    if intent.giving and member.pending:
+        return WriteOutcome(WriteResult.WAIT, member, N_("membership screening is not done"), pause=SCREENING_PAUSE)
+    return None
+
+
+def _failed(intent: Intent, fault: ProviderError, *, sent: bool) -> WriteOutcome:
+    """Return the outcome of a failed request; `sent` says whether it was the write."""
+    if isinstance(fault, ProviderRefused) and forbids(fault):
+        return WriteOutcome(WriteResult.REFUSED, error=str(fault), code=fault.code)
+    said = isinstance(fault, ProviderBusy) or (isinstance(fault, ProviderRefused) and bool(fault.code))
+    outcome = try_later(intent, str(fault)) if said else try_soon(intent, str(fault))
+    perhaps = sent and not isinstance(fault, ProviderBusy | ProviderRefused)
+    return replace(outcome, pause=max(outcome.pause or 0, fault.retry_after or 0), unanswered=perhaps)
 
 
 def forbids(fault: ProviderRefused) -> bool:
