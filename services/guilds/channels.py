@@ -2,7 +2,8 @@
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from sqlmodel import select
@@ -123,19 +124,11 @@ async def change_panel(
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
-    if not await _locked(db, found.server):
-        raise _being_changed()
-    try:
+    async with _changing(db, found.server):
         me = (await outside.discord.me()).id
         panel.keep(found.server, panel.checked(texts, guild.name, me))
         channel = await _stored(outside, found.server)
         done = await _panel(db, outside, found, channel, me) if channel else []
-    except MissingAccess:
-        raise _unseen() from None
-    except MissingPermissions:
-        raise _not_permitted() from None
-    except ProviderError as fault:
-        raise _refused_or_unavailable(fault) from fault
     db.add(found.server)
     await audit.record(
         db, audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
@@ -208,33 +201,44 @@ async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[
 
 async def _repair(db: AsyncSession, outside: Gateways, actor: Actor, found: Rights) -> Repaired:
     server = found.server
-    if not await _locked(db, server):
-        raise _being_changed()
-    try:
+    async with _changing(db, server):
         me = (await outside.discord.me()).id
         channel, done = await _channel(outside, found, me)
         server.verify_channel_id = channel.id
         done += await _panel(db, outside, found, channel, me)
-    except MissingAccess:
-        raise _unseen() from None
-    except MissingPermissions:
-        raise _not_permitted() from None
-    except ProviderError as fault:
-        raise _refused_or_unavailable(fault) from fault
     db.add(server)
     if done:
-        await audit.record(
-            db,
-            audit.line(
-                "channel.repaired", server_id=server.id, actor=actor.discord_id, data={"done": _english(done, channel)}
-            ),
-        )
+        # The log stores it in English.
+        data = {"done": [one.format(name=channel.name) for one in done]}
+        line = audit.line("channel.repaired", server_id=server.id, actor=actor.discord_id, data=data)
+        await audit.record(db, line)
     return Repaired(channel.id, channel.name, tuple(_(one).format(name=channel.name) for one in done))
 
 
-def _english(done: list[str], channel: Channel) -> list[str]:
-    """Return what was done, in English, as the log stores it."""
-    return [one.format(name=channel.name) for one in done]
+@asynccontextmanager
+async def _changing(db: AsyncSession, server: Server) -> AsyncGenerator[None]:
+    """Keep others from changing the channel, and raise what Discord answers to the block as an error to show.
+
+    Raises Conflict when somebody is changing the channel right now, or when Discord refuses; ProviderUnavailable.
+    """
+    if not await _locked(db, server):
+        raise Conflict(_("Somebody is changing the verification channel right now. Please try again in a few seconds."))
+    try:
+        yield
+    except MissingAccess:
+        hidden = _(
+            "The bot cannot see the verification channel any more. Let {bot} view it, or delete it, then try again."
+        )
+        raise Conflict(hidden.format(bot=settings().bot_name)) from None
+    except MissingPermissions:
+        raise Conflict(
+            _(
+                "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage "
+                "Roles, View Channels, Send Messages, Embed Links and Read Message History."
+            )
+        ) from None
+    except ProviderError as fault:
+        raise _refused_or_unavailable(fault) from fault
 
 
 async def _locked(db: AsyncSession, server: Server) -> bool:
@@ -247,27 +251,6 @@ async def _locked(db: AsyncSession, server: Server) -> bool:
         return False
     await db.refresh(server)
     return True
-
-
-def _being_changed() -> Conflict:
-    return Conflict(_("Somebody is changing the verification channel right now. Please try again in a few seconds."))
-
-
-def _unseen() -> Conflict:
-    return Conflict(
-        _(
-            "The bot cannot see the verification channel any more. Let {bot} view it, or delete it, then try again."
-        ).format(bot=settings().bot_name)
-    )
-
-
-def _not_permitted() -> Conflict:
-    return Conflict(
-        _(
-            "Discord refused: the bot lacks a permission for this channel. It needs Manage Channels, Manage "
-            "Roles, View Channels, Send Messages, Embed Links and Read Message History."
-        )
-    )
 
 
 def _refused_or_unavailable(fault: ProviderError) -> HoldfastError:
