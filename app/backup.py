@@ -29,7 +29,7 @@ from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
-from app.supervisor.plan import data_dir, newest_migration
+from app.supervisor.plan import data_dir, database_dir, home_dir, newest_migration
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
 from settings import ROOT, Settings, SettingsError, load, version
@@ -243,8 +243,7 @@ def main() -> int:
 
 def _make(to: Path | None) -> None:
     settings = load()
-    kind = "sandbox" if settings.sandbox else "live"
-    file = (to or data_dir(settings) / "backups" / f"{kind}-{_stamp()}.dump").absolute()
+    file = (to or data_dir(settings) / "backups" / f"{home_dir(settings).name}-{_stamp()}.dump").absolute()
     with _opened(settings) as (url, major):
         dump(url, file, major)
     print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
@@ -280,7 +279,7 @@ def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
     if settings.database_url:
         yield settings.database_url, None
         return
-    database, now = _embedded(settings), running(data_dir(settings))
+    database, now = database_dir(settings), running(data_dir(settings))
     if now is not None and not now.database_url:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
@@ -296,11 +295,6 @@ def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
         yield postgres.url, major
 
 
-def _embedded(settings: Settings) -> Path:
-    """Return the directory of the embedded database."""
-    return data_dir(settings) / ("sandbox" if settings.sandbox else "live") / "db"
-
-
 def _restore(file: Path, force: bool) -> None:
     settings = load()
     lock = Lock(data_dir(settings))
@@ -313,7 +307,7 @@ def _restore(file: Path, force: bool) -> None:
             if settings.database_url:
                 restore_elsewhere(file, settings.database_url, force=force, say=print)
             else:
-                restore(file.absolute(), _embedded(settings), force=force, say=print)
+                restore(file.absolute(), database_dir(settings), force=force, say=print)
     finally:
         lock.release()
     print("Restored. The next start brings it up to date.")

@@ -32,10 +32,17 @@ def read_pid_file(cluster: Path) -> Postmaster | None:
         return None
 
 
+def is_alive(pid: int) -> bool:
+    """Return whether the process is running; a zombie, for which its parent has yet to wait, is not."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
 def serves(pid: int, cluster: Path) -> bool:
-    """Return whether this process is alive (a zombie is not) and is a PostgreSQL server of exactly this cluster."""
-    state = _state(pid)
-    if state is None or state in "ZX":
+    """Return whether this process is alive and is a PostgreSQL server of exactly this cluster."""
+    if not is_alive(pid):
         return False
     try:
         return Path(os.readlink(PROC / str(pid) / "cwd")) == cluster.resolve() and _is_postgres(pid)
@@ -77,15 +84,6 @@ def remove_stale_files(cluster: Path, said: Postmaster | None, socket_dir: Path)
         name = f".s.PGSQL.{said.port if said else 5432}"
         (directory / name).unlink(missing_ok=True)
         (directory / f"{name}.lock").unlink(missing_ok=True)
-
-
-def _state(pid: int) -> str | None:
-    """Return the one-letter state of a process; None if it does not exist."""
-    try:
-        stat = (PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    return stat.rpartition(")")[2].split()[0]
 
 
 def _command_line(pid: int) -> bytes:

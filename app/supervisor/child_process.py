@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.postgres import private_files
+from app.postgres.account import Say
 from app.supervisor import output
 
 PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from app.postgres.process import is_alive
+
 # Every process under a supervisor has this variable; its value is the data directory.
 MARK = "HOLDFAST_RUN"
 
@@ -92,7 +94,7 @@ def end_survivors(data_dir: Path, patience: float = 5.0) -> int:
         time.sleep(0.05)
     _signal(left, signal.SIGKILL)
     # A dying process loses its environment, by which `_marked` finds it, before its ports and files.
-    while _marked(mark) or any(_runs(pid) for pid in {*first, *left}):
+    while _marked(mark) or any(is_alive(pid) for pid in {*first, *left}):
         time.sleep(0.02)
     return len(first)
 
@@ -109,14 +111,6 @@ def _marked(mark: bytes) -> list[int]:
         except OSError:  # it ended, or belongs to another account
             continue
     return found
-
-
-def _runs(pid: int) -> bool:
-    """Return whether the process is running; a zombie, for which its parent has yet to wait, is not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:

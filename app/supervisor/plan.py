@@ -34,16 +34,25 @@ def data_dir(settings: Settings) -> Path:
     return (ROOT / settings.data_dir).resolve()
 
 
+def home_dir(settings: Settings) -> Path:
+    """Return the directory of what this mode stores: a live start finds nothing of the sandbox's."""
+    return data_dir(settings) / ("sandbox" if settings.sandbox else "live")
+
+
+def database_dir(settings: Settings) -> Path:
+    """Return the directory of the embedded database."""
+    return home_dir(settings) / "db"
+
+
 def make_plan(settings: Settings, web: Web) -> ProcessPlan:
     """Return the processes for these settings."""
-    home = data_dir(settings) / ("sandbox" if settings.sandbox else "live")
     python = (sys.executable, "-m")
     console = f" (sandbox console: http://localhost:{settings.sandbox_port}/console)" if settings.sandbox else ""
     sandbox = Program(
         "sandbox",
         (*python, "sandbox"),
         {
-            "SANDBOX_DATA": str(home),
+            "SANDBOX_DATA": str(home_dir(settings)),
             "SANDBOX_PORT": str(settings.sandbox_port),
             "SANDBOX_STRICT": os.environ.get("SANDBOX_STRICT") or "1",
             "PUBLIC_URL": settings.public_url,
@@ -68,7 +77,7 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         url=settings.public_url,
         programs=programs,
         environment=_environment(settings),
-        database=None if settings.database_url else home / "db",
+        database=None if settings.database_url else database_dir(settings),
         migrate=(*python, "alembic", "upgrade", "head"),
         newest_migration=newest_migration(),
         health=None if web is Web.ABSENT else health,

@@ -9,10 +9,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from app.postgres.account import Say
 from app.postgres.binaries import PostgresFailed
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
-from app.supervisor.child_process import Keeper, Pauses, Program, Say
+from app.supervisor.child_process import Keeper, Pauses, Program
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
 

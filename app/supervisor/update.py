@@ -11,12 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.postgres.account import Say
 from app.postgres.process import end_orphans
 from app.supervisor.installed import STOP, Checkout, Installation, Journal, UpdateFailed, Wheel, journal, run
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
@@ -24,8 +25,6 @@ from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = 2 * 2**30
 """Free bytes needed besides the copies of what is there, for a new version's packages, screens and npm packages."""
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -276,7 +275,7 @@ def _installation(note: Journal, present: str) -> Installation:
 
 def _update(note: Journal) -> Update:
     """Return an update of what is installed here; the settings say where the data is."""
-    from app.supervisor.plan import data_dir
+    from app.supervisor.plan import data_dir, database_dir
     from settings import SettingsError, load, version
 
     try:
@@ -284,9 +283,8 @@ def _update(note: Journal) -> Update:
     except SettingsError as fault:
         raise UpdateFailed(str(fault)) from None
     home = data_dir(settings)
-    kind = "sandbox" if settings.sandbox else "live"
     backup = home / "backups" / f"before-update-{datetime.now(UTC):%Y%m%d-%H%M%S}.dump"
-    database = None if settings.database_url else home / kind / "db"
+    database = None if settings.database_url else database_dir(settings)
     data = Data(home, backup, database, settings.database_url)
     if home.is_relative_to(sys.prefix) or (os.environ.get("HOLDFAST_HOME") and sys.prefix == sys.base_prefix):
         raise UpdateFailed("An update needs a virtual environment that does not contain the data.")
