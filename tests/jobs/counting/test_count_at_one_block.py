@@ -79,7 +79,7 @@ async def tokens_of(town: Town, contract: str) -> list[str]:
     return [str(token["id"]) for token in listed["tokens"]]
 
 
-@pytest.mark.parametrize("kind", ["down", "500", "empty", "malformed", "429"])
+@pytest.mark.parametrize("kind", ["down", "empty", "malformed", "429"])
 async def test_an_index_that_fails_leaves_it_to_the_history(town: Town, indexed: str, kind: str) -> None:
     await town.break_(kind, "alchemy")
     held = await ledger(town, indexed)

@@ -9,7 +9,7 @@ from services.collections.census import count_by_transfers
 from tests.jobs.counting.counts import leaf, numbers
 from tests.jobs.town import STRANGER, Town, a_town
 
-FAULTS = ["down", "500", "429", "empty", "zero", "stale", "malformed"]
+FAULTS = ["down", "429", "empty", "zero", "stale", "malformed"]
 HARMLESS = {None, "stale", "zero"}
 """Faults that leave a list of assets as it was: a balance of zero is not part of the list."""
 

@@ -23,7 +23,7 @@ from tests.jobs.town import BOTH, STRANGER, Town
 from tests.jobs.watching import given, looked_at, taken
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
-FAULTS = ["down", "429", "500", "empty", "zero", "malformed", "stale"]
+FAULTS = ["down", "429", "empty", "zero", "malformed", "stale"]
 WHALE = 10**18 * 2_000
 
 

@@ -198,7 +198,7 @@ async def test_what_another_servers_rules_name_is_not_asked_where_anything_count
         assert {*case.wants["base"].balances, *case.wants["base"].beside} == asked
 
 
-@pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])
+@pytest.mark.parametrize("kind", ["down", "429", "empty", "zero", "malformed", "stale"])
 async def test_no_fault_of_the_nodes_makes_a_no(world: World, kind: str) -> None:
     leaves = [
         world.leaf(kind_of, "abstract", standard, **more)

@@ -150,7 +150,7 @@ def coins(contract: str, least: str, decimals: int = 6) -> Requirement:
 
 @pytest.mark.parametrize(
     ("kind", "standard"),
-    [("down", "SPL"), ("zero", "SPL2022"), ("empty", "SPL"), ("malformed", "SPL2022"), ("500", "SPL2022")],
+    [("down", "SPL"), ("zero", "SPL2022"), ("empty", "SPL"), ("malformed", "SPL2022")],
 )
 async def test_a_role_for_a_coin_on_solana_stays_through_faults_and_goes_with_the_coin(
     town: Town, engine: Engine, standard: str, kind: str

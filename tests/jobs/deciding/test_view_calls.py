@@ -126,7 +126,7 @@ async def test_the_evidence_says_what_is_needed_and_held_and_why_nothing_is_know
     assert reading.document()["type"] == "call"
 
 
-@pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])
+@pytest.mark.parametrize("kind", ["down", "429", "empty", "zero", "malformed", "stale"])
 @pytest.mark.parametrize("chain", CHAINS)
 async def test_no_fault_of_the_nodes_makes_a_no(town: Town, chain: str, kind: str) -> None:
     here = await den(town, chain, *TELLING)
@@ -135,7 +135,7 @@ async def test_no_fault_of_the_nodes_makes_a_no(town: Town, chain: str, kind: st
         assert found["carol"].answer is not NO
 
 
-@pytest.mark.parametrize("kind", ["down", "500", "empty", "zero", "malformed", "stale"])
+@pytest.mark.parametrize("kind", ["down", "empty", "zero", "malformed", "stale"])
 async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(
     town: Town, engine: Engine, kind: str
 ) -> None:

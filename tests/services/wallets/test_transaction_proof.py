@@ -223,7 +223,7 @@ async def test_nonsense_is_told_apart_from_an_unknown_transaction(walker: Walker
     assert (unknown.again, "does not know this transaction yet" in unknown.message) == (True, True)
 
 
-@pytest.mark.parametrize("kind", ["down", "429", "500", "malformed", "empty"])
+@pytest.mark.parametrize("kind", ["down", "429", "malformed", "empty"])
 async def test_a_node_in_trouble_is_passed_by_and_a_chain_in_trouble_is_never_a_verdict(
     walker: Walker, kind: str
 ) -> None:

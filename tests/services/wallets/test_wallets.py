@@ -107,7 +107,7 @@ async def test_a_code_proves_nothing_after_its_day_and_is_replaced_before_it_end
     assert await code_of(carol, address) != second, "one that is about to end is not shown"
 
 
-@pytest.mark.parametrize("kind", ["down", "429", "500", "malformed"])
+@pytest.mark.parametrize("kind", ["down", "429", "malformed"])
 async def test_a_provider_in_trouble_is_try_again_and_never_a_verdict(town: Town, kind: str) -> None:
     carol = await actor(town, "carol")
     await town.break_(kind, "opensea")
