@@ -126,7 +126,7 @@ class Settings(BaseSettings):
     limit_rechecks: int = Field(default=60, ge=1)
     limit_events: int = Field(default=600, ge=1)
     limit_sockets: int = Field(default=60, ge=1)
-
+    limit_interactions: int = Field(default=120, ge=1)
     wallets_per_person: int = Field(default=100, ge=1)
     rules_per_server: int = Field(default=100, ge=1)
     conditions_per_server: int = Field(default=400, ge=1)

@@ -14,6 +14,7 @@ from locales import _, speaking
 from models import transaction
 from services.core import request_ids
 from services.core.errors import HoldfastError, TooMany
+from services.runtime import rate_limits
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.servers import notices as notice_service
 from services.servers.notices import MemberContext, NoticeView
@@ -78,7 +79,7 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
         return
     # Discord's confirmation of the first answer took long enough for `MemberReader` to begin.
     await meetings.stored(interaction.id)
-    reply = await outcome(work(context))
+    reply = await outcome(_within_limit(context, work))
     pending = notices.fitting(await _waiting(context))
     if pending:
         reply = reply.after([notices.embed(pending)])
@@ -89,6 +90,12 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
         except NOT_DONE as fault:
             # They are shown once more.
             log.warning("notices not marked as shown reason=%s", first_line(fault))
+
+
+async def _within_limit(context: InteractionContext, work: Work) -> Reply:
+    """Do the work unless the person sends too much: a client without Discord's own limit could keep us busy alone."""
+    await rate_limits.spend_for_interaction(context.discord_id)
+    return await work(context)
 
 
 async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:

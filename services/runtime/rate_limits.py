@@ -1,4 +1,4 @@
-"""Rate limits per person and per address, shared by all web processes."""
+"""Rate limits per person and per address, shared by all processes that have Redis."""
 
 import logging
 import math
@@ -125,6 +125,7 @@ PREVIEWS = Limit("previews")
 HANDOVERS = Limit("handovers")
 RECHECKS = Limit("rechecks")
 SOCKETS = Limit("sockets")
+INTERACTIONS = Limit("interactions")
 READS = Limit("reads")
 """Reads of a server's admins, counted per person in `services/guilds/permissions.py`."""
 
@@ -145,6 +146,11 @@ async def spend_for(limit: Limit, actor: Actor) -> None:
     if actor.token is not None:
         together = f"tokens:{actor.token.server_id}:{actor.user_id}"
         await _spend(f"{limit.name}:{together}", limit.per_minute * TOKENS_TOGETHER)
+
+
+async def spend_for_interaction(discord_id: str) -> None:
+    """Count one command, button or form of somebody in Discord, who may be a stranger to us. Raises TooMany."""
+    await _spend(f"{INTERACTIONS.name}:discord:{discord_id}", INTERACTIONS.per_minute)
 
 
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:

@@ -23,7 +23,7 @@ DAY = 24 * 60 * 60
 """The same in a live deployment, for tests that are not about the jobs."""
 
 COMMANDS = {"verify", "wallets", "why", "rules", "recheck", "forget", "setup", "help", "try"}
-PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS")
+PLENTY = ("SIGN_INS", "WRITES", "PROOFS", "LOOKUPS", "READS", "SOCKETS", "EVENTS", "INTERACTIONS")
 ADDRESSES = ("PUBLIC_URL", "DATABASE_URL", "REDIS_URL")
 """Settings in the environment of a test run that its products must not inherit."""
 

@@ -1,9 +1,19 @@
-"""The work behind an answer, and its end when the answer is cancelled."""
+"""The work behind an answer, its end when the answer is cancelled, and how much of it one person may ask for."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import nextcord
+import pytest
 
 from bot.interaction import answering
+from bot.interaction.answering import InteractionContext, Work
 from bot.messages.reply import Reply
+from services.runtime import rate_limits
+from settings import settings
 
 
 async def test_work_ends_with_the_answer_that_waits_for_it() -> None:
@@ -22,3 +32,57 @@ async def test_work_ends_with_the_answer_that_waits_for_it() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (task.cancelled(), ends) == (True, ["work"])
+
+
+class Person:
+    """Somebody whose interactions are acknowledged at once; `titles` has what they were answered."""
+
+    def __init__(self, number: int) -> None:
+        self.id, self.titles = number, list[str]()
+
+    async def sends(self, work: Work) -> None:
+        """Send an interaction that asks for this work."""
+
+        async def defer(**_: object) -> None: ...
+
+        async def edit(*, embeds: list[nextcord.Embed], view: object) -> None:
+            self.titles.append(embeds[0].title or "")
+
+        user = SimpleNamespace(id=self.id, name="ada", discriminator="0")
+        sent: Any = SimpleNamespace(
+            id=1, guild_id=1, guild=object(), user=user, locale=None, response=SimpleNamespace(defer=defer),
+            edit_original_message=edit, created_at=datetime.now(UTC),
+        )  # fmt: skip
+        await answering.answer(sent, work)
+
+
+@pytest.fixture
+async def two_a_minute(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Let one person send two interactions a minute."""
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.setenv("LIMIT_INTERACTIONS", "2")
+    settings.cache_clear()
+    await rate_limits.forget()
+    yield
+    settings.cache_clear()
+    await rate_limits.forget()
+
+
+@pytest.mark.usefixtures("two_a_minute")
+async def test_one_person_cannot_keep_the_bot_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[str]()
+
+    async def nothing(_: object) -> list[object]:
+        return []
+
+    async def work(context: InteractionContext) -> Reply:
+        done.append(context.discord_id)
+        return Reply("Done")
+
+    monkeypatch.setattr(answering, "_waiting", nothing)
+    busy, other = Person(1), Person(2)
+    for who in (busy, busy, busy, other):
+        await who.sends(work)
+    assert busy.titles == ["Done", "Done", "Not so fast"]
+    assert other.titles == ["Done"]
+    assert done == ["1", "1", "2"], "what is refused costs nothing"
