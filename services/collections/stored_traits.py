@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import delete, tuple_
+from sqlalchemy import delete, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -24,6 +24,8 @@ __all__ = [
 
 FRESH_AT_MOST = timedelta(hours=6)
 KEPT_FOR = timedelta(days=90)
+KEPT_BYTES = 1 << 30
+"""How much is kept of all traits. Anybody can make tokens with long traits, and what is deleted can be read again."""
 ROWS_A_STATEMENT = 5_000
 
 
@@ -84,8 +86,18 @@ def _document(traits: TokenTraits) -> dict[str, Any]:
 
 
 async def forget_old(db: AsyncSession) -> None:
-    """Delete tokens whose traits were last read more than KEPT_FOR ago."""
+    """Delete tokens whose traits were last read more than KEPT_FOR ago, and the oldest of more than KEPT_BYTES."""
     await db.execute(delete(Token).where(col(Token.updated_at) < now() - KEPT_FOR))
+    # The size of the table is known at once, and adding up its rows takes a second for a million.
+    await db.execute(text(_FORGET_EXCESS), {"most": KEPT_BYTES})
+
+
+_FORGET_EXCESS = """
+    DELETE FROM token t USING (
+        SELECT ctid AS place, sum(pg_column_size(traits)) OVER (ORDER BY updated_at DESC, ctid) AS so_far FROM token
+        WHERE (SELECT pg_table_size('token')) > :most
+    ) k WHERE t.ctid = k.place AND k.so_far > :most
+"""
 
 
 def of_row(token: Token) -> TokenTraits:

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 from sqlmodel import col, select, update
 
 from gateways.chains.attributes import Trait
@@ -137,6 +138,21 @@ async def test_tokens_that_nobody_asks_about_are_forgotten_in_the_end(database: 
     async with transaction() as db:
         await retention.housekeep(db)
         assert [row.token_id for row in (await db.exec(select(Token))).all()] == ["2"]
+
+
+async def test_the_newest_traits_are_kept_of_more_than_there_is_room_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contract = address()
+    async with transaction() as db:
+        for token_id in ("1", "2", "3"):
+            traits = TokenTraits((Trait("Fur", "Gold"),), stored_traits.FROM_METADATA, now())
+            await stored_traits.remember(db, {("base", contract, token_id): traits})
+        sizes = (await db.execute(text("SELECT pg_column_size(traits) FROM token"))).scalars().all()
+        for most, kept in ((1 << 30, ["1", "2", "3"]), (sum(sizes) - 1, ["2", "3"]), (0, [])):
+            monkeypatch.setattr(stored_traits, "KEPT_BYTES", most)
+            await stored_traits.forget_old(db)
+            assert (await db.exec(select(Token.token_id).order_by(col(Token.token_id)))).all() == kept
 
 
 async def test_a_collection_without_a_name_is_still_looked_up_when_it_is_asked_about(database: str) -> None:
