@@ -47,6 +47,8 @@ LOGIN_COOKIE = "hf_login"
 """The name of the cookie that binds a sign-in to the browser that began it."""
 SESSION_LIFE = timedelta(days=7)
 """As long as Discord's grant lasts (docs/facts.md#discord-oauth2). The privacy policy names it."""
+MOST = 1_000
+"""Sessions that one person may have; a further one ends the one that was not used for longest."""
 _SEEN_EVERY = timedelta(minutes=1)
 _ACTOR = (
     select(col(User.id), User.discord_id, User.username, Session.seen_at)
@@ -122,6 +124,9 @@ async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
         )
     )
     await db.flush()
+    mine = select(Session.id_hash).where(Session.user_id == user_id).order_by(col(Session.seen_at).desc())
+    excess = mine.offset(MOST).with_for_update(skip_locked=True)
+    await db.exec(delete(Session).where(col(Session.id_hash).in_(excess)))
     return session_id
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from sqlmodel import select, update
+from sqlmodel import col, select, update
 
 import models
 from models import Session, User, now, transaction
@@ -98,6 +98,18 @@ async def test_people_see_and_close_only_their_own_sessions():
         with pytest.raises(SessionNotFound):
             await sessions.close_one(db, mallory_actor, hers.id)
     assert await found(ada) == "ada"
+
+
+async def test_a_further_session_ends_the_one_that_was_not_used_for_longest(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sessions, "MOST", 2)
+    ada = await person("ada")
+    other = await opened(await person("mallory"))
+    first, second = await opened(ada), await opened(ada)
+    async with transaction() as db:
+        used = update(Session).where(col(Session.id_hash) == sessions.hash_of(second))
+        await db.exec(used.values(seen_at=now() - timedelta(hours=1)))
+    third = await opened(ada)
+    assert [await found(one) for one in (first, second, third, other)] == ["ada", None, "ada", "mallory"]
 
 
 async def test_closing_all_ends_every_session_of_one_person_only():
