@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import reflex as rx
-from reflex.event import EventSpec
 
 from components.layout.audience import for_audience, for_everybody
 from components.layout.frame import shared_frame, visitor_frame
@@ -45,7 +44,6 @@ from state.public.status import PublicStatusState
 from state.rule_form.rule_form import RuleFormState
 
 Screen = Callable[[], rx.Component]
-Load = Callable[[], EventSpec] | rx.event.EventType[()]
 
 SUMMARY = _(
     "{product} gives Discord roles to the people who hold your NFTs, and takes them back when they sell. "

@@ -235,7 +235,6 @@ async def probe(chain: str) -> dict[str, float]:
             return dict(calls)
 
 
-A_PAGE = 1_000
 COLLECTION = encode(bytes(31) + b"\x07")
 
 

@@ -20,7 +20,7 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
-from services.core.discord_text import color_hex
+from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
@@ -89,7 +89,6 @@ class RoleView:
     id: str
     name: str
     color: int
-    color_hex: Internal[str]
     assignable: bool
     reason: str | None
     short_reason: Internal[str]
@@ -341,6 +340,6 @@ async def roles(db: AsyncSession, outside: Gateways, actor: Actor, discord_serve
         if role.id != guild.id:
             refused = judge(role, guild.id, bot, person)
             reason, short = (refused.text, refused.short) if refused else (None, "")
-            color = role.color or int(color_hex(0)[1:], 16)
-            views.append(RoleView(role.id, role.name, color, color_hex(role.color), refused is None, reason, short))
+            color = role.color or int(DEFAULT_COLOR[1:], 16)
+            views.append(RoleView(role.id, role.name, color, refused is None, reason, short))
     return views

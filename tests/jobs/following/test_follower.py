@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -20,8 +20,6 @@ from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 from tests.jobs.watching import given
-
-Follow = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture

@@ -28,7 +28,6 @@ in_every_language = pytest.mark.skipif(
 )
 
 NARROW = ViewportSize(width=360, height=900)
-TRANSLATED = [one for one in LANGUAGES if one != ENGLISH]
 NOT_LATIN = ("ja", "zh-CN")
 """Languages in whose texts words in Latin letters are names, or untranslated."""
 WITH_FORMS = frozenset(
