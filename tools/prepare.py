@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import ExitStack
+from typing import Callable  # noqa: UP035  (also run by Pythons that are too old)
 
 from app.supervisor.system import refusal
 from tools.progress import StepFailed, Teller
@@ -52,15 +53,8 @@ MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis
 
 def main(target: str, arguments: list[str]) -> int:
     """Run one target of the Makefile; return the exit code unless another program replaced this one."""
-    targets = {
-        "run": run, "dev": dev, "test": test, "check": check, "screenshots": screenshots, "lighthouse": lighthouse,
-        "soak": soak, "lock": lock, "clean": clean, "backup": backup, "restore": restore, "doctor": doctor,
-        "live-check": live_check, "audit": audit, "fuzz": fuzz, "load": load, "bench": bench,
-        "fresh": fresh, "fresh-image": fresh_image, "wheel": wheel, "texts": texts, "release": release,
-        "update": update, "set-up": set_up, "fresh-wheel": fresh_wheel, "demo": demo, "psql": psql,
-    }  # fmt: skip
-    if target not in targets:
-        print(f"Unknown target {target!r}: one of {', '.join(targets)}.")
+    if target not in TARGETS:
+        print(f"Unknown target {target!r}: one of {', '.join(TARGETS)}.")
         return 2
     if target not in ANYWHERE and (refused := refusal()):
         print(refused)
@@ -68,7 +62,7 @@ def main(target: str, arguments: list[str]) -> int:
     os.chdir(ROOT)
     try:
         use_a_new_enough_python(target, arguments)
-        return targets[target](arguments)
+        return TARGETS[target](arguments)
     except StepFailed as failed:
         print(failed)
         return 1
@@ -134,16 +128,10 @@ def workers() -> int:
 
 def fuzz(arguments: list[str]) -> int:
     """`make fuzz`: many more odd calls, events and texts than `make test` tries, and screens in every language."""
-    what_tests_need(Teller(5, LOG))
+    what_tests_need()
     os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz",
                        "EVERY_LANGUAGE": "1"})  # fmt: skip
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
-
-
-def load(arguments: list[str]) -> int:
-    """`make load`: sockets and calls as on a busy evening, and the results."""
-    what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.support.load", *arguments)
 
 
 def bench(arguments: list[str]) -> int:
@@ -169,24 +157,6 @@ def restore(arguments: list[str]) -> int:
     interpreter()
     force = ["--force"] if os.environ.get("FORCE") == "1" else []
     return become("-m", "app.backup", "restore", os.environ["FILE"], *force, *arguments)
-
-
-def psql(arguments: list[str]) -> int:
-    """`make psql`: PostgreSQL's prompt on the product's database."""
-    interpreter()
-    return become("-m", "app.backup", "psql", *arguments)
-
-
-def doctor(arguments: list[str]) -> int:
-    """`make doctor`: report what a live start lacks."""
-    interpreter()
-    return become("-m", "app.doctor", *arguments)
-
-
-def live_check(arguments: list[str]) -> int:
-    """`make live-check`: check the real providers with the operator's keys."""
-    interpreter()
-    return become("-m", "app.live_check", *arguments)
 
 
 def audit(arguments: list[str]) -> int:
@@ -218,18 +188,6 @@ def interpreter() -> None:
         packages(teller, "requirements.txt")
 
 
-def screenshots(arguments: list[str]) -> int:
-    """`make screenshots`: save pictures of every screen in data/screenshots."""
-    what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.support.screenshots", *arguments)
-
-
-def lighthouse(arguments: list[str]) -> int:
-    """`make lighthouse`: print Lighthouse's scores of the public pages."""
-    what_tests_need(Teller(5, LOG))
-    return become("-m", "tests.support.lighthouse", *arguments)
-
-
 def soak(arguments: list[str]) -> int:
     """`make soak`: run many seeds of a world in which everything fails."""
     teller = Teller(4, LOG)
@@ -242,24 +200,6 @@ def fresh(arguments: list[str]) -> int:
     """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, "-m", "tools.fresh.machine", *arguments])
-
-
-def fresh_image(arguments: list[str]) -> int:
-    """`make fresh-image`: run the image's steps and start what they make; needs root and debootstrap."""
-    interpreter()
-    return become("-m", "tools.fresh.image", *arguments)
-
-
-def fresh_wheel(arguments: list[str]) -> int:
-    """`make fresh-wheel`: install and start the newest wheel on minimal Debian machines; needs root and debootstrap."""
-    interpreter()
-    return become("-m", "tools.fresh.wheel", *arguments)
-
-
-def demo(arguments: list[str]) -> int:
-    """`make demo`: film the picture of the README in the real product."""
-    what_tests_need(Teller(5, LOG))
-    return become("-m", "docs.pictures.draw_demo", *arguments)
 
 
 def wheel(arguments: list[str]) -> int:
@@ -300,14 +240,9 @@ def set_up(_: list[str]) -> int:
     return 0
 
 
-def texts(arguments: list[str]) -> int:
-    """`make texts`: collect the texts for people, so that translators can translate them."""
-    interpreter()
-    return become("-m", "tools.texts", *arguments)
-
-
-def what_tests_need(teller: Teller) -> None:
+def what_tests_need() -> None:
     """Set up the product, its checks, and a browser."""
+    teller = Teller(5, LOG)
     with SetUp():
         product(teller, "requirements-dev.txt")
         browser(teller)
@@ -373,6 +308,33 @@ def use_a_new_enough_python(target: str, arguments: list[str]) -> None:
         "(Debian, Ubuntu: apt-get install python3 python3-venv), or name it: make run PYTHON=/path/to/python3"
     )
 
+
+def runs(needed: Callable[[], None], *command: str) -> Callable[[list[str]], int]:
+    """Return a target that sets up what it needs, and becomes a module with these and the given arguments."""
+
+    def target(arguments: list[str]) -> int:
+        needed()
+        return become("-m", *command, *arguments)
+
+    return target
+
+
+TARGETS: dict[str, Callable[[list[str]], int]] = {
+    "run": run, "dev": dev, "test": test, "check": check, "fuzz": fuzz, "bench": bench, "soak": soak,
+    "backup": backup, "restore": restore, "audit": audit, "fresh": fresh, "wheel": wheel, "release": release,
+    "update": update, "set-up": set_up, "lock": lock, "clean": clean,
+    "psql": runs(interpreter, "app.backup", "psql"),
+    "doctor": runs(interpreter, "app.doctor"),
+    "live-check": runs(interpreter, "app.live_check"),
+    "texts": runs(interpreter, "tools.texts"),
+    "fresh-image": runs(interpreter, "tools.fresh.image"),
+    "fresh-wheel": runs(interpreter, "tools.fresh.wheel"),
+    "screenshots": runs(what_tests_need, "tests.support.screenshots"),
+    "demo": runs(what_tests_need, "docs.pictures.draw_demo"),
+    "load": runs(what_tests_need, "tests.support.load"),
+    "lighthouse": runs(what_tests_need, "tests.support.lighthouse"),
+}  # fmt: skip
+"""What each target does, as `make help` says."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "run", sys.argv[2:]))
