@@ -64,30 +64,8 @@ class ConditionPayload(Payload):
         return {**sent, "details": details} if details else sent
 
 
-class RulePayload(ConditionPayload):
-    """A new rule. The service reports missing and wrong fields, in the order of the form."""
-
-    rule_name: Loose = ""
-    contract_address: Loose = ""
-    blockchain: Loose = ""
-    verification_type: Annotated[Loose, AfterValidator(lambda given: given or "basic")] = "basic"
-    min_tokens: Any = 1
-    role_id: Loose = ""
-    role_color: str | None = None
-    trait_type: str | None = None
-    trait_value: str | None = None
-    token_ids: list[str] | None = None
-    role_name: str | None = None
-    server_id: InternalId
-    expression: dict[str, Any] | None = None
-    removal: RuleRemoval = RuleRemoval()
-    shadow: bool = False
-    takes_over: bool = False
-    delegated: bool = False
-
-
-class RuleChanges(ConditionPayload):
-    """Changes to a rule; fields that are left out stay as they are."""
+class RuleFields(ConditionPayload):
+    """The fields of a rule that can be chosen."""
 
     rule_name: Loose = ""
     contract_address: Loose = ""
@@ -105,6 +83,18 @@ class RuleChanges(ConditionPayload):
     shadow: bool = False
     takes_over: bool = False
     delegated: bool = False
+
+
+class RulePayload(RuleFields):
+    """A new rule. The service reports missing and wrong fields, in the order of the form."""
+
+    verification_type: Annotated[Loose, AfterValidator(lambda given: given or "basic")] = "basic"
+    server_id: InternalId
+
+
+class RuleChanges(RuleFields):
+    """Changes to a rule; fields that are left out stay as they are."""
+
     state: str = ""
 
 

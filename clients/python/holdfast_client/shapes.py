@@ -638,12 +638,12 @@ class PreviewPayload(TypedDict):
     traitValue: NotRequired[str | None]
     tokenIds: NotRequired[list[str] | None]
     roleName: NotRequired[str | None]
-    serverId: NotRequired[int]
     expression: NotRequired[dict[str, Any] | None]
     removal: NotRequired[RuleRemoval]
     shadow: NotRequired[bool]
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
+    serverId: NotRequired[int]
     id: NotRequired[int | None]
     delete: NotRequired[bool]
     state: NotRequired[str]
@@ -988,12 +988,12 @@ class RulePayload(TypedDict):
     traitValue: NotRequired[str | None]
     tokenIds: NotRequired[list[str] | None]
     roleName: NotRequired[str | None]
-    serverId: int
     expression: NotRequired[dict[str, Any] | None]
     removal: NotRequired[RuleRemoval]
     shadow: NotRequired[bool]
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
+    serverId: int
 
 
 class RuleRemoval(TypedDict):
@@ -1203,12 +1203,12 @@ class TrialPayload(TypedDict):
     traitValue: NotRequired[str | None]
     tokenIds: NotRequired[list[str] | None]
     roleName: NotRequired[str | None]
-    serverId: NotRequired[int]
     expression: NotRequired[dict[str, Any] | None]
     removal: NotRequired[RuleRemoval]
     shadow: NotRequired[bool]
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
+    serverId: NotRequired[int]
     id: NotRequired[int | None]
     delete: NotRequired[bool]
     state: NotRequired[str]
