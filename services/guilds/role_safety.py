@@ -15,16 +15,16 @@ UNKNOWN_ROLE = N_("Unknown Role")
 
 # Bits and names are from Discord's permission table (docs/security.md says why each is dangerous).
 DANGEROUS = {
-    N_("Administrator"): 1 << 3,
+    N_("Administrator"): ADMINISTRATOR,
     N_("Kick Members"): 1 << 1,
     N_("Ban Members"): 1 << 2,
     N_("Manage Channels"): 1 << 4,
-    N_("Manage Server"): 1 << 5,
+    N_("Manage Server"): MANAGE_SERVER,
     N_("View Audit Log"): 1 << 7,
     N_("Manage Messages"): 1 << 13,
     N_("Mention Everyone"): 1 << 17,
     N_("Manage Nicknames"): 1 << 27,
-    N_("Manage Roles"): 1 << 28,
+    N_("Manage Roles"): MANAGE_ROLES,
     N_("Manage Webhooks"): 1 << 29,
     N_("Manage Expressions"): 1 << 30,
     N_("Manage Events"): 1 << 33,

@@ -17,8 +17,9 @@ from services.core.errors import ProviderUnavailable
 from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds import permissions as rights
+from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.gateway import identifies
-from services.guilds.role_safety import ADMINISTRATOR, RoleStanding, find, is_too_low, judge, translated
+from services.guilds.role_safety import ADMINISTRATOR, MANAGE_ROLES, RoleStanding, find, is_too_low, judge, translated
 from services.health import backlog, provider_health, provider_records, quotas
 from services.health.views import (
     BAD,
@@ -38,16 +39,15 @@ from services.rules.expression import Requirement, parse_stored, requirements
 from services.triggers import chain_cursor, quarantine
 from services.triggers.chain_cursor import ANY, COINS, CONTRACTS, WALLETS
 
-# The bits are from docs/facts.md#discord-permissions; the purposes are ours. Together the bits are the per-server
-# invite's 2416004112 without the right to use commands, which people need and the bot does not.
 NEEDED = {
-    N_("Manage Roles"): (1 << 28, N_("No role can be given or taken.")),
-    N_("Manage Channels"): (1 << 4, N_("The verification channel cannot be made or repaired.")),
-    N_("View Channels"): (1 << 10, N_("The bot sees no channel, so it can post no panel and no alert.")),
-    N_("Send Messages"): (1 << 11, N_("Neither the panel nor alerts can be posted.")),
-    N_("Embed Links"): (1 << 14, N_("The panel and alerts cannot be shown as they should.")),
-    N_("Read Message History"): (1 << 16, N_("The panel cannot be found again to be repaired.")),
+    N_("Manage Roles"): (MANAGE_ROLES, N_("No role can be given or taken.")),
+    N_("Manage Channels"): (MANAGE_CHANNELS, N_("The verification channel cannot be made or repaired.")),
+    N_("View Channels"): (VIEW, N_("The bot sees no channel, so it can post no panel and no alert.")),
+    N_("Send Messages"): (SEND, N_("Neither the panel nor alerts can be posted.")),
+    N_("Embed Links"): (EMBED, N_("The panel and alerts cannot be shown as they should.")),
+    N_("Read Message History"): (HISTORY, N_("The panel cannot be found again to be repaired.")),
 }
+"""The permissions of the server's invite link, except the right to use commands, which people need; and what for."""
 _AT_THE_BOTTOM = N_(
     "The bot's own role is below every role that a rule could give, so the bot can give none yet. "
     "Drag it above them in Server Settings › Roles."
