@@ -12,6 +12,7 @@ from bot.messages import notices
 from bot.messages.reply import Reply
 from locales import _, speaking
 from models import transaction
+from services.accounts.users import whole_username
 from services.core import request_ids
 from services.core.errors import HoldfastError, TooMany
 from services.runtime import rate_limits
@@ -59,9 +60,8 @@ def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> Interactio
     if interaction.guild_id is None or interaction.user is None:
         return None
     user = interaction.user
-    # Names from before 2023 keep their number after a #.
-    number = "" if user.discriminator in {"", "0"} else f"#{user.discriminator}"
-    return InteractionContext(interaction, str(interaction.guild_id), str(user.id), user.name + number)
+    username = whole_username(user.name, user.discriminator)
+    return InteractionContext(interaction, str(interaction.guild_id), str(user.id), username)
 
 
 async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:

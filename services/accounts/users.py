@@ -115,10 +115,15 @@ async def language_of(db: AsyncSession, user_id: int) -> str | None:
     return (await db.exec(select(User.language).where(User.id == user_id))).first()
 
 
+def whole_username(username: str, discriminator: str) -> str:
+    """Return a username as we store it: one from before 2023 keeps its number after a #."""
+    return username if discriminator in {"", "0"} else f"{username}#{discriminator}"
+
+
 def _told(person: OAuthUser) -> dict[str, object]:
-    """Return the columns that Discord's answer sets; names from before 2023 keep their number after a #."""
-    number = "" if person.discriminator in {"", "0"} else f"#{person.discriminator}"
-    return {"username": person.username + number, "global_name": person.global_name, "avatar": person.avatar}
+    """Return the columns that Discord's answer sets."""
+    username = whole_username(person.username, person.discriminator)
+    return {"username": username, "global_name": person.global_name, "avatar": person.avatar}
 
 
 async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) -> str:
