@@ -1,13 +1,14 @@
 """Stored times, and times compared with them, come from the database's clock, whatever this machine's clock says."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import pytest
 
-import models
 from models import corrected, now, reading, transaction
 from models.db import clock
+from tests.services.conftest import database as database
+
+pytestmark = pytest.mark.usefixtures("database")
 
 AHEAD = timedelta(minutes=7)
 
@@ -19,13 +20,6 @@ class Early(datetime):
     def now(cls, tz: tzinfo | None = None) -> "Early":
         ahead = datetime.now(tz or UTC) + AHEAD
         return cls.combine(ahead.date(), ahead.timetz())
-
-
-@pytest.fixture(autouse=True)
-async def own(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 def off_by() -> timedelta:

@@ -1,7 +1,7 @@
 """Several statements in one round trip."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
 import psycopg
@@ -11,11 +11,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DataError, IntegrityError, OperationalError, ProgrammingError
 from sqlmodel import select
 
-import models
 from models import Counter, transaction
 from models.db.database import reading
 from models.db.session import AsyncSession, GuardFailed
 from services.runtime.task_cancellation import stop
+from tests.services.conftest import database as database
+
+pytestmark = pytest.mark.usefixtures("database")
 
 ADD = "INSERT INTO counter (name, label, outcome, total) VALUES (:name, '', '', :total)"
 TOTALS = "SELECT name, total FROM counter ORDER BY name"
@@ -35,13 +37,6 @@ async def asleep() -> None:
     async with reading() as db:
         while not (await db.together((f"SELECT pid {SLEEPING}", {})))[0]:
             await asyncio.sleep(0.01)
-
-
-@pytest.fixture(autouse=True)
-async def own(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 async def test_each_question_has_its_own_rows_in_their_order() -> None:

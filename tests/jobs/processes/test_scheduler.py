@@ -11,7 +11,6 @@ import pytest
 from apscheduler.schedulers import base
 from sqlalchemy.exc import OperationalError
 
-import models
 from jobs import scheduler
 from jobs.scheduler import Every, ScheduledJob
 from models import Schedule, now, transaction
@@ -19,18 +18,13 @@ from services.runtime import schedules
 from services.runtime.retries import run_forever
 from services.runtime.task_cancellation import stop
 from tests.jobs.town import until
+from tests.services.conftest import database as database
+
+pytestmark = pytest.mark.usefixtures("database")
 
 OFTEN = Every(timedelta(milliseconds=10))
 DAY = timedelta(days=1)
 PATIENCE_SECONDS = 30
-
-
-@pytest.fixture(autouse=True)
-async def database(database_url: str) -> AsyncIterator[None]:
-    """An empty database."""
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 class Work:

@@ -1,22 +1,15 @@
 """Sessions of signed-in browsers: how one is opened, found again and ended."""
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
 from sqlmodel import col, select, update
 
-import models
 from models import Session, User, now, transaction
 from services.accounts import sessions
 from services.core.errors import SessionNotFound
 
-
-@pytest.fixture(autouse=True)
-async def database(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
+pytestmark = pytest.mark.usefixtures("database")
 
 
 async def person(name: str, grant_ends_in: timedelta = timedelta(days=30)) -> int:

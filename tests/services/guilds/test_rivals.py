@@ -1,11 +1,8 @@
 """A member who shares a vault with somebody is reconciled when that person joins or leaves, and is never starved."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from sqlmodel import select
 
-import models
 from models import Delegation, Due, Member, Server, User, transaction
 from services.core import queue
 from services.core.actors import Actor
@@ -13,14 +10,9 @@ from services.guilds import members
 from services.privacy import preferences
 from tests.support.builders import a_member, a_server, address
 
+pytestmark = pytest.mark.usefixtures("database")
+
 VAULT = "0x" + "ab" * 20
-
-
-@pytest.fixture(autouse=True)
-async def database(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 class Shared:

@@ -1,6 +1,5 @@
 """If the database's clock was ahead, nothing keeps waiting once the clock is right again."""
 
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 
 import pytest
@@ -13,6 +12,8 @@ from services.core import queue
 from services.privacy import future_times
 from services.runtime import schedules
 from tests.support.builders import a_member, a_server
+
+pytestmark = pytest.mark.usefixtures("database")
 
 DAYS, HOUR = timedelta(days=3), timedelta(hours=1)
 ROWS = (
@@ -93,13 +94,6 @@ LEFT = """
     UNION ALL SELECT 'member', count(*) FROM member WHERE seen_at > now() OR left_at > now()
     UNION ALL SELECT 'access', count(*) FROM access WHERE checked_at > now()
 """
-
-
-@pytest.fixture(autouse=True)
-async def database(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 async def written(moved: timedelta) -> None:

@@ -1,7 +1,7 @@
 """Which faults mean that the database is away, and how often the others are logged in full."""
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -15,16 +15,11 @@ from models.db.database import engine
 from services.runtime import database_faults
 from services.runtime.database_faults import first_line, is_absent, is_the_databases, log_fault
 
+pytestmark = pytest.mark.usefixtures("database")
+
 NOWHERE = "postgresql+psycopg://holdfast@/holdfast?host=/nowhere&port=5432"
 ABSENT, UNABLE, OURS = (True, True), (False, True), (False, False)
 log = logging.getLogger(__name__)
-
-
-@pytest.fixture(autouse=True)
-async def database(database_url: str) -> AsyncIterator[None]:
-    await models.use(database_url)
-    yield
-    await models.use(None)
 
 
 @pytest.fixture(autouse=True)

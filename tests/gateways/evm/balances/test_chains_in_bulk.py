@@ -17,7 +17,19 @@ from gateways.evm.balances.program_reads import WIDEST
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, ROOT, Front, address, anvil, assemble, deploy, front, rpc
+from tests.gateways.evm_lab import (
+    COLLECTION,
+    HOSTILE,
+    ROOT,
+    Front,
+    address,
+    anvil,
+    assemble,
+    deploy,
+    front,
+    rpc,
+    without_override,
+)
 from tests.support.balances import balances
 
 MULTICALL3 = CHAINS["base"].multicall3
@@ -180,12 +192,6 @@ async def test_a_node_too_weak_for_the_smallest_call_is_an_error(chains: EvmChai
     with pytest.raises(ProviderError) as caught:
         await balances(chains, "base", COLLECTIONS, WALLETS)
     assert "Base (node 1)" in str(caught.value)
-
-
-def without_override(call: dict[str, Any], true: Any) -> Any:
-    if call["method"] == "eth_call" and len(call["params"]) > 2:
-        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
-    return true
 
 
 async def test_aggregate3_is_the_second_way(chains: EvmChains, end: Front, node: str) -> None:

@@ -16,7 +16,7 @@ from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.balances.test_chains_in_bulk import ARTEFACTS
 from tests.gateways.evm.test_client import LIES
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
 
 MULTICALL3 = CHAINS["base"].multicall3
 # balanceOf(address) is the storage slot of that address; totalSupply() and decimals() are slots 1 and 2; name() and
@@ -96,13 +96,6 @@ def check(sheet: BalanceSheet) -> None:
     assert native[:4] == [10**18 + 7, 2 * 10**18 + 7, 3 * 10**18 + 7, 0]
     assert [sheet.amount(CATS, owner) for owner in OWNERS[:2]] == [3, 0]
     assert sheet.unknown(NATIVE) == sheet.unknown(DOLLAR) == 0
-
-
-def without_override(call: dict[str, Any], true: Any) -> Any:
-    """Answer as a node without state override."""
-    if call["method"] == "eth_call" and len(call["params"]) > 2:
-        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
-    return true
 
 
 async def test_amounts_are_exact_whatever_their_size(chains: EvmChains, ends: tuple[Front, Front]) -> None:

@@ -18,7 +18,7 @@ from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 from locales.stored_texts import said
 from sandbox.chains.abi import ARTEFACTS
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
 
 STAKING, LIST, STRUCT, HUGE, NOSY, DEAR, MOODY = (address(number) for number in range(1, 8))
 OWNERS = [address(100 + number) for number in range(40)]
@@ -82,12 +82,6 @@ async def reader(end: Front) -> AsyncIterator[ViewReader]:
         yield ViewReader(made)
 
 
-def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-    if call["method"] == "eth_call" and len(call["params"]) > 2:
-        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
-    return true
-
-
 def number(contract: str = STAKING) -> ViewQuestion:
     return compiled.question(contract, "stakedOf(address,uint256) view returns (uint256)", ["{wallet}", "5"], "")
 
@@ -110,13 +104,13 @@ def no_multicall(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
     to = call["params"][0].get("to", "") if call["method"] == "eth_call" else ""
     if to == CHAINS["base"].multicall3:
         return {"jsonrpc": "2.0", "id": call["id"], "result": "0x"}
-    return no_override(call, true)
+    return without_override(call, true)
 
 
 @pytest.fixture(params=["program", "multicall", "batches"])
 def way(request: pytest.FixtureRequest, end: Front) -> str:
     if request.param != "program":
-        end.change = no_override if request.param == "multicall" else no_multicall
+        end.change = without_override if request.param == "multicall" else no_multicall
     return str(request.param)
 
 
@@ -190,7 +184,7 @@ async def test_a_thousand_wallets_take_one_call_and_many_take_few(reader: ViewRe
 
 
 async def test_without_override_a_thousand_wallets_take_one_call_of_multicall(reader: ViewReader, end: Front) -> None:
-    end.change = no_override
+    end.change = without_override
     owners = [address(1_000 + at) for at in range(1_000)]
     assert len((await read(reader, number(), owners)).values) == 1_000
     asked = [call for call in end.calls if call["method"] == "eth_call" and len(call["params"]) == 2]
@@ -222,8 +216,8 @@ async def test_a_contract_that_burns_gas_is_soon_let_be_and_rests(reader: ViewRe
         lambda call, true: {**true, "result": "0x" + "0" * (len(true.get("result", "0x")) - 2)},
         lambda call, true: {**true, "result": None},
         lambda call, true: {**true, "result": "0xzz"},
-        lambda call, true: no_override(call, {**true, "result": "0x" + "00" * 32}),
-        lambda call, true: no_override(call, {**true, "result": "0x"}),
+        lambda call, true: without_override(call, {**true, "result": "0x" + "00" * 32}),
+        lambda call, true: without_override(call, {**true, "result": "0x"}),
     ],
 )
 async def test_a_node_that_answers_something_else_is_not_believed(

@@ -12,7 +12,18 @@ from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.one_word_calls import BATCH, Asker
 from gateways.evm.tokens.one_word_program import MAGIC, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Change, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import (
+    COLLECTION,
+    HOSTILE,
+    Change,
+    Front,
+    address,
+    anvil,
+    deploy,
+    front,
+    rpc,
+    without_override,
+)
 
 COOL, OWNER = address(1), address(100)
 EXPECTED = {
@@ -69,12 +80,6 @@ async def asker(end: Front) -> AsyncIterator[Asker]:
         yield Asker(made)
 
 
-def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-    if call["method"] == "eth_call" and len(call["params"]) > 2:
-        return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
-    return true
-
-
 async def test_every_question_has_its_own_answer_whatever_its_neighbours_do(asker: Asker, end: Front) -> None:
     bad = [balance_of(address(50 + number)) for number in range(len(HOSTILE))]
     asked = [balance_of(COOL), *bad, balance_of(COOL, address(101)), balance_of(COOL, padding=32)]
@@ -87,7 +92,7 @@ async def test_every_question_has_its_own_answer_whatever_its_neighbours_do(aske
 async def test_batches_tell_the_same_but_hear_only_contracts_that_answer_what_is_known(
     asker: Asker, end: Front
 ) -> None:
-    end.change = no_override
+    end.change = without_override
     asked = [balance_of(COOL), *(balance_of(address(50 + number)) for number in range(len(HOSTILE)))]
     said = await asker.ask(await asker.node.head(), asked)
     assert said[0] == 7
@@ -97,13 +102,13 @@ async def test_batches_tell_the_same_but_hear_only_contracts_that_answer_what_is
 
 
 async def test_a_batch_of_hostile_contracts_alone_spoils_no_other_batch(asker: Asker, end: Front) -> None:
-    end.change = no_override
+    end.change = without_override
     hostile = [balance_of(address(50 + number)) for number in range(len(HOSTILE))]
     said = await asker.ask(await asker.node.head(), [*[balance_of(COOL)] * BATCH, *hostile])
     assert said == [*[7] * BATCH, *[Silence.NONSENSE] * len(hostile)]
 
 
-@pytest.mark.parametrize("change", [None, no_override], ids=["program", "batches"])
+@pytest.mark.parametrize("change", [None, without_override], ids=["program", "batches"])
 async def test_a_halt_says_no_less_and_no_more_in_batches_than_in_the_program(
     node: str, asker: Asker, end: Front, change: Change | None
 ) -> None:
