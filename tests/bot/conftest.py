@@ -2,9 +2,8 @@
 
 import json
 import re
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,14 +151,6 @@ def club(product: Product) -> Iterator[Club]:
     until(lambda: any(one["name"] == made.name and one["botInvited"] for one in owner_of.get("/api/servers")))
     yield made
     owner_of.close()
-
-
-def soon(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.1)
 
 
 def http_status(product: Product, body: dict[str, Any]) -> tuple[int, str]:

@@ -4,7 +4,8 @@ import uuid
 
 from bot.commands import try_address
 from services.guilds.panel import SAFETY
-from tests.bot.conftest import Club, Said, http_status, soon
+from tests.bot.conftest import Club, Said, http_status
+from tests.system.whole.people import until
 
 
 def test_a_member_proves_a_wallet_by_the_panel_gets_the_role_asks_why_sells_and_learns_it(club: Club):
@@ -34,7 +35,7 @@ def test_a_member_proves_a_wallet_by_the_panel_gets_the_role_asks_why_sells_and_
     assert club.ask("ada", "setup").text.count("Everything was right already.") == 1
 
     club.sells(token)
-    soon(lambda: club.logged("role.taken"))
+    until(lambda: club.logged("role.taken"))
     told = club.ask("carol", "why")
     assert "Since we last met" in told.text
     assert "Holder was taken from you" in told.text
@@ -47,7 +48,7 @@ def test_it_looks_by_itself_and_shows_what_it_found(club: Club):
     asked = club.claim("carol", club.wallet("carol"))
     club.bio("carol", asked.code)
     path = f"interactions/{asked.answer['id']}"
-    soon(lambda: "Wallet verified" in str(club.product.control(path)["messages"]))
+    until(lambda: "Wallet verified" in str(club.product.control(path)["messages"]))
 
 
 def test_a_linked_wallet_is_never_proved_and_leads_to_the_one_that_its_profile_names(club: Club):
@@ -82,7 +83,7 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     club.buys("carol")
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
     club.prove("carol")
-    soon(lambda: club.has("carol", "Holder"))
+    until(lambda: club.has("carol", "Holder"))
     listed = club.ask("carol", "wallets")
     short = f"{club.wallet('carol')[:6]}...{club.wallet('carol')[-4:]}".lower()
     assert short in listed.text.lower()
@@ -156,13 +157,13 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     club.make_rule()
     club.buys("carol")
     club.prove("carol")
-    soon(lambda: club.has("carol", "Holder"))
+    until(lambda: club.has("carol", "Holder"))
     asked = club.ask("carol", "forget")
     assert f"**Holder** in {club.name} is taken" in asked.text
     assert club.press("carol", asked, "Keep everything").title == "Nothing was deleted"
     assert club.has("carol", "Holder")
     assert club.press("carol", asked, "Forget me").title == "You are forgotten"
-    soon(lambda: not club.has("carol", "Holder"))
+    until(lambda: not club.has("carol", "Holder"))
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
 
 

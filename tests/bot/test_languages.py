@@ -1,6 +1,7 @@
 """The bot answers in the language of the member's Discord."""
 
-from tests.bot.conftest import Club, Said, soon
+from tests.bot.conftest import Club, Said
+from tests.system.whole.people import until
 
 
 def said(club: Club, command: str, locale: str, who: str = "carol") -> Said:
@@ -35,7 +36,7 @@ def test_a_rule_and_what_is_held_are_said_in_the_members_language(club: Club) ->
     club.make_rule()
     club.prove("carol")
     # Until the new wallet has been read, its holdings are unknown.
-    soon(lambda: "必要1、保有0" in said(club, "why", "ja").text)
+    until(lambda: "必要1、保有0" in said(club, "why", "ja").text)
     why = said(club, "why", "ja")
     assert why.title == "あなたのロール"
     assert "Holder：ありません" in why.text

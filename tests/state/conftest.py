@@ -71,8 +71,11 @@ class Beside:
         self._lock.release()
 
 
+SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+
+
 @pytest.fixture
-def sign_in(discord: None, new_browser: Callable[[], Browser]) -> Callable[[str], Awaitable[tuple[Tab, Browser]]]:
+def sign_in(discord: None, new_browser: Callable[[], Browser]) -> SignIn:
     """A function that signs a person in and returns their tab, and their browser for calls."""
 
     async def signed_in(person: str) -> tuple[Tab, Browser]:

@@ -4,10 +4,9 @@ import uuid
 from typing import Any
 
 import pytest
-from sqlmodel import col, select
 
 from gateways import gateways
-from models import Event, now, transaction
+from models import now, transaction
 from sandbox.contracts.staking import KINDS
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -21,7 +20,7 @@ from services.rules.types.view_call import ViewCall
 from services.servers import explain
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
-from tests.jobs.watching import given
+from tests.jobs.watching import given, kinds
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 BOTH = ("rpc:{chain}", "rpc2:{chain}")
@@ -96,12 +95,6 @@ async def den(town: Town, chain: str, *kinds: str) -> Den:
     return made
 
 
-async def kinds_of_events(town: Town) -> list[str]:
-    async with transaction() as db:
-        rows = await db.exec(select(Event.kind).where(Event.server_id == town.server_id).order_by(col(Event.id)))
-        return list(rows.all())
-
-
 @pytest.mark.parametrize("chain", CHAINS)
 async def test_every_kind_of_staking_says_yes_and_no_and_hostile_ones_say_nothing(town: Town, chain: str) -> None:
     here = await den(town, chain, *KINDS)
@@ -157,11 +150,11 @@ async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(
         await town.look()
 
         async def taken() -> bool:
-            return "role.taken" in await kinds_of_events(town)
+            return "role.taken" in await kinds(town)
 
         await until(taken)
         assert not await town.has("carol", "Holder")
-    assert [one for one in await kinds_of_events(town) if one.startswith("role.")] == ["role.given", "role.taken"]
+    assert [one for one in await kinds(town) if one.startswith("role.")] == ["role.given", "role.taken"]
 
 
 async def test_a_contract_that_begins_to_revert_takes_nothing(town: Town, engine: Engine) -> None:

@@ -19,7 +19,7 @@ from services.runtime.task_cancellation import stop
 from services.triggers import chain_cursor, transfer_poller
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
-from tests.jobs.watching import given
+from tests.jobs.watching import given, taken
 
 
 @pytest.fixture
@@ -55,13 +55,6 @@ async def caught_up(town: Town) -> None:
     await until(settled)
 
 
-async def lacks(town: Town, who: str = "carol", role: str = "Holder") -> None:
-    async def gone() -> bool:
-        return not await town.has(who, role)
-
-    await until(gone)
-
-
 async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
     town: Town, engine: Engine, follow: Callable[[], Follower]
 ) -> None:
@@ -73,7 +66,7 @@ async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
         token = await town.buys("carol")
         await given(town)
         await town.sells(token)
-        await lacks(town)
+        await taken(town)
 
 
 async def test_a_collection_from_before_the_standards_is_followed_by_its_own_events(
@@ -91,7 +84,7 @@ async def test_a_collection_from_before_the_standards_is_followed_by_its_own_eve
         await town.call("chains/base/transfer", contract=town.contract, token_id="1", to=town.wallet("carol"))
         await given(town)
         await town.sells("1")
-        await lacks(town)
+        await taken(town)
 
 
 async def test_what_happened_while_nobody_followed_is_caught_up(
@@ -112,7 +105,7 @@ async def test_what_happened_while_nobody_followed_is_caught_up(
         async with transaction() as db:
             await chain_cursor.release_leases(db, lambda owner: owner == first.name)
         follow()
-        await lacks(town)
+        await taken(town)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +146,7 @@ async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
         after = (await gateways().chains.head("base")).block
         # Deeper by some of the empty blocks before, as the chain may have grown by one or two since it was asked.
         await town.call("chains/base/reorg", depth=after - before + 3)
-        await lacks(town)
+        await taken(town)
 
 
 async def test_one_chain_is_followed_by_one_process(town: Town) -> None:

@@ -1,18 +1,15 @@
 """The farewell after everything about a person was deleted: the screen is one of a session that has ended."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from services.core.errors import NotSignedIn
 from state.account.my_data import MyDataState
 from state.core.session import LEFT, MEMBER, SessionState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+from tests.state.conftest import SignIn
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The choice of a payout address on the account screen."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlmodel import select
@@ -8,11 +8,8 @@ from sqlmodel import select
 from models import MemberChoice, Wallet, transaction
 from services.core.errors import WalletNotFound
 from state.account.my_data import MyDataState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+from tests.state.conftest import SignIn
 
 
 @pytest.fixture

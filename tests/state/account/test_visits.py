@@ -1,7 +1,5 @@
 """A page keeps what was filled in as long as it stays open, whatever happens to its connection."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 from reflex.state import StateUpdate
 from reflex_base.event import Event
@@ -15,11 +13,9 @@ from state.core.gate import Gate
 from state.core.session import DATABASE_AWAY, MEMBER, UNKNOWN, SessionState, arrive, recognise, say_unread
 from state.core.toasts import ToastState
 from state.rule_form.rule_form import RuleFormState
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import with_rule
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 FIRST, AGAIN = {"hashes": ["a", "b"]}, {}
 """What a browser sends with a page that it has just loaded, and with one that it never left."""
 

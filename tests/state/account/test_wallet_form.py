@@ -4,7 +4,7 @@ See docs/specification.md#section-4-states-and-transitions.
 """
 
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any, cast
 
 import httpx
@@ -19,10 +19,8 @@ from settings import settings
 from state.account.wallet_proof import BIO, TRANSACTION, WalletProofState
 from state.core import watchers
 from state.core.timing import RETURN_GAP
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Beside, Tab
+from tests.state.conftest import Beside, SignIn, Tab
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 ADDRESS = "0x" + "12" * 20
 
 

@@ -1,6 +1,6 @@
 """The card about two Discord accounts: a code in one account, its confirmation and result in the other."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -8,11 +8,8 @@ from services.runtime import rate_limits
 from state.account.wallet_handover import HandoverState
 from state.account.wallets import WalletsState
 from state.core.toasts import ToastState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+from tests.state.conftest import SignIn
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Removing a wallet on the wallets screen: once for two presses, and not denied by a list that cannot be read."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,11 +10,8 @@ from services.core.errors import WalletNotFound
 from services.wallets import wallets
 from state.account.wallets import WalletsState
 from state.core import retry
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+from tests.state.conftest import SignIn, Tab
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The dashboard's numbers: after a failed read the choices still say what the charts show."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,11 +11,8 @@ from services.servers.servers import ServerView
 from state.core import retry
 from state.dashboard.analytics import EVERYWHERE, AnalyticsState
 from state.dashboard.servers import DashboardState
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import with_rule
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 async def test_a_choice_that_could_not_be_read_is_taken_back(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:

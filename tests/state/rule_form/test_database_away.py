@@ -1,6 +1,6 @@
 """What the rule form reads in the background while the database does not answer: it says so, and waits no longer."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -18,11 +18,9 @@ from state.rule_form.preview import RulePreviewState
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_address import ADDRESS_INPUT, TrialState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
-from tests.state.conftest import Beside, Tab
+from tests.state.conftest import Beside, SignIn, Tab
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
 SAID = "The database does not answer right now. Please try again in a few seconds."
 

@@ -1,6 +1,6 @@
 """The number of addresses that the form's rule reaches: counted while the form waits, and only for this rule."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import date, timedelta
 
 import pytest
@@ -9,19 +9,15 @@ from sqlmodel import select
 from jobs.census_taker import CensusTaker
 from models import Reach, now, transaction
 from services.collections.census.days import ReachOnDay
-from state.core import watchers
-from state.dashboard.server_page import ServerPageState
 from state.rule_form import reach as screen
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
 from state.server.rules import RulesState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import Beside, Tab
+from tests.state.towns import form as form
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture
@@ -31,24 +27,6 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
         await made.buys("dave")
         await made.prove("carol")
         yield made
-
-
-@pytest.fixture
-async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A tab with the form filled in: one token of the town's collection, without a name or a role."""
-
-    async def is_open(_: str) -> bool:
-        return True
-
-    monkeypatch.setattr(watchers, "is_open", is_open)
-    tab, _ = await sign_in(town.people["ada"]["username"])
-    tab.go("/add-verification-rule", serverId=town.server_id)
-    (await tab.state(ServerPageState)).server_id = town.server_id
-    rule = await tab.state(RuleFormState)
-    rule._clear()
-    rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection=""))
-    rule._changed()
-    return tab
 
 
 async def counted(tab: Tab) -> ReachState:

@@ -1,7 +1,6 @@
 """The rule form while it is filled in: names, conditions and groups, and the rule that would be sent."""
 
 import inspect
-from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -28,12 +27,9 @@ from state.rule_form import condition_fields, tiers
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
 from state.rule_form.rule_form import RuleFormState, chain_options
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.rule_form.filling import CATS, FOXES, OWLS, fill, leaf, somebody
 from tests.state.rule_form.filling import form as form
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 async def test_it_begins_with_the_defaults(form: RuleFormState) -> None:

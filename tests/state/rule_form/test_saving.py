@@ -1,6 +1,6 @@
 """Saving the rule form: a failure leaves the form usable, and a second press saves nothing twice."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -11,11 +11,9 @@ from services.collections import catalogue
 from services.core.errors import TooMany
 from services.runtime import rate_limits
 from state.rule_form.rule_form import RuleFormState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
 
 

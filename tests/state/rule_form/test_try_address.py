@@ -1,20 +1,15 @@
 """Trying an address in the rule form: the answer with its evidence, shown only for the rule that was tried."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from services.engine.previews import try_address as trial_service
-from state.core import watchers
-from state.dashboard.server_page import ServerPageState
-from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_address import ADDRESS_INPUT, TrialState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import STRANGER, Town, a_town
 from tests.state.conftest import Beside, Tab
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
+from tests.state.towns import form as form
 
 
 @pytest.fixture
@@ -22,24 +17,6 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
     async with a_town(sandbox_url, "ada", "carol") as made:
         await made.buys("carol")
         yield made
-
-
-@pytest.fixture
-async def form(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A tab with the form filled in: one token of the town's collection, without a name or a role."""
-
-    async def is_open(_: str) -> bool:
-        return True
-
-    monkeypatch.setattr(watchers, "is_open", is_open)
-    tab, _ = await sign_in(town.people["ada"]["username"])
-    tab.go("/add-verification-rule", serverId=town.server_id)
-    (await tab.state(ServerPageState)).server_id = town.server_id
-    rule = await tab.state(RuleFormState)
-    rule._clear()
-    rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection=""))
-    rule._changed()
-    return tab
 
 
 async def tried(tab: Tab, address: str) -> TrialState:

@@ -1,7 +1,6 @@
 """The Activity tab: rows of the log, its filters and pages, and an undo that is confirmed first."""
 
 import re
-from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import uuid4
 
@@ -13,11 +12,9 @@ from services.servers.activity import BY_ITSELF
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_member
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 What was changed is not denied.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -37,12 +37,11 @@ from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 from state.server.webhook_form import DELETE, WebhookState
 from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.server.test_held_back import tripped as tripped
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_member
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 Tripped = tuple[Tab, Browser, dict[str, Any]]
 AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
 SAID = "The database does not answer right now. Please try again in a few seconds."

@@ -1,6 +1,6 @@
 """The Developers tab: API tokens and the webhook, secrets shown once, and odd arguments from a stranger."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -14,12 +14,10 @@ from state.core import retry
 from state.core.toasts import ToastState
 from state.server.developers import DevelopersState
 from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 HOOK = "https://hooks.example.org/in"
 
 

@@ -1,6 +1,6 @@
 """The checklist above a new server's tabs, as its admins see it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -8,12 +8,9 @@ from models import Server, transaction
 from services.core.errors import ServerNotFound
 from services.health.first_steps import BOT, CHANNEL, MEMBER, ORDER, RULE
 from state.server.first_steps import FirstStepsState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The banner for removals that the breaker holds back: the members, the reason, and the two answers."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -12,11 +12,9 @@ from services.core.errors import Conflict
 from state.dashboard.servers import DashboardState
 from state.server.held_back import SHOWN_ON, HeldBackState
 from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_grant, a_member
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The Members tab: its list, its search, the reasons for a role, and the progress of a re-check."""
 
-from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +11,9 @@ from services.core.errors import MemberNotFound
 from services.servers import member_list
 from state.dashboard.server_page import ServerPageState
 from state.server.members import EVERYBODY, MembersState
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_member, address
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

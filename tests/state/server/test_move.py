@@ -1,6 +1,6 @@
 """The Move tab: the form that begins a move, its progress, the names, and the dialogs before end and undo."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -15,13 +15,10 @@ from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import RulePreviewState
 from state.server.move import END, NONE, MoveState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.jobs.writing.test_taking_over import handed
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -1,19 +1,16 @@
 """The card about a collection with a new contract: the form, each rule's new form, the dialogs, and the undo."""
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from state.core.toasts import ToastState
 from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import APPLY, END, MigrationState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The card about a role that replaces another: from a rule whose role was deleted to a rule that gives another role."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from sqlmodel import col, update
@@ -11,12 +11,9 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import RulePreviewState
 from state.server.new_role import NewRoleState
 from state.server.rules import RulesState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

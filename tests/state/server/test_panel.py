@@ -1,7 +1,5 @@
 """The panel's fields on the Verification channel tab."""
 
-from collections.abc import Awaitable, Callable
-
 import pytest
 
 from services.core.errors import Conflict
@@ -10,11 +8,8 @@ from state.dashboard.server_page import ServerPageState
 from state.server.channels import ChannelsState
 from state.server.developers import DevelopersState
 from state.server.panel import LONGEST_TYPED, TEXT, TITLE, BlockView, PanelState, RunView
-from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened, with_rule
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 async def test_the_inputs_stay_while_their_texts_do(sign_in: SignIn) -> None:

@@ -1,6 +1,5 @@
 """The protected roles below a server's rules: chosen, protected, shown with who and since when, and released."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,11 +10,9 @@ from services.core.errors import RoleNotFound
 from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
 from state.server.rules import DELETE, RulesState
 from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_grant, a_member
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -18,14 +18,12 @@ from state.server.members import EVERYBODY, MembersState
 from state.server.move import END, UNDO, MoveState
 from state.server.rules import PAUSE, RulesState
 from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
-from tests.app.api.browsers import Browser
 from tests.app.api.server.test_rights import change, names_of, rows
 from tests.app.api.server.test_rights import town as town
 from tests.jobs.town import Town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened
 
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 Deed = Callable[[], Awaitable[Any]]
 
 

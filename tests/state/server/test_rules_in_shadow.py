@@ -1,6 +1,6 @@
 """Rules made by an import, on the Rules tab: previewed together, and activated together."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 
@@ -18,10 +18,8 @@ from state.rule_form.preview import RulePreviewState
 from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

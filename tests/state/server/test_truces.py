@@ -1,6 +1,6 @@
 """The buttons that end a truce, on the Health tab and on a member's page."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -9,12 +9,9 @@ from sqlmodel import select
 from models import Truce, now, transaction
 from state.server.health import ServerHealthState
 from state.server.members import MembersState
-from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn
 from tests.state.towns import opened
-
-SignIn = Callable[[str], Awaitable[tuple[Tab, Browser]]]
 
 
 @pytest.fixture

@@ -21,12 +21,12 @@ from app.supervisor.leftovers import MARK, running
 from models import Grant, Rule, Wallet, transaction
 from models.db.database import libpq_url
 from settings import CALLBACK_PATH
-from tests.bot.conftest import Club, soon
+from tests.bot.conftest import Club
 from tests.bot.conftest import club as club
 from tests.conftest import ROOT, free_port, wait_for
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 from tests.support.product import Product
-from tests.system.whole.people import Person
+from tests.system.whole.people import Person, until
 
 # A clone has only what is under version control, and here the compiled modules, which a dozen processes
 # would otherwise compile again; nothing of this folder's data, settings and other caches.
@@ -140,8 +140,8 @@ async def test_a_fresh_copy_in_another_folder_has_every_rule_wallet_and_grant(cl
     club.make_rule()
     club.buys("carol")
     club.prove("carol")
-    soon(lambda: club.has("carol", "Holder"))
-    soon(lambda: club.logged("role.given"))
+    until(lambda: club.has("carol", "Holder"))
+    until(lambda: club.logged("role.given"))
     here = await asyncio.to_thread(shown, club.product, club)
     assert [(role["held"], role["grantedByUs"]) for role in here["roles"][0]] == [(True, True)]
     now = running(club.product.data_dir)
