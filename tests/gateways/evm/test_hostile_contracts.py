@@ -17,8 +17,7 @@ from services.holdings.evaluate import read
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants
 from services.rules.expression import Requirement
-from tests.gateways.evm.tokens.test_token_reader import no_override
-from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -80,7 +79,7 @@ def leaves(contract: str) -> list[Requirement]:
     ]
 
 
-@pytest.mark.parametrize("change", [None, no_override], ids=["state override", "batches"])
+@pytest.mark.parametrize("change", [None, without_override], ids=["state override", "batches"])
 async def test_no_type_of_rule_is_denied_by_a_contract_that_says_nothing(end: Front, change: Any) -> None:
     end.change = change
     everything = (GOOD, *BAD)
