@@ -1,16 +1,19 @@
 """Searches one node's logs for tokens that came to owners: in pieces that the node takes, as long as there is time."""
 
+import asyncio
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import cast
 
+from gateways.chains.chain_file import Chain
 from gateways.chains.token_sheet import MOST_IDS_KEPT, TokenHints
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
-from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, TooMuch
-from gateways.evm.rpc.node import Head, Node, binary, quantity
+from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, StateMissing, TooMuch
+from gateways.evm.rpc.node import Head, Node, binary, quantity, stale_seconds
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.transport import question_time
@@ -27,7 +30,9 @@ UNTRIED = 1 << 40
 OWNERS_A_QUERY = 500
 """Owners in one request; geth takes at most 1,000 values for one topic."""
 SETTLED = 64
-"""Blocks before the head that are searched again the next time, since they may yet be replaced."""
+"""Blocks before the head that are searched again the next time, since they may yet be replaced. See `unsettled`."""
+PAUSES = (0.0, 0.2, 0.5)
+"""Seconds before each request for the newest logs: a node that does not have the last block is asked again."""
 MOST_PIECES = 20_000
 """A node that would need more requests than this for a chain's history is not asked for it at all."""
 PIECES_A_LOOK = 400
@@ -41,6 +46,14 @@ _ABOUT_SIZE = re.compile(r"range|results|blocks|logs|size", re.IGNORECASE)
 _ABOUT_RANGE = re.compile(r"range|blocks", re.IGNORECASE)
 _ABOUT_CONTENT = re.compile(r"results|size|too large|logs", re.IGNORECASE)
 _INTERNAL = re.compile(r"internal (server |json-rpc )?error", re.IGNORECASE)
+
+
+def unsettled(chain: Chain) -> int:
+    """Return how many blocks before the head are searched again the next time.
+
+    They may yet be replaced, and where blocks come fast, one of a node's machines may lag by more than SETTLED blocks.
+    """
+    return max(SETTLED, math.ceil(stale_seconds(chain) / chain.block_seconds))
 
 
 class TooNarrow(ProviderRefused):
@@ -115,7 +128,7 @@ class LogReader:
         for owner in owners:
             trail = trails.get(owner, TokenHints()).with_ids(sorted(search.found[owner]))
             searched = dict(trail.searched)
-            low, high = search.low[owner], min(search.high[owner], head.block - SETTLED)
+            low, high = search.low[owner], min(search.high[owner], head.block - unsettled(self.node.chain))
             if low <= high:
                 searched[here] = (low, high)
             trails[owner] = TokenHints(trail.ids, searched)
@@ -168,7 +181,7 @@ class LogReader:
         size = end - start + 1
         search.pieces -= 1
         try:
-            logs = [await self.node.call("eth_getLogs", ({**where, "topics": topics},)) for topics in filters]
+            logs = [await self._logs(search, {**where, "topics": topics}, end) for topics in filters]
         except ProviderError as fault:
             wants_address = not search.contract and "address" in str(fault).lower()
             if size == 1 or wants_address or not too_much(fault):
@@ -184,6 +197,25 @@ class LogReader:
             self._read(search, answer, set(owners), start, end)
         self._grow(size)
         return True
+
+    async def _logs(self, search: HistorySearch, wanted: Mapping[str, object], end: int) -> object:
+        """Return the node's answer to one request for logs up to block `end`. Raises ProviderError.
+
+        Behind one address there may be several machines. One that lags gives no logs of the blocks that it lacks, and
+        no error, so near the head it has to name its newest block in the same request.
+        """
+        if end <= search.head.block - unsettled(self.node.chain):
+            return await self.node.call("eth_getLogs", (wanted,))
+        for pause in PAUSES:
+            await asyncio.sleep(pause)
+            answers = await self.node.batch([("eth_blockNumber", ()), ("eth_getLogs", (wanted,))])
+            for answer in answers:
+                if isinstance(answer, ProviderError):
+                    raise answer
+            newest, logs = answers
+            if quantity(self.node.name, newest) >= end:
+                return logs
+        raise StateMissing(self.node.name, "it does not have the newest blocks yet")
 
     def _grow(self, size: int) -> None:
         """Ask for larger pieces after one that went well: up to the size that was refused, and sometimes beyond."""

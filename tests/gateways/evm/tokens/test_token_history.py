@@ -162,6 +162,61 @@ async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: F
     assert sure(other) == sure(again)
 
 
+def lagging(blocks: int, *, says_so: bool) -> Any:
+    """Return a node, one of whose machines lacks the newest blocks: it gives no logs of them, and no error."""
+
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] == "eth_chainId":
+            return {**true, "result": hex(CHAINS["arbitrum"].chain_id)}
+        if call["method"] == "eth_call" and len(call["params"]) > 2:
+            # Our program would show the node's own chain.
+            return {"jsonrpc": "2.0", "id": call["id"], "error": {"code": -32602, "message": "too many arguments"}}
+        if call["method"] == "eth_blockNumber" and says_so:
+            return {**true, "result": hex(int(true["result"], 16) - blocks)}
+        if call["method"] != "eth_getLogs":
+            return true
+        last = int(call["params"][0]["toBlock"], 16) - blocks
+        return {**true, "result": [log for log in true["result"] if int(log["blockNumber"], 16) <= last]}
+
+    return change
+
+
+@pytest.fixture
+async def fast(end: Front, lists: Lists) -> AsyncIterator[EvmChains]:
+    """A chain that makes four blocks a second."""
+    async with AsyncExitStack() as stack:
+        made = EvmChains(NodePool({"arbitrum": [end.url]}, request_seconds=2.0, deadline=9.0), lists)
+        stack.push_async_callback(made.close)
+        yield made
+
+
+async def test_a_machine_that_lacks_the_newest_blocks_has_not_searched_them(
+    fast: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(token_history, "PAUSES", (0.0, 0.0))
+    owner = address(5_001)
+    await mint(node, MANY, owner, 31, 2)
+    end.change = lagging(3, says_so=True)
+    sheet = await fast.tokens("arbitrum", MANY, [owner, NOBODY])
+    assert owner in sheet.unsure, "what it holds is unknown, and not nothing"
+    end.change = lagging(0, says_so=True)
+    again = await fast.tokens("arbitrum", MANY, [owner], trails=sheet.trails)
+    assert (dict(again.of(owner)), again.unsure) == ({"31": 2}, {})
+
+
+async def test_what_a_lagging_machine_left_out_unnoticed_is_searched_again(
+    fast: EvmChains, end: Front, node: str
+) -> None:
+    owner = address(5_002)
+    await mint(node, MANY, owner, 32, 2)
+    await rpc(node, "anvil_mine", hex(100))
+    end.change = lagging(150, says_so=False)
+    sheet = await fast.tokens("arbitrum", MANY, [owner])
+    end.change = lagging(0, says_so=False)
+    again = await fast.tokens("arbitrum", MANY, [owner], trails=sheet.trails)
+    assert (dict(again.of(owner)), again.unsure) == ({"32": 2}, {})
+
+
 async def test_what_a_node_searched_does_not_count_for_another_in_its_place(
     chains: EvmChains, node: str, lists: Lists
 ) -> None:
@@ -261,7 +316,7 @@ async def test_a_search_goes_on_where_its_time_was_up(
     end.change = limited(20, -32005, "query returned more than 10000 results")
     await chains.tokens("base", MANY, OWNERS)  # learns how much the node accepts
     monkeypatch.setattr(token_history, "PIECES_A_LOOK", 4)
-    monkeypatch.setattr(token_history, "SETTLED", 0)
+    monkeypatch.setattr(token_history, "unsettled", lambda _: 0)
     sheet = await chains.tokens("base", MANY, OWNERS)
     looks = 1
     while sheet.unsure:
