@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from math import ceil
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -185,8 +186,8 @@ async def _agree(
 
 PATIENCE = 12.0
 """Seconds that one check waits for the slowest chain; the next check reads later answers."""
-OVERLAP = 3
-"""Blocks read again: a node's answers for its head and for an account may be a block or two apart."""
+OVERLAP, OVERLAP_SECONDS = 3, 5.0
+"""Blocks read again, and seconds: a node's answers for its head and for an account may be some blocks apart."""
 SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
 """Blocks read at once, and the maximum if no node knows the account's past; beyond it, the hash is needed."""
 SCANNED_IN_ALL = 10_000
@@ -265,7 +266,7 @@ async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[Open
     near = [one for one in acting if not one.points[chain].lost]
     if not near:
         return
-    first = min(_first_block(one.points[chain]) for one in near)
+    first = min(_first_block(chain, one.points[chain]) for one in near)
     if first > head:
         return
     try:
@@ -282,7 +283,7 @@ async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge,
     """Find the transactions that each account sent to itself since its point, and move the points to the head."""
     near = [(one, sent) for one, sent in busy if head - one.points[chain].block <= SCANNED_AT_ONCE]
     if near:
-        first = min(_first_block(one.points[chain]) for one, _ in near)
+        first = min(_first_block(chain, one.points[chain]) for one, _ in near)
         own = await outside.transactions.to_themselves(chain, {one.address for one, _ in near}, first, head)
         for one, sent in near:
             _move(one, chain, sent, head, own, head - one.points[chain].block)
@@ -294,7 +295,7 @@ async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge,
 async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int, head: int) -> None:
     """Catch up after a long pause: by a node that knows the account's past, otherwise block by block, or give up."""
     point = one.points[chain]
-    first, own = _first_block(point), list[Transaction]()
+    first, own = _first_block(chain, point), list[Transaction]()
     try:
         blocks = await outside.transactions.busy_blocks(chain, one.address, (point.block, point.nonce), (head, sent))
         for block in blocks:
@@ -308,8 +309,9 @@ async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int
     _move(one, chain, sent, head, own, len(blocks))
 
 
-def _first_block(point: Point) -> int:
-    return max(point.block - OVERLAP + 1, point.first_block + 1)
+def _first_block(chain: str, point: Point) -> int:
+    overlap = max(OVERLAP, ceil(OVERLAP_SECONDS / CHAINS[chain].block_seconds))
+    return max(point.block - overlap + 1, point.first_block + 1)
 
 
 def _move(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Transaction], scanned: int) -> None:

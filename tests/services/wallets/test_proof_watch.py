@@ -9,7 +9,7 @@ import pytest
 
 from gateways import Gateways
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.transactions import EvmTransactions
+from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
 from models import now
 from services.wallets import proof_watch
 from services.wallets.proof_watch import OpenChallenge
@@ -67,6 +67,41 @@ async def proof(end: Front, past: int) -> list[str]:
     assert one.judged is not None
     assert one.judged.outcome is TransactionOutcome.PROVES
     return end.methods()
+
+
+class TwoMachines:
+    """Transactions on a chain as two machines behind one address show them: one counts for accounts, and lags."""
+
+    def __init__(self, sent_in: int, value: int) -> None:
+        self.head, self.lag, self.sent_in, self.value = 1_000, 0, sent_in, value
+
+    def chains(self) -> list[str]:
+        return ["arbitrum"]
+
+    async def nonces(self, chain: str, accounts: list[str], **_: bool) -> Nonces:
+        sent = int(self.sent_in <= self.head - self.lag)
+        return Nonces(chain, self.head, dict.fromkeys(accounts, sent), frozenset())
+
+    async def to_themselves(self, chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        return [self.sent(one) for one in accounts if first <= self.sent_in <= last]
+
+    async def transaction(self, chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        return self.sent(account)
+
+    def sent(self, by: str) -> Transaction:
+        confirmed = self.head - self.sent_in + 1
+        return Transaction("arbitrum", "0x11", by, by, self.value, b"", 0, self.sent_in, now(), True, confirmed)
+
+
+async def test_a_count_of_transactions_that_lags_behind_the_head_hides_no_proof() -> None:
+    wallet, node = "0x" + secrets.token_hex(20), TwoMachines(1_004, AMOUNT)
+    chains = SimpleNamespace(endpoints=lambda _: 1)
+    outside = cast("Gateways", SimpleNamespace(transactions=node, chains=chains))
+    one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
+    for node.head, node.lag in ((1_000, 0), (1_014, 12), (1_026, 0)):
+        await proof_watch.check_challenges(outside, [one])
+    assert one.judged is not None
+    assert one.judged.outcome is TransactionOutcome.PROVES
 
 
 async def test_thousands_of_earlier_transactions_cost_a_proof_not_one_request_more(end: Front) -> None:
