@@ -149,7 +149,9 @@ class HolderRead:
     async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
         """Check mints that an owner had before and now lacks: the index must know where each one is.
 
-        Owners of lost or contradicting mints become unsure, and so do owners of mints that are in no collection now.
+        Owners of lost or contradicting mints become unsure, and so do owners of mints that are in no collection now. A
+        mint may have moved between two of the owners after the list of its new owner was made, and before that of the
+        former one: then it is on neither.
         """
         missing = {
             owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
@@ -157,6 +159,7 @@ class HolderRead:
             if owner in trails and owner not in self.unsure and not self._has_enough(owner)
         }
         await self._look_up(mint for mints in missing.values() for mint in mints)
+        owners = set(self.owners)
         for owner, mints in missing.items():
             for mint in mints:
                 known = self._known[mint]
@@ -168,6 +171,8 @@ class HolderRead:
                     self.unsure[owner] = UNGROUPED
                 elif known.owner != owner or not self._counts(known):
                     self._gone.setdefault(owner, set()).add(mint)
+                    if known.owner in owners and self._counts(known) and self._lacks(known.owner, mint):
+                        self.unsure[known.owner] = CONTRADICTS
                 else:
                     self.unsure[owner] = CONTRADICTS
 
@@ -222,6 +227,10 @@ class HolderRead:
     def _has_enough(self, owner: str) -> bool:
         """Return whether no further asset of the owner can change the answer."""
         return self.collection == ANY and owner in self.held
+
+    def _lacks(self, owner: str, mint: str) -> bool:
+        """Return whether the owner's list should have shown a mint and did not."""
+        return not self._has_enough(owner) and mint not in self._mints(owner)
 
     def _mints(self, owner: str) -> set[str]:
         return {name.rpartition(":")[2] for name in self.held.get(owner, ())}

@@ -199,6 +199,20 @@ async def test_a_token_that_is_somebody_elses_leaves_the_trail_once_that_is_sett
     assert (later.ids, later.gone, later.dropped) == ({lost}, {}, {elsewhere, burnt})
 
 
+async def test_a_token_that_moves_between_two_wallets_while_their_lists_are_made_is_not_lost(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    third = key(2**203)
+    index = Index(node, asset(TOKENS[1], third))
+    index.known = {TOKENS[0]: asset(TOKENS[0], OTHER)}
+    trails = {OWNER: TokenHints(frozenset({TOKENS[0]}))}
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, third], trails=trails)
+    assert (sheet.held, set(sheet.unsure)) == ({third: {TOKENS[1]: 1}}, {OTHER})
+    index.assets.append(asset(TOKENS[0], OTHER))
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, third], trails=trails)
+    assert (sheet.held, dict(sheet.unsure)) == ({third: {TOKENS[1]: 1}, OTHER: {TOKENS[0]: 1}}, {})
+
+
 async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:
     def belonging(index: int, collection: str, owner: str) -> dict[str, Any]:
         return asset(TOKENS[index], owner, grouping=[{"group_key": "collection", "group_value": collection}])
