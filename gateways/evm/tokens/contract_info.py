@@ -66,6 +66,8 @@ class ContractReader:
         if await self._supports(contract, ERC1155):
             return "ERC1155"
         if await self._supports(contract, ERC721):
+            if await self._counts_units(contract):
+                return None
             return "ERC721Enumerable" if await self._supports(contract, ENUMERABLE) else "ERC721"
         return None
 
@@ -100,6 +102,16 @@ class ContractReader:
         if await self._number(contract, BALANCE_OF + SOMEBODY) is None:
             return False
         return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is None
+
+    async def _counts_units(self, contract: str) -> bool:
+        """Return whether it claims to be a collection, but is a coin too, as hybrids (ERC-404) are.
+
+        Its `balanceOf` then counts the coin's smallest units: a fraction of a token would look like many tokens.
+        """
+        decimals = await self._number(contract, DECIMALS)
+        if decimals is None or not 0 < decimals < 256:
+            return False
+        return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is not None
 
     async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
         """Return the answer as a number if it has exactly 32 bytes, or with `longer` at least 32; otherwise None."""

@@ -370,6 +370,36 @@ async def test_the_standard_and_name_of_a_contract(chains: EvmChains, world: str
     assert await chains.contract_name("base", address(5200)) is None
 
 
+# Claims to be an ERC-721, and says that everybody has a whole coin of 18 decimals.
+HYBRID = """
+    0 CALLDATALOAD 224 SHR DUP1 0x01ffc9a7 EQ @interface JUMPI
+    DUP1 0x70a08231 EQ @balance JUMPI
+    DUP1 0x313ce567 EQ @decimals JUMPI
+    0xdd62ed3e EQ @allowance JUMPI
+    0 0 REVERT
+balance:
+    1000000000000000000 0 MSTORE 32 0 RETURN
+decimals:
+    {decimals} 0 MSTORE 32 0 RETURN
+allowance:
+    {allowance}
+interface:
+    4 CALLDATALOAD 224 SHR DUP1 0x01ffc9a7 EQ SWAP1 0x80ac58cd EQ OR 0 MSTORE 32 0 RETURN
+"""
+
+
+@pytest.mark.parametrize(
+    ("decimals", "allowance", "standard"),
+    [(18, "32 0 RETURN", None), (0, "32 0 RETURN", "ERC721"), (18, "0 0 REVERT", "ERC721")],
+)
+async def test_a_contract_that_counts_units_of_a_coin_is_no_collection_whatever_it_claims(
+    chains: EvmChains, world: str, decimals: int, allowance: str, standard: str | None
+) -> None:
+    hybrid = address(5300 + decimals + len(allowance))
+    await deploy(world, hybrid, HYBRID.format(decimals=decimals, allowance=allowance))
+    assert await chains.contract_standard("base", hybrid) == standard
+
+
 @pytest.mark.parametrize(
     "lie", ["empty", "zeros of the right length", "one zero word", "null", "no result", "broken JSON", "500"]
 )
