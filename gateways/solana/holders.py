@@ -101,6 +101,26 @@ class HolderRead:
         if self.owners and len(faults) + len(waiting) == len(self.owners):
             raise next(iter(faults.values()), ProviderDown(self.node.name, NOT_IN_TIME))
         await self._believe_nothing()
+        await self._count_once()
+
+    async def _count_once(self) -> None:
+        """Ask who owns each token that is on the lists of two owners, between whom it moved while these were read.
+
+        It counts for the owner that the index names. The others become unsure: their lists show a token that they lack.
+        """
+        listed: dict[str, list[str]] = {}
+        for owner, names in self.held.items():
+            for name in names:
+                listed.setdefault(name, []).append(owner)
+        twice = {name: owners for name, owners in listed.items() if len(owners) > 1}
+        await self._look_up(_mint(name) for name in twice)
+        for name, owners in twice.items():
+            known = self._known[_mint(name)]
+            for owner in owners:
+                if known is None or known.owner != owner:
+                    del self.held[owner][name]
+                    self.unsure[owner] = CONTRADICTS
+        self.held = {owner: names for owner, names in self.held.items() if names}
 
     async def _wallet(self, owner: str) -> str | None:
         """Read one owner's list; return why it may be incomplete, or None."""
@@ -233,7 +253,7 @@ class HolderRead:
         return not self._has_enough(owner) and mint not in self._mints(owner)
 
     def _mints(self, owner: str) -> set[str]:
-        return {name.rpartition(":")[2] for name in self.held.get(owner, ())}
+        return {_mint(name) for name in self.held.get(owner, ())}
 
     def _counts(self, asset: Asset) -> bool:
         return asset.counts and self.collection in {ANY, asset.collection}
@@ -258,3 +278,8 @@ class HolderRead:
     def _note(self, slot: int | None) -> None:
         if slot is not None:
             self.slot = slot if self.slot is None else min(slot, self.slot)
+
+
+def _mint(name: str) -> str:
+    """Return the mint in a name; the name of an asset in ANY begins with its collection."""
+    return name.rpartition(":")[2]

@@ -213,6 +213,19 @@ async def test_a_token_that_moves_between_two_wallets_while_their_lists_are_made
     assert (sheet.held, dict(sheet.unsure)) == ({third: {TOKENS[1]: 1}, OTHER: {TOKENS[0]: 1}}, {})
 
 
+async def test_a_token_on_the_lists_of_two_wallets_counts_for_the_one_that_the_index_names(
+    node: StandIn, chains: SolanaChains
+) -> None:
+    index = Index(node, asset(TOKENS[0]), asset(TOKENS[0], OTHER), asset(TOKENS[1], OTHER))
+    index.known = {TOKENS[0]: asset(TOKENS[0], OTHER)}
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER])
+    assert sheet.held == {OTHER: {TOKENS[0]: 1, TOKENS[1]: 1}}
+    assert set(sheet.unsure) == {OWNER}, "its list shows a token of somebody else"
+    index.known = {}
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER])
+    assert (sheet.held, set(sheet.unsure)) == ({OTHER: {TOKENS[1]: 1}}, {OWNER, OTHER})
+
+
 async def test_each_segment_of_balances_speaks_of_its_own_owners(node: StandIn, chains: SolanaChains) -> None:
     def belonging(index: int, collection: str, owner: str) -> dict[str, Any]:
         return asset(TOKENS[index], owner, grouping=[{"group_key": "collection", "group_value": collection}])
