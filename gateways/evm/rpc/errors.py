@@ -39,15 +39,18 @@ class StateMissing(ProviderDown):
     """The node does not have that block (yet, or any more)."""
 
 
+class Pruned(StateMissing):
+    """The node does not have a block so old any more; it may have newer ones."""
+
+
 _BUSY = re.compile(
     r"rate.?limit|too many requests|throttl|capacity|compute units|quota|credits|(request|call)s? (limit|count)"
     r"|requests? per|(daily|monthly) (request|limit|allowance)",
     re.IGNORECASE,
 )
 _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (required|mandatory)", re.IGNORECASE)
-_MISSING = re.compile(
-    r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found|pruned", re.IGNORECASE
-)
+_MISSING = re.compile(r"missing trie|header not found|(unknown|missing) block|block.{0,20}not found", re.IGNORECASE)
+_PRUNED = re.compile(r"pruned|receipts? not available", re.IGNORECASE)
 _REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
 _TOO_MUCH = re.compile(
@@ -55,6 +58,8 @@ _TOO_MUCH = re.compile(
 )
 
 
+PRUNED_HISTORY = 4444
+"""The code for blocks that a node has deleted (EIP-4444)."""
 LONGEST_MESSAGE = 2_000
 """Characters of an error's message that are read."""
 
@@ -73,6 +78,8 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
     # Publicnode also refuses too many blocks with this code; its message then says so.
     if (code == -32701 and "range" not in message.lower()) or _NEEDS_ADDRESS.search(own):
         return NeedsAddress(provider, said, status=200, code=code)
+    if code == PRUNED_HISTORY or _PRUNED.search(own):
+        return Pruned(provider, said)
     if _MISSING.search(own):
         return StateMissing(provider, said)
     if code == 3 or own != message:

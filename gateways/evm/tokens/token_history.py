@@ -12,8 +12,9 @@ from gateways.chains.chain_file import Chain
 from gateways.chains.token_sheet import MOST_IDS_KEPT, TokenHints
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
-from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, StateMissing, TooMuch
+from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, Pruned, StateMissing, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity, stale_seconds
+from gateways.evm.rpc.old_logs import OldLogs
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.transport import question_time
@@ -88,8 +89,11 @@ class LogReader:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self._old = OldLogs(node, TRANSFER)
         self._most = self._ceiling = UNTRIED
         self._in_a_row = 0
+        self._gone, self._there, self._gone_until = -1, UNTRIED, 0.0
+        """The newest block found pruned, the oldest found there, and until when (monotonic seconds) both count."""
         self._until = 0.0
         """Until when (monotonic seconds) no larger pieces are tried, because the node refused the number of blocks."""
 
@@ -124,15 +128,24 @@ class LogReader:
             await self._forward(search)
             await self._backward(search)
         except ProviderError as fault:
-            reason = storable("its history could not be searched ({reason})", reason=str(fault))
+            reason = _unsearched(fault)
+        complete = {owner for owner in owners if search.complete(owner)}
+        try:
+            if complete:
+                await self._old.check(head)
+        except ProviderError as fault:
+            reason, complete = _unsearched(fault), set[str]()
+            if isinstance(fault, StateMissing):
+                # The node's address may lead to another node one day, so nothing counts as searched.
+                search.low = dict.fromkeys(owners, head.block + 1)
         for owner in owners:
             trail = trails.get(owner, TokenHints()).with_ids(sorted(search.found[owner]))
-            searched = dict(trail.searched)
+            searched = {node: span for node, span in trail.searched.items() if node != here}
             low, high = search.low[owner], min(search.high[owner], head.block - unsettled(self.node.chain))
             if low <= high:
                 searched[here] = (low, high)
             trails[owner] = TokenHints(trail.ids, searched)
-        return {owner for owner in owners if search.complete(owner)}, reason
+        return complete, reason
 
     async def _forward(self, search: HistorySearch) -> None:
         """Search from where earlier searches ended to the head."""
@@ -147,20 +160,41 @@ class LogReader:
                     start = end + 1
 
     async def _backward(self, search: HistorySearch) -> None:
-        """Search from where earlier searches began back to the chain's first block."""
+        """Search from where earlier searches began back to the chain's first block, or to the oldest that is there."""
+        if monotonic() >= self._gone_until:
+            self._gone, self._there = -1, UNTRIED
+        is_pruned = False
         missing = sorted(
             (-low, owner) for owner, low in search.low.items() if low > 0 and search.high[owner] >= search.head.block
         )
         for group in chunks([owner for _, owner in missing], OWNERS_A_QUERY):
             end = max(search.low[owner] for owner in group) - 1
-            while end >= 0 and self._time_left(search):
+            while end > self._gone and self._time_left(search):
                 if end // self._most > MOST_PIECES:
                     raise TooNarrow(self.node.name, f"it gives logs of {self._most} blocks at a time", status=200)
-                start = max(0, end - self._most + 1)
-                if await self._piece(search, group, start, end):
-                    for owner in group:
-                        search.low[owner] = min(search.low[owner], start)
-                    end = start - 1
+                start = self._start(end)
+                try:
+                    if not await self._piece(search, group, start, end):
+                        continue
+                except Pruned:
+                    self._gone, self._gone_until = start, monotonic() + RANGE_REMEMBERED
+                    continue
+                for owner in group:
+                    search.low[owner] = min(search.low[owner], start)
+                self._there, end = min(self._there, start), start - 1
+            is_pruned = is_pruned or 0 <= end <= self._gone
+        if is_pruned:
+            raise Pruned(self.node.name, f"it does not have the logs before block {self._gone + 1} any more")
+
+    def _start(self, end: int) -> int:
+        """Return the first block of the piece that ends with this one.
+
+        Where its first block would be pruned, it is the oldest block that is known to be there, or else one half way.
+        """
+        start = max(0, end - self._most + 1)
+        if start > self._gone:
+            return start
+        return self._there if self._gone < self._there <= end else (self._gone + end) // 2 + 1
 
     @staticmethod
     def _time_left(search: HistorySearch) -> bool:
@@ -258,6 +292,10 @@ class LogReader:
         # Two lists. Of the first: its offset, then at that place its length and its items.
         begin = words[0] // 32 if words else len(words)
         return map(str, words[begin + 1 : begin + 1 + words[begin]] if begin < len(words) else ())
+
+
+def _unsearched(fault: ProviderError) -> str:
+    return storable("its history could not be searched ({reason})", reason=str(fault))
 
 
 def too_much(fault: ProviderError) -> bool:

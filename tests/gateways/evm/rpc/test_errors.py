@@ -6,6 +6,7 @@ from gateways.evm.rpc.errors import (
     LONGEST_MESSAGE,
     Halted,
     NeedsAddress,
+    Pruned,
     Reverted,
     RpcRefused,
     StateMissing,
@@ -59,6 +60,18 @@ def test_the_text_of_a_revert_is_the_contracts_and_says_nothing_about_the_node(
 )
 def test_the_same_text_alone_is_the_nodes(message: str, kind: type[Exception]) -> None:
     assert type(rpc_error("a node", -32000, message)) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (4444, "pruned history unavailable"),
+        (-32603, "state at block #12369623 is pruned"),
+        (-32000, "Receipt not available for From block 14319330."),
+    ],
+)
+def test_a_node_that_has_deleted_old_blocks_says_so_in_several_ways(code: int, message: str) -> None:
+    assert type(rpc_error("a node", code, message)) is Pruned
 
 
 def test_only_the_beginning_of_a_message_is_read() -> None:

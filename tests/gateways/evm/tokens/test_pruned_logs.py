@@ -1,0 +1,108 @@
+"""A node without the logs of old blocks, which it does not say: nobody is found to hold nothing by its history."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from gateways.chains.read_point import ReadPoint
+from gateways.evm.client import EvmChains
+from gateways.evm.rpc.pool import NodePool
+from tests.gateways.evm.tokens.test_token_history import Lists
+from tests.gateways.evm_lab import Front, address, anvil, front
+from tests.gateways.token_lab import ANVIL, collection, mint
+
+PLAIN, MANY = address(1), address(2)
+ANN, NOBODY = address(100), address(101)
+MINTED = 40
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[str]:
+    """A chain with an ERC-721's transfer in nearly every block; ANN got an ERC-1155's token at its beginning."""
+
+    async def build(url: str) -> None:
+        await collection(url, PLAIN, "ERC721")
+        await collection(url, MANY, "ERC1155")
+        await mint(url, MANY, ANN, 7, 2)
+        for token in range(MINTED):
+            await mint(url, PLAIN, address(500), token)
+
+    with anvil(*ANVIL) as url:
+        asyncio.run(build(url))
+        yield url
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    async with front(node) as made:
+        yield made
+
+
+@pytest.fixture
+async def chains(end: Front) -> AsyncIterator[EvmChains]:
+    async with AsyncExitStack() as stack:
+        made = EvmChains(NodePool({"base": [end.url]}, request_seconds=2.0, deadline=9.0), Lists())
+        stack.push_async_callback(made.close)
+        yield made
+
+
+def pruned(before: int, *, says_so: bool = False, blooms: bool = True) -> Any:
+    """Return a node without logs before a block: it leaves them out, or refuses a request for them as geth does."""
+
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        if call["method"] == "eth_getBlockByNumber" and not blooms:
+            return {**true, "result": true["result"] | {"logsBloom": "0x" + 512 * "0"}}
+        if call["method"] != "eth_getLogs":
+            return true
+        if says_so and int(call["params"][0]["fromBlock"], 16) < before:
+            error = {"code": 4444, "message": "pruned history unavailable"}
+            return {"jsonrpc": "2.0", "id": call["id"], "error": error}
+        return {**true, "result": [log for log in true["result"] if int(log["blockNumber"], 16) >= before]}
+
+    return change
+
+
+async def test_who_got_tokens_in_blocks_without_logs_is_not_found_to_hold_nothing(
+    chains: EvmChains, end: Front
+) -> None:
+    end.change = pruned(20)
+    sheet = await chains.tokens("base", MANY, [ANN, NOBODY])
+    assert set(sheet.unsure) == {ANN, NOBODY}
+    assert "does not have the logs of old blocks" in sheet.unsure[ANN]
+    assert not sheet.trails.get(ANN) or not sheet.trails[ANN].searched
+
+
+async def test_a_node_that_names_its_pruned_blocks_is_asked_for_the_newer_ones(
+    chains: EvmChains, end: Front, node: str
+) -> None:
+    ben = address(102)
+    await mint(node, MANY, ben, 9, 3)
+    end.change = pruned(20, says_so=True)
+    first = await chains.tokens("base", MANY, [ANN, ben])
+    assert (dict(first.of(ANN)), dict(first.of(ben)), set(first.unsure)) == ({}, {"9": 3}, {ANN, ben})
+    assert "before block 20 any more" in first.unsure[ANN]
+    end.calls.clear()
+    other = await chains.tokens("base", MANY, [ben])
+    assert (dict(other.of(ben)), set(other.unsure)) == ({"9": 3}, {ben})
+    assert end.methods().count("eth_getLogs") == 1, "where its logs begin is remembered"
+
+
+async def test_an_indexers_empty_list_is_not_confirmed_by_them(chains: EvmChains, end: Front, node: str) -> None:
+    end.change = pruned(20)
+    sheet = await chains.anything("base", [ANN], at=ReadPoint(settled=True))
+    assert (dict(sheet.held), dict(sheet.alone)) == ({}, {ANN: "An indexer"})
+
+
+@pytest.mark.parametrize("change", [None, pruned(0, blooms=False)])
+async def test_a_node_with_all_logs_is_believed_whether_or_not_its_headers_show_them(
+    chains: EvmChains, end: Front, change: Any
+) -> None:
+    end.change = change
+    sheet = await chains.tokens("base", MANY, [ANN, NOBODY])
+    assert (dict(sheet.unsure), dict(sheet.of(ANN)), dict(sheet.of(NOBODY))) == ({}, {"7": 2}, {})
+    asked = len(end.calls)
+    await chains.tokens("base", MANY, [ANN, NOBODY])
+    assert len(end.calls) - asked < asked, "what was found out is remembered"
