@@ -12,7 +12,8 @@ SAMPLES = 8
 """Blocks whose headers are read, evenly spread over the chain's past."""
 ENOUGH = 2
 """Of the oldest blocks, how many without their logs show a node to be pruned: a header may name an event wrongly."""
-REMEMBERED = 3_600.0
+REMEMBERED = 600.0
+"""Seconds for which a result counts; not long, since behind one address only some machines may be pruned."""
 BLOOM_BYTES = 256
 
 

@@ -14,7 +14,7 @@ from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
 from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, Pruned, StateMissing, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, quantity, stale_seconds
-from gateways.evm.rpc.old_logs import OldLogs
+from gateways.evm.rpc.old_logs import REMEMBERED, OldLogs
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.transport import question_time
@@ -177,7 +177,7 @@ class LogReader:
                     if not await self._piece(search, group, start, end):
                         continue
                 except Pruned:
-                    self._gone, self._gone_until = start, monotonic() + RANGE_REMEMBERED
+                    self._gone, self._gone_until = start, monotonic() + REMEMBERED
                     continue
                 for owner in group:
                     search.low[owner] = min(search.low[owner], start)
