@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import text
+from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select, update
 
 from locales import _, day_and_time, listed
-from models import Notice, Server, User, now
+from models import Grant, Notice, Server, User, now
 from models.db.session import AsyncSession
 from services.accounts import users
 from services.core.actors import Actor
@@ -22,6 +23,33 @@ from settings import settings
 
 MOST_NOTICES, MOST_ROLES = 10, 10
 """Notices that are shown at once, and roles that a reminder names."""
+
+
+_GONE = ("role.taken", "role.lost")
+_role_id = col(Notice.data)["roleId"].as_string()
+_Newer = aliased(Notice)
+_HAS_ROLE_AGAIN = (
+    select(Grant.role_id)
+    .where(
+        Grant.server_id == Notice.server_id,
+        Grant.discord_id == Notice.discord_id,
+        Grant.role_id == _role_id,
+        col(Grant.state).in_(("held", "giving")),
+    )
+    .exists()
+)
+_REPEATED = (
+    select(_Newer.id)
+    .where(
+        _Newer.server_id == Notice.server_id,
+        _Newer.discord_id == Notice.discord_id,
+        _Newer.kind == Notice.kind,
+        col(_Newer.data)["roleId"].as_string() == _role_id,
+        col(_Newer.id) > col(Notice.id),
+    )
+    .exists()
+)
+"""Condition: a newer notice says the same about the role; an earlier grace time also had another end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +88,10 @@ async def find_member(
 
 
 async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
-    """Return the notices to show the member here, oldest first; `mark_shown` marks them as shown."""
+    """Return the notices to show the member here, oldest first; `mark_shown` marks them as shown.
+
+    Those that are no longer true are left out: about a role that the member has again, for example.
+    """
     rows = await db.exec(
         select(Notice)
         .where(
@@ -68,6 +99,8 @@ async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
             col(Notice.told_at).is_(None),
             or_(col(Notice.server_id).is_(None), Notice.server_id == member.server_id),
             or_(Notice.kind != grace_warnings.KIND, grace_warnings.STILL_RUNS),
+            or_(col(Notice.kind).not_in(_GONE), ~_HAS_ROLE_AGAIN),
+            ~_REPEATED,
         )
         .order_by(col(Notice.id))
         .limit(MOST_NOTICES)
