@@ -11,7 +11,8 @@ from sqlalchemy import delete, func, text
 from sqlmodel import col, select
 
 from gateways import Gateways
-from gateways.discord.own_guilds import KEPT_SECONDS
+from gateways.discord.own_guilds import KEPT_SECONDS, WINDOW
+from gateways.discord.types import UserGuild
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.plain_text import one_line
 from locales import _
@@ -140,9 +141,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
     `brief` waits only a moment for Discord. Raises NotConnected, ProviderUnavailable.
     """
     # The result is used for minutes, so it must not come from a list that is already cached.
-    guilds = {guild.id: guild for guild in await permissions.own_guilds(db, outside, actor, max_age=0, brief=brief)}
-    if not guilds:
-        await _runs_none(db, outside, actor)
+    guilds = {guild.id: guild for guild in await _own_guilds(db, outside, actor, max_age=0, brief=brief)}
     known = (await db.exec(select(Server).where(col(Server.discord_id).in_(guilds.keys())))).all()
     mine: dict[int, bool] = {}
     for server in known:
@@ -200,11 +199,20 @@ async def _age(db: AsyncSession, actor: Actor) -> timedelta:
     return timedelta() if at is None else now() - at
 
 
-async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
-    """Check through the bot before an empty list from Discord removes every server from a person's dashboard.
+async def _own_guilds(
+    db: AsyncSession, outside: Gateways, actor: Actor, *, max_age: float = WINDOW, brief: bool = False
+) -> list[UserGuild]:
+    """Return the person's guilds as Discord lists them; an empty list is checked through the bot before it is believed.
 
-    Raises ProviderUnavailable when the bot sees that the person runs one of those servers, or cannot see it.
+    Raises ProviderUnavailable when the bot sees that the person runs one of the known servers, or cannot see it.
     """
+    listed = await permissions.own_guilds(db, outside, actor, max_age=max_age, brief=brief)
+    if not listed:
+        await _runs_none(db, outside, actor)
+    return listed
+
+
+async def _runs_none(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
     listed = select(Access.server_id).join(Server, col(Server.id) == Access.server_id)
     mine = await db.exec(listed.where(Access.discord_id == actor.discord_id, col(Server.bot_invited).is_(True)))
     for server_id in mine.all():
@@ -235,9 +243,7 @@ _ALLOW = """
 
 async def invite_list(db: AsyncSession, outside: Gateways, actor: Actor) -> list[GuildView]:
     """Return every Discord server that the person runs, and whether the bot is in it, ordered by name."""
-    guilds = [
-        guild for guild in await permissions.own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin
-    ]
+    guilds = [guild for guild in await _own_guilds(db, outside, actor, max_age=KEPT_SECONDS) if guild.is_admin]
     rows = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     with_bot = set(rows.all())
     views = [
@@ -279,11 +285,7 @@ async def add(
         )
     icon = _checked_icon(icon)
     guild = next(
-        (
-            found
-            for found in await permissions.own_guilds(db, outside, actor)
-            if found.id == discord_id and found.is_admin
-        ),
+        (found for found in await _own_guilds(db, outside, actor) if found.id == discord_id and found.is_admin),
         None,
     )
     if guild is None:

@@ -198,7 +198,7 @@ async def test_a_rule_that_goes_while_it_is_changed_or_deleted_again_is_not_foun
         assert {answer.status_code for answer in answers[4:]} <= {200, 404}
 
 
-async def test_a_list_that_discord_left_empty_costs_no_admin_their_servers(
+async def test_an_empty_list_from_discord_tells_no_admin_that_they_run_nothing(
     browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     await browser.sign_in("ada")
@@ -209,9 +209,13 @@ async def test_a_list_that_discord_left_empty_costs_no_admin_their_servers(
         await sandbox.post("/control/faults", json={"target": "discord", "kind": "empty", "seconds": 60})
         try:
             answer = await browser.client.post("/api/admin/sync-servers")
+            invited = await browser.client.get("/api/discord/servers")
+            by_hand = {"discordServerId": builders(world)["id"], "serverName": "Base Builders"}
+            added = await browser.client.post("/api/servers", json=by_hand)
         finally:
             await sandbox.delete("/control/faults")
-    assert (answer.status_code, "Discord" in answer.json()["message"]) == (503, True)
+    for one in (answer, invited, added):
+        assert (one.status_code, "Discord" in one.text) == (503, True), f"{one.request.url}: {one.text}"
     assert [server["id"] for server in (await browser.client.get("/api/servers")).json()] == [builders(world)["id"]]
 
 
