@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, cast
 
 from fastapi import Query
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from app.api.requests.caller import Caller
@@ -27,7 +27,7 @@ from services.rules import rules
 from services.rules.expression import MOST_TRAITS
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.single_source import SingleSource
-from services.rules.types.registry import DETAIL_FIELDS
+from services.rules.types.registry import DETAIL_FIELDS, RULE_TYPES
 from services.rules.types.view_call import WALLET
 
 router = calls("/verification-rules", tags=["rules"])
@@ -47,8 +47,26 @@ class TraitPayload(Payload):
     value: Loose = ""
 
 
+_LIST: list[dict[str, Any]] = [{"type": "array", "items": {}}]
+_SENT: dict[str, list[dict[str, Any]]] = {
+    "lines": _LIST, "upload": _LIST, "hidden": [{"type": "string"}, {"type": "integer"}],
+}  # fmt: skip
+"""The JSON of a field by its kind; of any other kind it is a text."""
+
+
+def _describe_details(schema: dict[str, Any]) -> None:
+    """Add the fields of single types to the description of a condition."""
+    for name, kind in RULE_TYPES.items():
+        for one in kind.fields:
+            sent = _SENT.get(one.kind, [{"type": "string"}])
+            described = {"anyOf": [*sent, {"type": "null"}], "description": f"Only for the type `{name}`."}
+            schema["properties"].setdefault(one.name, described)
+
+
 class ConditionPayload(Payload):
     """One condition as flat fields; `details` collects those of its type alone, which are sent beside the others."""
+
+    model_config = ConfigDict(json_schema_extra=_describe_details)
 
     max_tokens: Any = None
     traits: list[TraitPayload] | None = Field(default=None, max_length=MOST_TRAITS)

@@ -5,11 +5,14 @@ from html import escape
 from typing import Any
 
 from fastapi import FastAPI, Request
+from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app.api.requests import examples
+from app.api.requests.caller import caller_of
 from app.api.requests.routers import calls
 from app.api.requests.scopes import OPEN
+from services.accounts import sessions
 
 router = calls(include_in_schema=False)
 _STYLE = (
@@ -20,23 +23,45 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'
 
 
 class DescribedApi(FastAPI):
-    """An API whose description has examples and, as `x-scopes`, the scopes that a token needs for each call."""
+    """An API whose description has examples, how each call knows its caller, and, as `x-scopes`, a token's scopes."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document; it is made once."""
         if self.openapi_schema is None:
             document = super().openapi()
-            bearer = {"type": "http", "scheme": "bearer", "description": "An API token of one server."}
-            document["components"]["securitySchemes"] = {"token": bearer}
+            document["components"]["securitySchemes"] = _ways()
+            for path, method in _closed_calls(self):
+                document["paths"][path][method]["security"] = [{"session": []}, {"cookie": []}]
             for call, scopes in OPEN.items():
                 method, _, path = call.partition(" ")
                 operation = document["paths"][path][method.lower()]
-                operation["security"], operation["x-scopes"] = [{"token": []}, {}], sorted(scopes)
+                operation["security"].append({"token": []})
+                operation["x-scopes"] = sorted(scopes)
             for operation in (one for path in document["paths"].values() for one in path.values()):
                 operation["summary"] = operation["operationId"].replace("_", " ").capitalize()
             examples.add_to(document)
             self.openapi_schema = document
         return self.openapi_schema
+
+
+def _ways() -> dict[str, dict[str, str]]:
+    """Return the ways in which a call knows its caller; any one of them is enough."""
+    return {
+        "session": {"type": "apiKey", "in": "header", "name": sessions.HEADER, "description": "A session's id."},
+        "cookie": {"type": "apiKey", "in": "cookie", "name": sessions.cookie_name(), "description": "In browsers."},
+        "token": {"type": "http", "scheme": "bearer", "description": "An API token of one server."},
+    }
+
+
+def _closed_calls(described: FastAPI) -> list[tuple[str, str]]:
+    """Return the path and the method of each described call that needs a caller."""
+    return [
+        (route.path_format, method.lower())
+        for route in described.routes
+        if isinstance(route, APIRoute) and route.include_in_schema
+        if any(needed.call is caller_of for needed in route.dependant.dependencies)
+        for method in route.methods or ()
+    ]
 
 
 @router.get("/openapi.json")

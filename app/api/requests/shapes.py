@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 from urllib.parse import quote
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 from starlette.responses import StreamingResponse
 
@@ -98,7 +98,8 @@ Loose = Annotated[str, BeforeValidator(_or_empty), WithJsonSchema({"anyOf": [{"t
 InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
-PageNumber = Annotated[int, BeforeValidator(_first_if_empty), Query(ge=1, le=1_000_000)]
+# The bounds stand before the validator, or the OpenAPI document would have them in pydantic's words.
+PageNumber = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_first_if_empty), Query()]
 LEFT_OUT_IF_EMPTY = BeforeValidator(_none_if_empty)
 """For an optional field of the query: `?ruleId=` counts as none."""
 

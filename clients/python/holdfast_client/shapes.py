@@ -648,6 +648,17 @@ class PreviewPayload(TypedDict):
     delete: NotRequired[bool]
     state: NotRequired[str]
     activate: NotRequired[list[int] | None]
+    min: NotRequired[str | None]
+    max: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[list[Any] | None]
+    path: NotRequired[str | None]
+    compare: NotRequired[str | None]
+    value: NotRequired[str | None]
+    addresses: NotRequired[list[Any] | None]
+    list: NotRequired[str | int | None]
+    count: NotRequired[str | int | None]
+    family: NotRequired[str | None]
 
 
 class ProtectedMember(TypedDict):
@@ -946,6 +957,17 @@ class RuleChanges(TypedDict):
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
     state: NotRequired[str]
+    min: NotRequired[str | None]
+    max: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[list[Any] | None]
+    path: NotRequired[str | None]
+    compare: NotRequired[str | None]
+    value: NotRequired[str | None]
+    addresses: NotRequired[list[Any] | None]
+    list: NotRequired[str | int | None]
+    count: NotRequired[str | int | None]
+    family: NotRequired[str | None]
 
 
 class RuleEventData(TypedDict):
@@ -994,6 +1016,17 @@ class RulePayload(TypedDict):
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
     serverId: int
+    min: NotRequired[str | None]
+    max: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[list[Any] | None]
+    path: NotRequired[str | None]
+    compare: NotRequired[str | None]
+    value: NotRequired[str | None]
+    addresses: NotRequired[list[Any] | None]
+    list: NotRequired[str | int | None]
+    count: NotRequired[str | int | None]
+    family: NotRequired[str | None]
 
 
 class RuleRemoval(TypedDict):
@@ -1214,6 +1247,17 @@ class TrialPayload(TypedDict):
     state: NotRequired[str]
     activate: NotRequired[list[int] | None]
     address: NotRequired[str | None]
+    min: NotRequired[str | None]
+    max: NotRequired[str | None]
+    function: NotRequired[str | None]
+    args: NotRequired[list[Any] | None]
+    path: NotRequired[str | None]
+    compare: NotRequired[str | None]
+    value: NotRequired[str | None]
+    addresses: NotRequired[list[Any] | None]
+    list: NotRequired[str | int | None]
+    count: NotRequired[str | int | None]
+    family: NotRequired[str | None]
 
 
 class TruceHealth(TypedDict):

@@ -56,7 +56,7 @@ class GivenLists:
             return document
         given = cast("Mapping[str, Any]", document)
         node = {name: self.take_out(one, depth + 1) for name, one in given.items() if name != ADDRESSES}
-        if ADDRESSES in given:
+        if given.get(ADDRESSES) is not None:
             self._given.append(given[ADDRESSES])
             node |= {"list": _stand_in(len(self._given)), "count": 1}
         return node

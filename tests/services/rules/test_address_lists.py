@@ -140,6 +140,12 @@ async def test_lists_are_taken_out_of_a_rule_wherever_they_are_and_named_in_thei
     assert lists.take_out(deep) is not None, "no recursion without an end"
 
 
+async def test_a_list_that_is_null_is_none() -> None:
+    lists = GivenLists()
+    bare = lists.take_out({"minTokens": 2, "addresses": None})
+    assert (bare, await lists.read()) == ({"minTokens": 2}, {})
+
+
 def test_conditions_without_a_chain_read_back_and_say_what_they_ask_for() -> None:
     listed = {"type": "address_list", "list": "ab" * 16, "count": 2}
     for leaf, document, words, opposite in (

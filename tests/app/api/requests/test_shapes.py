@@ -1,5 +1,6 @@
 """The specification's calls (section 7) and the fields of their requests and answers (section 3), by name."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from starlette.routing import Route
 
 from app.api import api
+from app.api.requests.scopes import OPEN
 
 USER = {
     "id", "username", "email", "discordId", "discordUsername", "discordAvatar", "isDiscordConnected", "isVerified",
@@ -50,6 +52,19 @@ QUERIES = {
     "GET /api/collection/{contract}/traits/{trait_type}": {"blockchain"},
 }
 
+RULES = "/api/verification-rules"
+OF_SINGLE_TYPES = {"min", "max", "function", "args", "path", "compare", "value", "addresses", "list", "family"}
+"""The fields of a rule that only some types have."""
+FOR_EVERYBODY = {
+    "GET /health", "GET /api/status", "GET /api/auth/discord", "GET /api/auth/discord/connect",
+    "GET /api/auth/discord/callback", "GET /api/auth/logout", "POST /api/auth/logout",
+}  # fmt: skip
+KEYWORDS = {
+    "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "format", "items", "maxItems",
+    "maximum", "minItems", "minimum", "properties", "propertyNames", "required", "title", "type",
+}  # fmt: skip
+"""The words of JSON Schema that the document uses."""
+
 
 def described(call: str) -> dict[str, Any]:
     """Return the API document's description of a call."""
@@ -90,6 +105,49 @@ def test_a_call_takes_the_specifications_fields(call: str) -> None:
 @pytest.mark.parametrize("call", QUERIES)
 def test_a_call_is_asked_with_the_specifications_parameters(call: str) -> None:
     assert {one["name"] for one in described(call)["parameters"] if one["in"] == "query"} >= QUERIES[call]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [f"POST {RULES}", f"PATCH {RULES}/{{rule_id}}", *(f"POST {RULES}/{way}" for way in ("preview", "try", "reach"))],
+)
+def test_a_rule_takes_the_fields_of_every_type(call: str) -> None:
+    body = described(call)["requestBody"]["content"]["application/json"]["schema"]
+    assert fields(body).keys() >= OF_SINGLE_TYPES
+
+
+def test_a_call_says_how_its_caller_is_known() -> None:
+    schemes = api.openapi()["components"]["securitySchemes"]
+    assert {name: (one.get("in"), one.get("name")) for name, one in schemes.items()} == {
+        "session": ("header", "x-session-id"), "cookie": ("cookie", "hf_session"), "token": (None, None),
+    }  # fmt: skip
+    for path, methods in api.openapi()["paths"].items():
+        for method, operation in methods.items():
+            call = f"{method.upper()} {path}"
+            ways = [] if call in FOR_EVERYBODY else ["session", "cookie", *(["token"] if call in OPEN else [])]
+            assert operation.get("security", []) == [{way: []} for way in ways], call
+
+
+def schemas(node: Any, *, is_schema: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield every schema of a part of the document, however deep."""
+    if isinstance(node, list):
+        for one in node:
+            yield from schemas(one, is_schema=is_schema)
+    elif isinstance(node, dict):
+        if is_schema:
+            yield node
+        for name, value in node.items():
+            if name in {"properties", "schemas"}:
+                yield from schemas(list(value.values()), is_schema=True)
+            elif name not in {"default", "example", "enum", "const"}:
+                below = name in {"schema", "items", "anyOf", "additionalProperties", "propertyNames"}
+                yield from schemas(value, is_schema=below)
+
+
+def test_the_document_limits_values_in_words_of_json_schema() -> None:
+    found = {word for one in schemas(api.openapi()) for word in one}
+    assert "maximum" in found
+    assert found - KEYWORDS == set()
 
 
 def test_every_call_has_a_row_in_the_specifications_table() -> None:

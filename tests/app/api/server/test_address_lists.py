@@ -104,7 +104,7 @@ async def test_mistakes_and_repetitions_are_refused_by_their_lines(browser: Brow
         assert told["message"].startswith("Line 2: An address that starts with 0x has 42 characters")
         assert "Line 3: This address is in line 1 already." in told["message"]
         assert [(one["line"], one["text"]) for one in told["mistakes"]] == [(2, "0x12"), (3, STRANGER)]
-    for addresses, message in (([], "Add the addresses"), ("0x12", "must be a list"), (None, "must be a list")):
+    for addresses, message in (([], "Add the addresses"), ("0x12", "must be a list"), (None, "Add the addresses")):
         told = await asked(browser, "POST", RULES, 400, json=await payload(town) | {"addresses": addresses})
         assert message in told["message"]
     body = await payload(town, STRANGER) | {"ruleName": ""}
