@@ -111,7 +111,11 @@ class RulePayload(RuleFields):
 
 
 class RuleChanges(RuleFields):
-    """Changes to a rule; fields that are left out stay as they are."""
+    """Changes to a rule; fields that are left out stay as they are.
+
+    A flat field of a condition replaces all conditions of the rule by its first one, so changed. Change a rule of
+    several conditions by its `expression`.
+    """
 
     state: str = ""
 

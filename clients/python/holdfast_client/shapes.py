@@ -936,7 +936,11 @@ class RuleChangedEvent(TypedDict):
 
 
 class RuleChanges(TypedDict):
-    """Changes to a rule; fields that are left out stay as they are."""
+    """Changes to a rule; fields that are left out stay as they are.
+
+    A flat field of a condition replaces all conditions of the rule by its first one, so changed. Change a rule of
+    several conditions by its `expression`.
+    """
 
     maxTokens: NotRequired[Any]
     traits: NotRequired[list[TraitPayload] | None]

@@ -128,6 +128,11 @@ def test_a_call_says_how_its_caller_is_known() -> None:
             assert operation.get("security", []) == [{way: []} for way in ways], call
 
 
+@pytest.mark.parametrize("call", ["GET /health", "GET /api/status"])
+def test_what_is_asked_about_the_state_may_answer_that_it_is_bad(call: str) -> None:
+    assert set(described(call)["responses"]) == {"200", "503"}
+
+
 def schemas(node: Any, *, is_schema: bool = False) -> Iterator[dict[str, Any]]:
     """Yield every schema of a part of the document, however deep."""
     if isinstance(node, list):
