@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
@@ -28,6 +28,8 @@ _log = logging.getLogger(__name__)
 VISITOR, MEMBER = "visitor", "member"
 _PATIENCE = 1.0
 """Seconds that a document waits for the database; without an answer the page is served anyway and says so."""
+_FAILED_LOGIN = "auth_failed"
+"""The code in the address of the authentication error page that says so; any other one has another cause."""
 NOT_DOCUMENTS = ("/api/", "/_", "/assets/", "/fonts/")
 NOT_DOCUMENT = frozenset({"/api", "/health", "/ping"})
 _INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
@@ -64,8 +66,8 @@ class Documents:
     """Serves the screens' HTML in the reader's language and passes on everything else.
 
     The server writes the audience it read from the cookie into the document (`data-audience`), so that no audience sees
-    the other's screen while scripts load. For an unknown path visitors get the landing page (200) and members the 404
-    screen (404).
+    the other's screen while scripts load, and a failed login into the authentication error page (`data-error`). For an
+    unknown path visitors get the landing page (200) and members the 404 screen (404).
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT) -> None:
@@ -89,7 +91,7 @@ class Documents:
             query = scope["query_string"].decode("latin-1")
             answer = RedirectResponse(quote("/" + plain.lstrip("/")) + (f"?{query}" if query else ""), 308)
         else:
-            answer = await self._answer(plain, Headers(scope=scope))
+            answer = await self._answer(plain, Headers(scope=scope), scope["query_string"].decode("latin-1"))
         await answer(scope, receive, send)
 
     def _is_other(self, path: str) -> bool:
@@ -107,7 +109,7 @@ class Documents:
         except (OSError, ValueError):
             return None
 
-    async def _answer(self, path: str, headers: Headers) -> Response:
+    async def _answer(self, path: str, headers: Headers, query: str) -> Response:
         audience = await _audience(headers)
         route = next((one for one in self._routes if one.matches(path)), None)
         if audience == MEMBER and path == "/login":
@@ -125,7 +127,9 @@ class Documents:
         packs = "gzip" in headers.get("accept-encoding", "")
         if packs:
             wanted["Content-Encoding"] = "gzip"
-        body = _body(document, audience, packed=packs)
+        failed = path == "/oauth-error" and parse_qs(query).get("error") == [_FAILED_LOGIN]
+        written = f'data-audience="{audience}"' + (f' data-error="{_FAILED_LOGIN}"' if failed else "")
+        body = _body(document, written, packed=packs)
         status = 404 if lost and audience == MEMBER else 200
         return Response(body, status, headers=wanted, media_type="text/html")
 
@@ -183,14 +187,14 @@ async def _audience(headers: Headers) -> str:
         return MEMBER
 
 
-def _body(document: _Document, audience: str, *, packed: bool) -> bytes:
-    if packed and audience in document.packed:
-        return document.packed[audience]
-    plain = f'{document.head} data-audience="{audience}"{document.rest}'.encode()
+def _body(document: _Document, written: str, *, packed: bool) -> bytes:
+    if packed and written in document.packed:
+        return document.packed[written]
+    plain = f"{document.head} {written}{document.rest}".encode()
     if not packed:
         return plain
-    document.packed[audience] = gzip.compress(plain, 6)
-    return document.packed[audience]
+    document.packed[written] = gzip.compress(plain, 6)
+    return document.packed[written]
 
 
 def _policy(html: str) -> str:

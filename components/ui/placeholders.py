@@ -8,7 +8,7 @@ from state.core.timing import PATIENCE_MILLISECONDS
 
 
 def empty(
-    icon: str, title: str, text: str | rx.Var[str], *actions: rx.Component, whole_screen: bool = False
+    icon: str, title: str, text: str | rx.Var[str] | rx.Component, *actions: rx.Component, whole_screen: bool = False
 ) -> rx.Component:
     """Return why there is nothing here and what to do; `whole_screen` if there is no other heading."""
     heading = rx.el.h1 if whole_screen else rx.el.h2

@@ -8,7 +8,7 @@ from components.ui.button import link_button
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
-from state.public.error_pages import NOT_CONFIGURED, ProblemState
+from state.public.error_pages import AUTH_FAILED, NOT_CONFIGURED, ProblemState
 
 
 def not_found() -> rx.Component:
@@ -37,7 +37,15 @@ def oauth_error() -> rx.Component:
             empty(
                 "circle-alert",
                 _("Authentication Error"),
-                rx.cond(ProblemState.sentence != "", ProblemState.sentence, _(NOT_CONFIGURED)),
+                # Until the socket connects the document shows one of the two.
+                rx.cond(
+                    ProblemState.sentence != "",
+                    rx.el.span(ProblemState.sentence),
+                    rx.fragment(
+                        rx.el.span(_(AUTH_FAILED), class_name="for-failed-login"),
+                        rx.el.span(_(NOT_CONFIGURED), class_name="for-other-errors"),
+                    ),
+                ),
                 of_audience(_visitors_ways, _members_ways),
                 link_button(_("Back to Home"), "/"),
                 whole_screen=True,

@@ -6,7 +6,7 @@ import pytest
 
 from components.pages.public.error_pages import oauth_error
 from components.pages.public.features import features
-from state.public.error_pages import NOT_CONFIGURED
+from state.public.error_pages import AUTH_FAILED, NOT_CONFIGURED
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,6 @@ def test_each_audience_has_its_own_way_on(page: object, visitors: str, members: 
     assert ("for-members contents", members) in found
 
 
-def test_the_error_page_says_what_is_wrong() -> None:
-    assert f'"{NOT_CONFIGURED}"' in str(oauth_error())
+def test_the_error_page_has_both_sentences_and_the_document_chooses_one() -> None:
+    shown = dict(re.findall(r'"(for-(?:failed-login|other-errors))".*?"(Discord [^"]+)"', str(oauth_error())))
+    assert shown == {"for-failed-login": AUTH_FAILED, "for-other-errors": NOT_CONFIGURED}
