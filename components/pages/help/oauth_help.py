@@ -2,6 +2,7 @@
 
 import reflex as rx
 
+from components.layout.frame import of_audience
 from components.layout.navigation import LOGIN_PATH
 from components.layout.text_page import bullets, chapter, code, link, reading, steps
 from components.ui.badge import badge
@@ -12,7 +13,7 @@ from components.ui.effects.texts import filled, sentence
 from components.ui.placeholders import skeleton
 from locales import _
 from settings import CALLBACK_PATH, settings
-from state.core.session import MEMBER, SessionState
+from state.core.session import SessionState
 from state.help.operator import OperatorState, SettingPresence
 
 DEVELOPER_PORTAL = "https://discord.com/developers/applications"
@@ -146,18 +147,20 @@ def test_auth() -> rx.Component:
     return reading(
         _("Test Authentication"),
         _("Whether this browser is logged in, and which settings login uses."),
-        card(
-            card_title(_("This browser")),
-            rx.cond(
-                SessionState.audience == MEMBER,
-                rx.el.p(filled(_("Logged in as {name}."), name=SessionState.name)),
-                rx.el.p(_("Not logged in.")),
-            ),
-        ),
+        card(card_title(_("This browser")), of_audience(_logged_out, _logged_in)),
         callback_card(),
         _present_card(),
         rx.el.div(link_button(_("Test Discord Login"), LOGIN_PATH, kind="primary", leaves_app=True)),
     )
+
+
+def _logged_out() -> rx.Component:
+    return rx.el.p(_("Not logged in."))
+
+
+def _logged_in() -> rx.Component:
+    name = SessionState.name
+    return rx.cond(name != "", rx.el.p(filled(_("Logged in as {name}."), name=name)), skeleton("h-6 w-48"))
 
 
 def callback_card() -> rx.Component:
