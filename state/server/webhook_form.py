@@ -128,6 +128,8 @@ class WebhookState(rx.State):
     @signed_in
     async def save(self, actor: Actor):
         """Set the webhook; its secret is shown only once, the first time."""
+        if not self.editing:
+            return  # The second click of a double click would hide the secret.
         self.saving, self.fault_field, self.fault_text = True, "", ""
         yield
         try:

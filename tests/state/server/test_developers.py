@@ -92,6 +92,8 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
     await tab.run(shown.save())
     first = shown.secret
     assert (first[:6], shown.is_set, shown.url, shown.editing) == ("whsec_", True, HOOK, False)
+    await tab.run(shown.save())
+    assert shown.secret == first, "the second click of a double click leaves the secret, which nobody can read again"
     assert shown.events == ["Role taken", "Rule changed", "Removals held back"]
     assert shown.status == "Nothing waits to be delivered."
 
