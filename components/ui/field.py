@@ -32,9 +32,28 @@ def field(
     )
 
 
+_TYPED = "$/public/screens/typed.js"
+
+
+class _TypedInput(rx.el.Input):
+    library = _TYPED
+    tag = "TypedInput"
+
+
+class _TypedArea(rx.el.Textarea):
+    library = _TYPED
+    tag = "TypedArea"
+
+
+def typed_input(**props: Any) -> rx.Component:
+    """Return an input whose `value` the state keeps; it loses no key while the server has not answered."""
+    return _TypedInput.create(**{"auto_complete": "off", "class_name": "input", **props})
+
+
 def text_input(name: str, **props: Any) -> rx.Component:
     """Return a line of text, without the browser's suggestions."""
-    return rx.el.input(id=name, name=name, auto_complete="off", class_name="input", **props)
+    make = typed_input if "value" in props else rx.el.input
+    return make(id=name, name=name, **{"auto_complete": "off", "class_name": "input", **props})
 
 
 def _number_or_null(event: rx.vars.ObjectVar[dict[str, Any]]) -> tuple[rx.Var[float | None]]:
@@ -60,7 +79,8 @@ def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Componen
 
 def text_area(name: str, **props: Any) -> rx.Component:
     """Return an input for several lines of text."""
-    return rx.el.textarea(id=name, name=name, class_name="textarea min-h-24", **props)
+    make = _TypedArea.create if "value" in props else rx.el.textarea
+    return make(id=name, name=name, class_name="textarea min-h-24", **props)
 
 
 def switch(name: str, label: str | rx.Var[str], hint: str | rx.Var[str], **props: Any) -> rx.Component:

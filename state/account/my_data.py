@@ -172,7 +172,7 @@ class MyDataState(rx.State):
     @signed_in
     async def type_confirmation(self, actor: Actor, value: str) -> None:
         """Store the text in the confirmation field."""
-        self.typed = value.strip().lower()[:40]
+        self.typed = value[:40]
 
     @signed_in
     async def close_dialog(self, actor: Actor, is_open: bool) -> None:
@@ -182,7 +182,7 @@ class MyDataState(rx.State):
     @signed_in
     async def forget(self, actor: Actor):
         """Delete everything about the person and end the session."""
-        if not self.asked or self.typed != CONFIRMATION:
+        if not self.asked or self.typed.strip().lower() != CONFIRMATION:
             return
         self.working = True
         yield

@@ -250,7 +250,7 @@ def _question() -> rx.Component:
             kind="danger",
             busy=MyDataState.working,
             busy_label=_("Deleting..."),
-            disabled=MyDataState.typed != CONFIRMATION,
+            disabled=MyDataState.typed.strip().lower() != CONFIRMATION,
             on_click=MyDataState.forget,
         ),
     )

@@ -32,11 +32,9 @@ def proof_card() -> rx.Component:
         rx.el.form(
             field(
                 _("Wallet Address"),
-                rx.el.input(
-                    id="walletAddress",
-                    name="walletAddress",
+                text_input(
+                    "walletAddress",
                     class_name="input code",
-                    auto_complete="off",
                     spell_check=False,
                     placeholder=_("0x... or wallet.eth"),
                     value=WalletProofState.address,

@@ -132,14 +132,12 @@ def _form() -> rx.Component:
             MigrationState.both,
             field(
                 _("Last day on which both count"),
-                rx.el.input(
-                    id="bothUntil",
-                    name="bothUntil",
+                text_input(
+                    "bothUntil",
                     type="date",
                     value=MigrationState.until,
                     min=MigrationState.first_day,
                     on_change=MigrationState.set_until,
-                    class_name="input",
                 ),
                 name="bothUntil",
                 hint=_("Empty: until you end it here."),

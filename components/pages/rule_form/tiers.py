@@ -4,6 +4,7 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.effects.texts import filled
+from components.ui.field import typed_input
 from locales import _
 from state.rule_form.role_options import RoleOptionView
 from state.rule_form.rule_form import RuleFormState
@@ -71,14 +72,13 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
 def _amount(
     tier: rx.vars.ObjectVar[TierView], field: str, value: rx.Var[str], label: rx.Var[str] | str, placeholder: str
 ) -> rx.Component:
-    return rx.el.input(
+    return typed_input(
         type="text",
         input_mode="numeric",
         value=value,
         on_change=lambda typed: RuleFormState.enter_tier(tier.number, field, typed),
         aria_label=label,
         placeholder=placeholder,
-        auto_complete="off",
         class_name="input w-24",
     )
 

@@ -12,7 +12,7 @@ from components.ui.chart import heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input
+from components.ui.field import field, select_input, text_input
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
@@ -359,15 +359,7 @@ def _date(
 ) -> rx.Component:
     return field(
         label,
-        rx.el.input(
-            id=name,
-            name=name,
-            type="date",
-            min=MoveState.first_day,
-            value=value,
-            on_change=on_change,
-            class_name="input",
-        ),
+        text_input(name, type="date", min=MoveState.first_day, value=value, on_change=on_change),
         name=name,
         hint=hint,
         error=rx.cond(MoveState.fault_field == name, MoveState.fault_text, ""),

@@ -1,7 +1,7 @@
 """Every page in the table can be built, and states its audience."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +94,19 @@ def test_the_browsers_own_bars_have_the_colour_of_the_page() -> None:
     assert {scheme for scheme, _ in grounds} == {"light", "dark"}
     for scheme, color in grounds:
         assert color in said[f"(prefers-color-scheme: {scheme})"], f"the {scheme} page is {color}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
+def test_a_field_whose_text_the_state_keeps_loses_no_key_on_a_slow_connection(page: Page) -> None:
+    bare = {one for one in _fields(str(page.members()) + str(page.visitors())) if "onChange:" in one}
+    assert [one for one in bare if re.search(r"(^|,)value:", one) and 'type:"checkbox"' not in one] == []
+
+
+def _fields(screen: str) -> Iterator[str]:
+    """Yield the properties of each input and text area that React itself keeps at its value."""
+    for found in re.finditer(r'jsx\("(?:input|textarea)",\{', screen):
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(screen[end], 0)
+            end += 1
+        yield screen[found.end() : end - 1]

@@ -175,6 +175,43 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
     assert await page.evaluate("window.firstSeen") == "1"
 
 
+async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(visit: NewVisitor) -> None:
+    ada = await visit()
+    page, held, lines = ada.page, list[str | bytes](), list[WebSocketRoute]()
+    slow = False
+
+    def through(line: WebSocketRoute) -> None:
+        line.connect_to_server().on_message(lambda answer: held.append(answer) if slow else line.send(answer))
+        lines.append(line)
+
+    await ada.enter("ada")
+    await page.route_web_socket("**/_event/**", through)
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
+    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+    await page.get_by_label("Rule Type").select_option("trait")
+    trait = page.get_by_label("Trait Type")
+    await expect(trait).to_be_visible()
+    slow = True
+    await trait.press_sequentially("Background colour")
+    await expect(trait).to_have_value("Background colour")
+    # The answers come one after another, each with the text as it was a few keys ago.
+    slow = False
+    for answer in held:
+        lines[-1].send(answer)
+    await trait.press_sequentially(" at night")
+    await expect(trait).to_have_value("Background colour at night")
+    # The server has it too: it fills in the field that is shown again.
+    await page.get_by_label("Rule Type").select_option("basic")
+    await expect(trait).to_have_count(0)
+    await page.get_by_label("Rule Type").select_option("trait")
+    await expect(trait).to_have_value("Background colour at night")
+    # Another condition has a text of its own.
+    await page.get_by_role("button", name="Add another condition").click()
+    await page.get_by_label("Rule Type").select_option("trait")
+    await expect(trait).to_have_value("")
+
+
 async def test_what_was_filled_in_outlives_a_lost_connection_but_not_the_visit(visit: NewVisitor) -> None:
     ada = await visit()
     page, lines = ada.page, list[WebSocketRoute]()
