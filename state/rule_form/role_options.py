@@ -37,6 +37,8 @@ class RoleOptions(rx.State, mixin=True):
     roles: list[RoleOptionView] = []
     roles_loaded: bool = False
     roles_failed: bool = False
+    roles_fault: str = ""
+    """Why the roles could not be read; otherwise empty."""
     removal: str = NOW
     grace_hours: str = DEFAULT_GRACE_HOURS
     shadow: bool = False
@@ -51,7 +53,7 @@ class RoleOptions(rx.State, mixin=True):
 
     def _clear_outcome(self) -> None:
         self.role_id, self.role_name, self.role_color = "", "", DEFAULT_COLOR
-        self.roles, self.roles_loaded, self.roles_failed = [], False, False
+        self.roles, self.roles_loaded, self.roles_failed, self.roles_fault = [], False, False, ""
         self.removal, self.grace_hours = NOW, DEFAULT_GRACE_HOURS
         self.shadow, self.takes_over, self.paused, self._stored_state = False, False, False, ""
         self.delegated = False

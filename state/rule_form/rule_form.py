@@ -154,7 +154,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         if self.rule_id and not self._kept[1]:
             self.load_fault = message
         else:
-            self.roles_failed = True
+            self.roles_failed, self.roles_fault = True, message
 
     @signed_in
     async def load_roles(self, actor: Actor):

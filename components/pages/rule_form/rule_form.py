@@ -180,8 +180,15 @@ def _role() -> rx.Component:
             name="roleId",
             hint=rx.cond(
                 RuleFormState.roles_failed,
-                rx.el.button(
-                    _("Try again"), type="button", on_click=RuleFormState.load_roles, class_name="link font-semibold"
+                rx.fragment(
+                    RuleFormState.roles_fault,
+                    " ",
+                    rx.el.button(
+                        _("Try again"),
+                        type="button",
+                        on_click=RuleFormState.load_roles,
+                        class_name="link font-semibold",
+                    ),
                 ),
                 _("A role that cannot be given shows the reason."),
             ),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from components.pages.rule_form.rule_form import _role
 from models import Server, transaction
 from services.accounts.developers import tokens, webhooks
 from services.collections.census import days
@@ -151,6 +152,8 @@ async def test_the_rule_form_stays_usable_without_the_roles_and_never_shows_a_ru
     tab.go("/add-verification-rule", serverId=rule["serverId"])
     await tab.run(form.load())
     assert (form.loaded, form.roles_failed, form.fault, form.load_fault) == (True, True, "", "")
+    assert form.roles_fault, "people read why there are no roles, such as that the bot is not in the server"
+    assert "roles_fault" in str(_role())
     storm(False)
     await tab.run(form.load_roles())
     assert (form.roles_failed, bool(form.roles)) == (False, True)
