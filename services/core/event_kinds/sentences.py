@@ -185,6 +185,8 @@ def left(facts: EventFacts) -> str:
 def bot_left(facts: EventFacts) -> str:
     """Return the sentence about the bot leaving the server."""
     count = facts.count("removalsLeftUndone")
+    if not count:
+        return _("{member} left the server.").format(member=settings().bot_name)
     return ngettext(
         "{bot} left the server; {count} removal was not finished.",
         "{bot} left the server; {count} removals were not finished.",

@@ -84,6 +84,8 @@ def changed(**fields: Any) -> dict[str, Any]:
         ("server.exported", {}, "Ada downloaded the rules and the list of members."),
         ("rule.imported", {"source": "guild", "rules": 12, "skipped": 1},
          "Ada imported 12 rules from Guild in shadow; 1 entry was skipped."),
+        ("bot.left", {"removalsLeftUndone": 0}, "HoldfastBot left the server."),
+        ("bot.left", {"removalsLeftUndone": 1}, "HoldfastBot left the server; 1 removal was not finished."),
         ("rule.imported", {"source": "holdfast", "rules": 1, "skipped": 0}, "Ada imported 1 rule in shadow."),
         ("rule.exported", {"rules": 3}, "Ada downloaded 3 rules as a document."),
         ("something.new", {}, "Something new."),
