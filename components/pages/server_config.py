@@ -20,6 +20,7 @@ from components.pages.server.move import move_tab
 from components.pages.server.rules import rules_tab
 from components.pages.server.tab_outlines import missing_server
 from components.ui.button import button, link_button
+from components.ui.effects.changed import when_changed
 from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _
 from settings import settings
@@ -69,6 +70,10 @@ TABS = (
 
 LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
 """What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
+
+
+_IN_VIEW = "document.querySelector('#tabs [aria-current=page]')?.scrollIntoView({block: 'nearest', inline: 'center'})"
+"""Scrolls the open tab into view within its bar, at a moment that only the browser knows."""
 
 
 def _load_again() -> list[rx.event.EventCallback[()]]:
@@ -137,19 +142,12 @@ def _bar() -> rx.Component:
     """Return the tabs as links; on a narrow screen only the bar scrolls, to the open tab."""
     return rx.el.nav(
         rx.el.ul(*map(_link, TABS), class_name="flex w-max min-w-full gap-1 border-b hairline"),
-        rx.match(ServerPageState.tab, *((tab.key, _in_view(tab=tab.key)) for tab in TABS), rx.fragment()),
+        # The bar may appear with the tab of an earlier visit, before the one in the URL is known.
+        when_changed(ServerPageState.tab, rx.run_script(_IN_VIEW)),
         id="tabs",
         class_name="mb-6 overflow-x-auto",
         aria_label=_("Server configuration"),
     )
-
-
-@rx.memo
-def _in_view(tab: rx.Var[str]) -> rx.Component:
-    """Scroll the open tab into view within its bar, at a moment that only the browser knows."""
-    current = f"(document.querySelector('#tabs [data-tab=' + {tab!s} + ']'))"
-    script = f"({current}?.scrollIntoView({{block: 'nearest', inline: 'center'}}))"
-    return rx.el.span(on_mount=rx.run_script(rx.Var(script)), class_name="hidden")
 
 
 def _link(tab: Tab) -> rx.Component:
@@ -159,7 +157,6 @@ def _link(tab: Tab) -> rx.Component:
             tab.label,
             href=f"{ServerPageState.config_url}&tab={tab.key}",
             aria_current=rx.cond(current, "page", "false"),
-            custom_attrs={"data-tab": tab.key},
             class_name=rx.cond(
                 current,
                 "block rounded-t-field border-b-2 border-primary px-2 py-3 font-semibold -outline-offset-2 sm:px-3",

@@ -48,6 +48,19 @@ async def test_a_new_servers_tabs_stay_where_they_first_appear(product: Product,
     assert "tabs" not in await page.evaluate("window.moved")
 
 
+async def test_on_a_phone_the_bar_of_tabs_shows_the_open_tab_of_each_visit(product: Product, visit: NewVisitor) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit(viewport={"width": 360, "height": 800})
+    page = visitor.page
+    await visitor.enter(owner)
+    card = page.get_by_role("listitem").filter(has_text=name)
+    address = await card.get_by_role("link", name="Configure").get_attribute("href") or ""
+    for tab in ("Developers", "Rules", "Move"):
+        await visitor.open(f"{address}&tab={tab.lower()}")
+        await expect(page.locator("#tabs [aria-current=page]")).to_have_text(tab)
+        await expect(page.locator("#tabs [aria-current=page]")).to_be_in_viewport()
+
+
 async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product: Product, visit: NewVisitor) -> None:
     name, owner = a_guild(product)
     visitor = await visit()
