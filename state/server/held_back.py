@@ -157,10 +157,19 @@ def _role(view: HeldBackView) -> HeldBackRoleView:
         headline=_("{count} of {holders} holders would lose {role} within a day").format(
             count=view.would_lose, holders=view.holders, role=view.role_name
         ),
-        since=_("Held back {ago}. Nothing is taken until you decide.").format(ago=ago(view.tripped_at)),
+        since=_since(view),
         cause=view.cause,
         losers=list(view.losers),
         total=view.total,
         tripped_at=view.tripped_at,
         more=_("and {count} more").format(count=more) if (more := view.total - len(view.losers)) > 0 else "",
     )
+
+
+def _since(view: HeldBackView) -> str:
+    said = _("Held back {ago}. Nothing is taken until you decide.").format(ago=ago(view.tripped_at))
+    if view.total == view.would_lose:
+        return said
+    # The headline counts those who had lost the role earlier that day too; the list and the dialog do not.
+    now = ngettext("{count} member would lose it now.", "{count} members would lose it now.", view.total)
+    return f"{said} {now.format(count=view.total)}"
