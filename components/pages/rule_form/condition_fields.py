@@ -121,6 +121,8 @@ def _collection() -> rx.Component:
                     on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
                         URL_DEBOUNCE_MILLISECONDS
                     ),
+                    # The field may be left before the pause is over, and another condition opened next.
+                    on_blur=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
                     spell_check=False,
                 ),
                 tooltip(
