@@ -8,6 +8,7 @@ from components.pages.dashboard.analytics import analytics
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import card, stat
+from components.ui.effects.changed import when_changed
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from components.ui.picture import server_icon
@@ -98,7 +99,7 @@ def _content() -> rx.Component:
                     _another(),
                     class_name="grid grid-cols-1 gap-5 md:grid-cols-2 lg:grid-cols-3",
                 ),
-                rx.cond(DashboardState.highlighted != "", come_into_view(server=DashboardState.highlighted)),
+                rx.cond(DashboardState.highlighted != "", when_changed(DashboardState.highlighted, _come_into_view())),
                 analytics(),
             ),
             card(
@@ -170,10 +171,9 @@ def _another() -> rx.Component:
     )
 
 
-@rx.memo
-def come_into_view(server: rx.Var[str]) -> rx.Component:
-    """Scroll to a server's card once it is in the page, which only the browser knows."""
-    return rx.el.span(on_mount=rx.scroll_to(f"server-{server}"), class_name="hidden")
+def _come_into_view() -> rx.event.EventSpec:
+    """Scroll to the highlighted server's card once it is in the page, which only the browser knows."""
+    return rx.scroll_to(f"server-{DashboardState.highlighted}")
 
 
 def _fact(label: str, value: rx.Var[int]) -> rx.Component:

@@ -4,7 +4,8 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.system.browser.conftest import Visitor
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -30,3 +31,19 @@ async def test_addresses_of_one_server(visit: NewVisitor) -> None:
     await expect(page.get_by_role("heading", name="Base Builders")).to_be_visible()
     await bob.open("/dashboard/server/999999")
     await page.wait_for_url("**/dashboard")
+
+
+async def test_each_address_scrolls_to_the_server_that_it_names(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "eve")
+    for name in ("Annex", "Barn"):
+        product.control("guilds", {"action": "create", "guild": f"{name} of {here.guild}", "owner": here["eve"]})
+        product.control("guilds", {"action": "add_bot", "guild": f"{name} of {here.guild}"})
+    eve = await visit(viewport={"width": 360, "height": 420})
+    await eve.enter(here["eve"])
+    cards = eve.page.get_by_role("listitem").filter(has_text=here.guild)
+    await expect(cards).to_have_count(3)
+    for card in (await cards.all())[::-1]:
+        server = await card.get_attribute("id") or ""
+        await eve.open(f"/dashboard?server={server.removeprefix('server-')}")
+        await expect(eve.page.locator(f"#{server}")).to_have_css("outline-style", "solid")
+        await expect(eve.page.locator(f"#{server}")).to_be_in_viewport(ratio=0.9)
