@@ -229,9 +229,11 @@ class MoveState(ServerTab, rx.State):
     @signed_in
     async def save(self, actor: Actor):
         """Begin the move, or change it."""
+        is_new = self.state in {NONE, views.APPROVED}
+        if not (is_new or self.editing):
+            return  # The second click of a double click: the form is closed.
         self.saving, self.fault_field, self.fault_text = True, "", ""
         yield
-        is_new = self.state in {NONE, views.APPROVED}
         try:
             page = await self._page()
             async with transaction() as db:
@@ -398,7 +400,8 @@ def _undecided() -> str:
 
 
 def _arrived(right: int, total: int) -> str:
-    return _("{right} of {total} holders have arrived").format(right=right, total=total)
+    said = ngettext("{right} of {total} holder has arrived", "{right} of {total} holders have arrived", total)
+    return said.format(right=right, total=total)
 
 
 def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:

@@ -14,7 +14,7 @@ from settings import settings
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.preview import RulePreviewState
-from state.server.move import END, NONE, MoveState
+from state.server.move import END, NONE, MoveState, _arrived
 from tests.jobs.town import Town, a_town
 from tests.jobs.writing.test_taking_over import handed
 from tests.state.conftest import SignIn
@@ -44,6 +44,8 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert (move.state, [(one.name, one.chosen) for one in move.choices]) == (NONE, [("Holder", True)])
     await tab.run(move.save())
     assert (move.state, move.fault_text) == ("running", "")
+    await tab.run(move.save())
+    assert (await tab.state(ToastState)).title == "The move has begun", "a double click begins it, and changes nothing"
     assert move.headline.startswith("The move runs until ")
     (role,) = move.roles
     assert (role.right, role.wrong, role.unverified, role.unknown, role.undecided) == (0, 0, 1, 1, "")
@@ -132,13 +134,20 @@ async def test_a_day_that_is_not_changed_keeps_its_time(sign_in: SignIn, town: T
     async with transaction() as db:
         await db.exec(update(ServerMove).values(begins_at=begins, until=until))
     await tab.run(move.load())
+    move.edit(True)
     await tab.run(move.save())
     (kept,) = await stored()
     assert (move.fault_text, kept.begins_at, kept.until) == ("", begins, until)
+    move.edit(True)
     move.set_until(f"{until + timedelta(days=1):%Y-%m-%d}")
     await tab.run(move.save())
     (later,) = await stored()
     assert (later.begins_at, later.until) == (begins, begun.until + timedelta(days=1))
+
+
+def test_one_holder_is_one_holder() -> None:
+    assert _arrived(1, 1) == "1 of 1 holder has arrived"
+    assert _arrived(1, 2) == "1 of 2 holders have arrived"
 
 
 async def test_a_move_that_another_admin_undoes_is_no_longer_shown(sign_in: SignIn, town: Town) -> None:
