@@ -12,7 +12,7 @@ from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
 from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
-from locales import LANGUAGES, N_, _, listed, speaking
+from locales import LANGUAGES, N_, _, listed, ngettext, speaking
 from models import Server
 from models.db.session import AsyncSession
 from services.core import audit
@@ -288,9 +288,12 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
         lacking = [_(name) for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
         if lacking:
             raise Conflict(
-                _(
+                ngettext(
                     "The bot lacks {permissions} in this server. Switch it on for the bot's role in Server Settings › "
-                    "Roles, or invite the bot again."
+                    "Roles, or invite the bot again.",
+                    "The bot lacks {permissions} in this server. Switch them on for the bot's role in Server Settings "
+                    "› Roles, or invite the bot again.",
+                    len(lacking),
                 ).format(permissions=listed(lacking))
             )
         overwrites = _wanted(found, None, me)

@@ -8,7 +8,7 @@ from sqlmodel import col, select
 
 from gateways import Gateways
 from gateways.discord.types import Role
-from locales import N_, _, sentences, series
+from locales import N_, _, ngettext, sentences, series
 from locales.stored_texts import said
 from models import Rule, Server, now
 from models.db.session import AsyncSession
@@ -53,7 +53,6 @@ _AT_THE_BOTTOM = N_(
     "Drag it above them in Server Settings › Roles."
 )
 _BY_THE_OPERATOR = N_("The person who runs the bot has to do that.")
-_INVITE = N_("Switch it on for the bot's role in Server Settings › Roles, or invite the bot again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def _permissions(place: _Place) -> PermissionsHealth:
         return PermissionsHealth(state=WARNING, text=text, known=False, missing=())
     admin = bool(bits & ADMINISTRATOR) or bool(place.bot and place.bot.owner)
     missing = tuple(
-        MissingPermission(_(name), _(text), _(_INVITE))
+        MissingPermission(_(name), _(text), _switch_on(1))
         for name, (bit, text) in NEEDED.items()
         if not (admin or bits & bit)
     )
@@ -206,7 +205,15 @@ def _permissions(place: _Place) -> PermissionsHealth:
         return PermissionsHealth(state=GOOD, text=text, known=True, missing=())
     lacks = _("The bot lacks {permissions}.").format(permissions=series(one.name for one in missing))
     text = sentences(lacks, *(one.text for one in missing))
-    return PermissionsHealth(state=BAD, text=text, mend=_(_INVITE), known=True, missing=missing)
+    return PermissionsHealth(state=BAD, text=text, mend=_switch_on(len(missing)), known=True, missing=missing)
+
+
+def _switch_on(count: int) -> str:
+    return ngettext(
+        "Switch it on for the bot's role in Server Settings › Roles, or invite the bot again.",
+        "Switch them on for the bot's role in Server Settings › Roles, or invite the bot again.",
+        count,
+    )
 
 
 def _role_order(place: _Place, rules: Sequence[Rule]) -> RoleOrderHealth:

@@ -140,6 +140,8 @@ async def test_a_missing_permission_is_named_with_what_it_is_for(owner: Browser,
     view = await health(owner, town)
     assert [one["name"] for one in view["permissions"]["missing"]] == ["Manage Roles", "Manage Channels"]
     assert "No role can be given or taken." in view["permissions"]["text"]
+    assert view["permissions"]["mend"].startswith("Switch them on for the bot's role")
+    assert view["permissions"]["missing"][0]["mend"].startswith("Switch it on for the bot's role")
     assert [(one["id"], one["cause"]) for one in view["pausedRules"]] == [(rule_id, "manage_roles")]
     await town.call("guilds", action="edit_role", guild=town.name, role=bot["id"], permissions=bot["permissions"])
     await town.see()
