@@ -1,8 +1,13 @@
-// Text fields that keep what somebody types, however long the server takes to answer.
-import { createElement, useLayoutEffect, useRef, useState } from "react";
+// Fields that keep what somebody types or chooses, however long the server takes to answer.
+import { createElement, useEffect, useLayoutEffect, useRef, useState } from "react";
 
-/** React puts a field back to the server's value after each key; the next key would then be added to an old text. */
-function typed(tag) {
+const PATIENCE = 10_000;
+
+/**
+ * React puts a field back to the server's value at once; the next key would then be added to an old text, and a choice
+ * would jump back for as long as the answer takes. A choice that is not confirmed in time is put back: no text is.
+ */
+function typed(tag, patience = 0) {
   return function Typed({ value, onChange, ...rest }) {
     const [text, setText] = useState(value);
     const unanswered = useRef([]);
@@ -16,6 +21,14 @@ function typed(tag) {
         setText(value);
       }
     }, [value]);
+    useEffect(() => {
+      if (!patience || text === value) return undefined;
+      const timer = setTimeout(() => {
+        unanswered.current = [];
+        setText(value);
+      }, patience);
+      return () => clearTimeout(timer);
+    }, [text, value]);
     const change = (event) => {
       unanswered.current.push(event.target.value);
       setText(event.target.value);
@@ -27,3 +40,4 @@ function typed(tag) {
 
 export const TypedInput = typed("input");
 export const TypedArea = typed("textarea");
+export const TypedSelect = typed("select", PATIENCE);

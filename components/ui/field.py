@@ -45,6 +45,11 @@ class _TypedArea(rx.el.Textarea):
     tag = "TypedArea"
 
 
+class _TypedSelect(rx.el.Select):
+    library = _TYPED
+    tag = "TypedSelect"
+
+
 def typed_input(**props: Any) -> rx.Component:
     """Return an input whose `value` the state keeps; it loses no key while the server has not answered."""
     return _TypedInput.create(**{"auto_complete": "off", "class_name": "input", **props})
@@ -74,7 +79,15 @@ def number_input(name: str = "", **props: Any) -> rx.Component:
 
 def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Component:
     """Return a choice among few; the browser's own control suits keyboards and phones."""
-    return rx.el.select(*options, id=name, name=name, class_name="select", **props)
+    return typed_select(*options, id=name, name=name, **props)
+
+
+def typed_select(*options: rx.Component, **props: Any) -> rx.Component:
+    """Return a choice that shows what was chosen while the server has not answered.
+
+    Use `rx.el.select` for a choice that is stored at once, which may be refused.
+    """
+    return _TypedSelect.create(*options, **{"class_name": "select", **props})
 
 
 def text_area(name: str, **props: Any) -> rx.Component:

@@ -5,6 +5,7 @@ import reflex as rx
 from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
 from components.ui.effects.texts import filled, sentence
+from components.ui.field import typed_select
 from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
@@ -49,7 +50,7 @@ def _servers() -> rx.Component:
         rx.Var.create(DashboardState.cards).to(list).length() > 1,
         rx.el.label(
             rx.el.span(_("Server"), class_name="sr-only"),
-            rx.el.select(
+            typed_select(
                 rx.el.option(_("All servers"), value=EVERYWHERE),
                 rx.foreach(DashboardState.cards, _option),
                 value=AnalyticsState.server,

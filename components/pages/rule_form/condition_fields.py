@@ -11,7 +11,7 @@ from components.pages.rule_form.call_fields import call_trial, called_contract
 from components.ui.badge import chip
 from components.ui.button import button, spinner
 from components.ui.effects.texts import filled
-from components.ui.field import field, number_input, select_input, text_area, text_input
+from components.ui.field import field, number_input, select_input, text_area, text_input, typed_select
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
@@ -353,7 +353,7 @@ def _trait_value() -> rx.Component:
 
 def _compare() -> rx.Component:
     return rx.el.div(
-        rx.el.select(
+        typed_select(
             rx.el.option(_("exactly"), value=EXACTLY),
             rx.el.option(_("at least"), value=AT_LEAST),
             rx.el.option(_("at most"), value=AT_MOST),

@@ -6,7 +6,7 @@ from components.pages.rule_form.condition_fields import condition_fields
 from components.ui.badge import badge
 from components.ui.button import button
 from components.ui.effects.texts import filled
-from components.ui.field import number_input
+from components.ui.field import number_input, typed_select
 from locales import _
 from state.rule_form.conditions import ROOT, ConditionView, SectionView
 from state.rule_form.rule_form import RuleFormState
@@ -99,7 +99,7 @@ def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.C
     return rx.el.div(
         rx.el.span(words),
         rx.el.div(
-            rx.el.select(
+            typed_select(
                 *[rx.el.option(label, value=value) for value, label in MODES],
                 value=section.mode,
                 on_change=lambda value: RuleFormState.choose_mode(section.number, value),

@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.ui.button import button
 from components.ui.effects.texts import filled
-from components.ui.field import typed_input
+from components.ui.field import typed_input, typed_select
 from locales import _
 from state.rule_form.role_options import RoleOptionView
 from state.rule_form.rule_form import RuleFormState
@@ -49,7 +49,7 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
         _amount(tier, LEAST, tier.least, filled(_("{name}: from"), name=name), _("From")),
         rx.el.span(_("to"), class_name="text-sm"),
         _amount(tier, MOST, tier.most, filled(_("{name}: to"), name=name), _("No limit")),
-        rx.el.select(
+        typed_select(
             rx.el.option(_("Choose a role"), value=""),
             rx.foreach(RuleFormState.roles, role_option),
             value=tier.role,

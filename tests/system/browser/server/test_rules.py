@@ -193,6 +193,8 @@ async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(vi
     trait = page.get_by_label("Trait Type")
     await expect(trait).to_be_visible()
     slow = True
+    await page.get_by_label("Blockchain").select_option("polygon")
+    await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
     await trait.press_sequentially("Background colour")
     await expect(trait).to_have_value("Background colour")
     # The answers come one after another, each with the text as it was a few keys ago.
