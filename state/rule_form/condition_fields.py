@@ -104,6 +104,8 @@ class ConditionFields(rx.State, mixin=True):
     open: int = 1
     """The number of the open condition."""
     _given: str = ""
+    _left: str = ""
+    """The entry of token ids that was added when it lost the focus; the press that took the focus sends it again."""
     _unread: dict[tuple[str, str], str] = {}
     """Why the last lookup of a collection failed, by chain and address."""
 
@@ -385,11 +387,23 @@ class ConditionFields(rx.State, mixin=True):
         """Add an id, a range or a list from the entry; an invalid entry stays in the field."""
         return self._take_entry(form)
 
+    @signed_in
+    async def leave_tokens(self, actor: Actor, number: int, value: str):
+        """Add what is in the entry when it loses the focus: another condition may be opened next, and hide it."""
+        if number != self.open:
+            return None
+        emptied = self._take_entry({TOKEN_INPUT: value})
+        self._left = value if emptied else ""
+        return emptied
+
     def _take_entry(self, form: Mapping[str, Any]) -> rx.event.EventSpec | None:
         """Add what was typed into the entry of token ids, also when a rule is saved before it was added."""
         entry, self.token_fault = form.get(TOKEN_INPUT), ""
+        left, self._left = self._left, ""
         if not isinstance(entry, str) or not entry.strip(" ,"):
             return None
+        if entry == left:
+            return rx.set_value(TOKEN_INPUT, "")
         try:
             self.token_ids = list(token_ids.added(self.token_ids, entry, self.chain))
         except FieldRefused as fault:

@@ -394,6 +394,7 @@ def _token_ids() -> rx.Component:
                     name=TOKEN_INPUT,
                     form=TOKEN_FORM,
                     auto_complete="off",
+                    on_blur=lambda value: RuleFormState.leave_tokens(RuleFormState.open, value),
                     placeholder=rx.cond(solana, _("The token's mint address"), "42, or 100-200, or 1, 2, 3"),
                     class_name="input",
                 ),
