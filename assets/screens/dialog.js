@@ -7,11 +7,11 @@ export function DialogContent(props) {
   const before = useRef(null);
   const restore = (event) => {
     event.preventDefault();
-    const main = document.getElementById("content");
-    if (before.current?.isConnected) before.current.focus();
-    else if (main) {
-      main.tabIndex = -1;
-      main.focus({ preventScroll: true });
+    if (before.current?.isConnected) {
+      before.current.focus();
+      whenGone(before.current, focusMain);
+    } else {
+      focusMain();
     }
   };
   return createElement(Content, {
@@ -19,4 +19,28 @@ export function DialogContent(props) {
     onOpenAutoFocus: () => { before.current = document.activeElement; },
     onCloseAutoFocus: restore,
   });
+}
+
+function focusMain() {
+  const main = document.getElementById("content");
+  if (!main) return;
+  main.tabIndex = -1;
+  main.focus({ preventScroll: true });
+}
+
+/** Calls `then` if the control disappears while it has the focus, as the button of a row that was just deleted does. */
+function whenGone(control, then) {
+  const watch = new MutationObserver(() => {
+    if (control.isConnected) return;
+    end();
+    if (document.activeElement === document.body) then();
+  });
+  const end = () => {
+    watch.disconnect();
+    control.removeEventListener("blur", left);
+  };
+  // Chromium sends this event also when the control is removed or disabled; then nothing else has the focus.
+  const left = () => setTimeout(() => document.activeElement !== document.body && end());
+  control.addEventListener("blur", left);
+  watch.observe(document.body, { childList: true, subtree: true });
 }
