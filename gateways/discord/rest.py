@@ -3,7 +3,7 @@
 import asyncio
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
@@ -258,20 +258,6 @@ class Discord(ChannelCalls, AuditLogCalls):
 
         With `once`, a request that may have worked is never repeated.
         """
-        with provider_reports.watched(provider_reports.DISCORD):
-            return await self._send(method, template, ids, query, reason, major, body, once)
-
-    async def _send(
-        self,
-        method: str,
-        template: str,
-        ids: tuple[str, ...],
-        query: str,
-        reason: str | None,
-        major: str | None,
-        body: Mapping[str, object] | None,
-        once: bool,
-    ) -> object:
         if not all(item.isascii() and item.isdigit() for item in ids):
             raise ValueError(f"Discord's ids are digits, not {ids!r}")
         url = self._api + template.format(*ids) + query
@@ -285,11 +271,26 @@ class Discord(ChannelCalls, AuditLogCalls):
 
         route, top = f"{method} {template}", (ids[0] if ids else "") if major is None else major
         guild_id = self.guild_of(template, ids)
+        with provider_reports.watched(provider_reports.DISCORD):
+            answer = await self._send(sending, route, top, guild_id, once=once, brief=template == MEMBER_ROLE)
+            return self._accept(answer, method, guild_id)
+
+    async def _send(
+        self,
+        sending: Callable[[httpx.AsyncClient], Coroutine[object, object, httpx.Response]],
+        route: str,
+        top: str,
+        guild_id: str,
+        *,
+        once: bool,
+        brief: bool,
+    ) -> httpx.Response:
+        """Send until Discord accepts or refuses; `brief` waits only PATIENCE for each turn. Raises ProviderError."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._deadline
         last = "no answer in time"
         for attempt in range(ATTEMPTS):
-            until = min(deadline, loop.time() + PATIENCE) if template == MEMBER_ROLE else deadline
+            until = min(deadline, loop.time() + PATIENCE) if brief else deadline
             try:
                 ticket = await self._ticket(route, top, until, guild_id)
             except NotYet as wait:
@@ -315,8 +316,7 @@ class Discord(ChannelCalls, AuditLogCalls):
             if answer is not None and answer.status_code < 500:
                 # The proxy in front of Discord refuses everything or nothing, so this answer shows that it does not.
                 self._unsigned.clear()
-            if answer is not None and answer.status_code < 500:
-                return self._accept(answer, method, guild_id)
+                return answer
             last = last if answer is None else f"HTTP {answer.status_code}"
             # Pauses of about 0.5, 1, 2, 4 s; the jitter keeps many callers from retrying at the same moment.
             pause = 0.5 * 2**attempt * random.uniform(0.8, 1.2)
