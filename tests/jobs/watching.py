@@ -6,7 +6,15 @@ from sqlmodel import col, select
 
 from jobs.reconciler import Reconciler
 from models import Due, Event, Grant, Rule, now, transaction
+from services.accounts.users import ensure
+from services.core.actors import Actor
 from tests.jobs.town import Town, until
+
+
+async def actor_of(town: Town, who: str) -> Actor:
+    person = town.people[who]
+    async with transaction() as db:
+        return Actor(await ensure(db, person["id"], person["username"]), person["id"], person["username"])
 
 
 async def grants(town: Town) -> list[Grant]:

@@ -11,9 +11,7 @@ from sqlmodel import select
 import models
 from gateways import gateways
 from models import AsyncSession, Event, transaction
-from services.accounts.users import ensure
 from services.collections import catalogue
-from services.core.actors import Actor
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import NewRule
 from services.rules import rules
@@ -21,6 +19,7 @@ from services.rules.rules import RuleDraft
 from services.servers import undo
 from services.wallets import wallets
 from tests.jobs.town import Town
+from tests.jobs.watching import actor_of
 
 
 @pytest.fixture
@@ -38,12 +37,6 @@ def held(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
     monkeypatch.setattr(httpx.AsyncClient, "send", noting)
     return seen
-
-
-async def actor_of(town: Town, who: str) -> Actor:
-    person = town.people[who]
-    async with transaction() as db:
-        return Actor(await ensure(db, person["id"], person["username"]), person["id"], person["username"])
 
 
 async def test_verifying_previewing_and_looking_collections_up_hold_none(

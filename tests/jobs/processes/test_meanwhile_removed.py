@@ -14,7 +14,6 @@ from gateways.discord.types import GuildMember as LiveMember
 from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from models import Breaker, Challenge, Due, MemberChoice, RivalMove, transaction
-from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.engine import ledger, read_and_confirm
 from services.engine.reconcile_outcome import BatchOutcome
@@ -36,7 +35,7 @@ from tests.jobs.processes.test_meanwhile import (
     time_passes,
 )
 from tests.jobs.town import Town
-from tests.jobs.watching import given, grants, kinds, looked_at, taken
+from tests.jobs.watching import actor_of, given, grants, kinds, looked_at, taken
 from tests.support.builders import open_intents
 
 
@@ -246,9 +245,3 @@ async def test_a_wallet_that_begins_to_count_before_a_removal_is_sent_stops_it(
     await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
     assert await town.writes(start) == []
     assert [row.state for row in await grants(town)] == ["held"]
-
-
-async def actor_of(town: Town, who: str) -> Actor:
-    person = town.people[who]
-    async with transaction() as db:
-        return Actor(await ensure(db, person["id"], person["username"]), person["id"], person["username"])
