@@ -15,7 +15,7 @@ from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
 from tests.gateways.wire import Wire
 from tests.support.balances import balances
 
@@ -173,13 +173,6 @@ def zeros(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
     return {**true, "result": "0x" + "0" * (len(true["result"]) - 2)}
 
 
-def no_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-    if call["method"] == "eth_call" and len(call["params"]) > 2:
-        error = {"code": -32602, "message": "too many arguments, want at most 2"}
-        return {"jsonrpc": "2.0", "id": call["id"], "error": error}
-    return true
-
-
 def ignores_override(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
     if call["method"] == "eth_call" and len(call["params"]) > 2:
         return {**true, "result": "0x"}
@@ -322,7 +315,7 @@ async def test_a_read_must_be_at_or_after_the_block_asked_for(chains: EvmChains,
     assert (await read(chains, at=ReadPoint(endpoint=0, not_before_block=head.block + 5))).block >= head.block + 5
 
 
-@pytest.mark.parametrize("change", [no_override, ignores_override])
+@pytest.mark.parametrize("change", [without_override, ignores_override])
 async def test_without_state_override_and_multicall_it_is_a_batch(
     chains: EvmChains, ends: tuple[Front, Front], world: str, change: Any
 ) -> None:
@@ -341,7 +334,7 @@ async def test_without_state_override_and_multicall_it_is_a_batch(
 
 async def test_a_batch_whose_canary_fails_is_unknown_or_confusion(chains: EvmChains, ends: tuple[Front, Front]) -> None:
     def lie(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-        refused = no_override(call, true)
+        refused = without_override(call, true)
         if refused is not true or call["method"] != "eth_call":
             return refused
         bad = everyone or call["params"][0]["to"] == RARE
