@@ -49,12 +49,12 @@ async def chains(end: Front) -> AsyncIterator[EvmChains]:
         yield made
 
 
-def pruned(before: int, *, says_so: bool = False, blooms: bool = True) -> Any:
+def pruned(before: int, *, says_so: bool = False, bloom: str = "") -> Any:
     """Return a node without logs before a block: it leaves them out, or refuses a request for them as geth does."""
 
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-        if call["method"] == "eth_getBlockByNumber" and not blooms:
-            return {**true, "result": true["result"] | {"logsBloom": "0x" + 512 * "0"}}
+        if call["method"] == "eth_getBlockByNumber" and bloom:
+            return {**true, "result": true["result"] | {"logsBloom": "0x" + 512 * bloom}}
         if call["method"] != "eth_getLogs":
             return true
         if says_so and int(call["params"][0]["fromBlock"], 16) < before:
@@ -96,7 +96,7 @@ async def test_an_indexers_empty_list_is_not_confirmed_by_them(chains: EvmChains
     assert (dict(sheet.held), dict(sheet.alone)) == ({}, {ANN: "An indexer"})
 
 
-@pytest.mark.parametrize("change", [None, pruned(0, blooms=False)])
+@pytest.mark.parametrize("change", [None, pruned(0, bloom="0")])
 async def test_a_node_with_all_logs_is_believed_whether_or_not_its_headers_show_them(
     chains: EvmChains, end: Front, change: Any
 ) -> None:
@@ -106,3 +106,8 @@ async def test_a_node_with_all_logs_is_believed_whether_or_not_its_headers_show_
     asked = len(end.calls)
     await chains.tokens("base", MANY, [ANN, NOBODY])
     assert len(end.calls) - asked < asked, "what was found out is remembered"
+
+
+async def test_headers_that_name_everything_show_nothing_to_be_missing(chains: EvmChains, end: Front) -> None:
+    end.change = pruned(20, bloom="f")
+    assert dict((await chains.tokens("base", MANY, [NOBODY])).unsure) == {}
