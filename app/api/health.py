@@ -9,6 +9,7 @@ from secrets import compare_digest
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
+from app.api.requests.examples import NOT_READY
 from app.api.requests.routers import unique_id
 from app.api.requests.shapes import ApiAnswer
 from models import now, reading, transaction
@@ -131,10 +132,7 @@ def _written(found: list[Metric]) -> Response:
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-_UNREADY = {"description": "It is not ready, or the database does not answer; `Retry-After` says when to ask again."}
-
-
-@router.get("/api/status", responses={503: {**_UNREADY, "model": StatusView}})
+@router.get("/api/status", responses={503: {**NOT_READY, "model": StatusView}})
 async def get_status(response: Response) -> StatusView:
     """Return the version, providers, chains and the daily sweep to anybody; the status is 503 without the database."""
     view = await public_status.view()
@@ -148,7 +146,7 @@ _PATIENCE = 2.0
 
 
 @router.head("/health", include_in_schema=False)
-@router.get("/health", responses={503: _UNREADY})
+@router.get("/health", responses={503: {**NOT_READY}})
 async def check_health() -> Response:
     """Answer `healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""
     if await _ready():

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from app.api.requests.caller import Caller
+from app.api.requests.examples import ONLY_FOR
 from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
 from gateways import gateways
@@ -59,7 +60,7 @@ def _describe_details(schema: dict[str, Any]) -> None:
     for name, kind in RULE_TYPES.items():
         for one in kind.fields:
             sent = _SENT.get(one.kind, [{"type": "string"}])
-            described = {"anyOf": [*sent, {"type": "null"}], "description": f"Only for the type `{name}`."}
+            described = {"anyOf": [*sent, {"type": "null"}], "description": ONLY_FOR.format(name=name)}
             schema["properties"].setdefault(one.name, described)
 
 

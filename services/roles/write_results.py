@@ -138,8 +138,9 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
         "seenDone": result is WriteResult.ALREADY, **({"hadBefore": True} if had_before else {}),
     }  # fmt: skip
-    kind, batch = "role.given" if intent.giving else "role.taken", batch if intent.gift or not intent.giving else None
-    await audit.record(db, audit.role_line(kind, intent.line, batch=batch, data=told))
+    batch = batch if intent.gift or not intent.giving else None
+    line = audit.role_line("role.given" if intent.giving else "role.taken", intent.line, batch=batch, data=told)
+    await audit.record(db, line)
     if intent.giving:
         await _mark_replaced(db, intent, rule_ids)
     else:

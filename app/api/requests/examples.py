@@ -1,4 +1,4 @@
-"""The examples in the OpenAPI document: bodies as programs send and get them, built from one value for each field."""
+"""The examples and the remarks in the OpenAPI document, which programmers read; examples have one value per field."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,6 +15,13 @@ RULE: Mapping[str, Any] = {
     "ruleName": "Cat holders", "blockchain": "base", "contractAddress": CONTRACT, "verificationType": "basic",
     "minTokens": 1, "roleId": ROLE, "roleName": "Holder",
 }  # fmt: skip
+
+ONLY_FOR = "Only for the type `{name}`."
+"""The remark at a field of a single type of rule."""
+NOT_READY: Mapping[str, Any] = {
+    "description": "It is not ready, or the database does not answer; `Retry-After` says when to ask again.",
+}
+"""The answer 503 of the calls about the state of the service."""
 
 PAYLOADS: Mapping[str, Any] = {
     "RulePayload": {"serverId": 12, **RULE},

@@ -116,9 +116,9 @@ def test_who_is_not_known_is_told_by_id_and_who_was_forgotten_by_no_name() -> No
 
 
 def kinds(call: ast.Call) -> set[str]:
-    """Return the kinds that a call of `line` may record: its first argument, or both branches of a conditional."""
+    """Return the kinds that a call of `line` or `role_line` may record: its first argument, or each of its branches."""
     name = getattr(call.func, "attr", getattr(call.func, "id", ""))
-    if name not in {"line", "_line"} or not call.args:
+    if name not in {"line", "_line", "role_line"} or not call.args:
         return set()
     texts = (one.value for one in ast.walk(call.args[0]) if isinstance(one, ast.Constant))
     return {text for text in texts if isinstance(text, str) and "." in text}
