@@ -7,7 +7,7 @@ from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
-from components.pages.rule_form.tiers import role_option, tiers
+from components.pages.rule_form.tiers import role_option, tiers, tiers_left_out
 from components.pages.rule_form.try_address import trial_form, trial_panel
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
@@ -90,7 +90,7 @@ def _form() -> rx.Component:
             _part(
                 _("What they get"),
                 _role(),
-                rx.cond(RuleFormState.tiered, tiers()),
+                rx.cond(RuleFormState.tiered, tiers(), rx.cond(RuleFormState.tiers, tiers_left_out())),
                 rx.cond(
                     RuleFormState.loaded,
                     _options(),

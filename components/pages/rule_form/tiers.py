@@ -42,6 +42,15 @@ def tiers() -> rx.Component:
     )
 
 
+def tiers_left_out() -> rx.Component:
+    """Return the remark that the tiers that were filled in are not saved with the present conditions."""
+    return rx.el.p(
+        _("The further tiers are left out: only a new rule with a single condition on an amount has tiers."),
+        class_name="text-sm font-medium text-warning",
+        role="status",
+    )
+
+
 def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
     name = tier.title
     return rx.el.li(

@@ -72,8 +72,11 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     page = await open_form(ada, here)
     await condition(page, "base", kelp, "Kelp Keepers")
     await count_holders(page, re.compile(r"^2 addresses meet this, \d verified here\.$"))
+    await page.get_by_role("button", name="Add a tier").click()
+    await expect(page.get_by_label("Tier 2: from")).to_be_visible()
     await page.get_by_role("button", name="Add another condition").click()
     await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await expect(page.get_by_text("The further tiers are left out")).to_be_visible()
     # An address that is pasted just before the next press counts too.
     await page.get_by_label("Blockchain").select_option("optimism")
     await page.get_by_label("Contract Address").fill(reef)
