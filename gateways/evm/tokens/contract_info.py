@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 from gateways.chains.coin_facts import CoinFacts
-from gateways.evm.rpc.errors import Reverted
+from gateways.evm.rpc.errors import Reverted, TooMuch
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.special_addresses import SHA256, UNUSED
 from gateways.transport.errors import ProviderConfused
@@ -108,10 +108,14 @@ class ContractReader:
 
         Its `balanceOf` then counts the coin's smallest units: a fraction of a token would look like many tokens.
         """
-        decimals = await self._number(contract, DECIMALS)
-        if decimals is None or not 0 < decimals < 256:
+        try:
+            decimals = await self._number(contract, DECIMALS)
+            if decimals is None or not 0 < decimals < 256:
+                return False
+            return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is not None
+        except TooMuch:
+            # A contract of an early compiler burns all gas where it lacks a function; a coin answers with little.
             return False
-        return await self._number(contract, ALLOWANCE + SOMEBODY + SOMEBODY, longer=True) is not None
 
     async def _number(self, contract: str, data: bytes, *, longer: bool = False) -> int | None:
         """Return the answer as a number if it has exactly 32 bytes, or with `longer` at least 32; otherwise None."""
