@@ -1,4 +1,4 @@
-"""Finds the client's address behind proxies. Only proxies that the operator trusts are believed."""
+"""The client's address, and the request id of a proxy: only proxies that the operator trusts are believed."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""One read of the holders of a Solana collection, or of any NFT: by wallets, by the whole collection, or by asset."""
+"""One read of the holders of a Solana collection, or of any NFT: by pages of wallets, by collection, or by asset."""
 
 import asyncio
 import random

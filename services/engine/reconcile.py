@@ -1,4 +1,4 @@
-"""Reconcile claimed members: read what they hold, decide, and write the decisions."""
+"""Reconcile claimed members: read what they hold within a time for each server, decide, and write the decisions."""
 
 import asyncio
 import logging

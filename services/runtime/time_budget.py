@@ -1,4 +1,4 @@
-"""A time limit on the reads for one server: set around a reconcile, applied to every call to a provider."""
+"""A time limit on the reads for one server, applied to every call to a provider; the reconcile sets it."""
 
 import asyncio
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""How many members a server has, kept like the other counts"""
+"""Triggers that count the stored members of each server"""
 
 from alembic import op
 

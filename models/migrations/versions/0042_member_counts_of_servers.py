@@ -1,4 +1,4 @@
-"""How many members each server has"""
+"""How many members Discord says that each server has"""
 
 import sqlalchemy as sa
 from alembic import op
