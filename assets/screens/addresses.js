@@ -9,8 +9,10 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState(null);
   const file = useRef(null);
+  const sent = useRef("");
 
   const send = async (content) => {
+    sent.current = content;
     if (new Blob([content]).size > LARGEST) {
       setFault({ message: words.large });
       return;
@@ -57,6 +59,8 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
       onChange: (event) => setText(event.target.value),
       placeholder: "0x...\n0x...",
       spellCheck: false,
+      // Whoever leaves the field may save the rule or open another condition next.
+      onBlur: () => text.trim() && text !== sent.current && send(text),
       disabled: busy,
       "aria-describedby": "addresses-hint",
     }),

@@ -377,12 +377,6 @@ class ConditionFields(rx.State, mixin=True):
             self._changed()
 
     @signed_in
-    async def take_list(self, actor: Actor, name: str, count: int) -> None:
-        """Use the list of addresses that was stored just now; saving checks that it is there."""
-        self.details = {**self.details, "list": name[:64], "count": str(count)[:10]}
-        self._changed()
-
-    @signed_in
     async def add_tokens(self, actor: Actor, form: dict[str, str]):
         """Add an id, a range or a list from the entry; an invalid entry stays in the field."""
         return self._take_entry(form)

@@ -191,6 +191,23 @@ class ConditionList(ConditionFields, mixin=True):
             self._add(number)
 
     @signed_in
+    async def take_list(self, actor: Actor, number: int, name: str, count: int) -> None:
+        """Use the list of addresses that was stored just now for this condition; another one may be open by now.
+
+        Saving checks that the list is there.
+        """
+        stored = {"list": name[:64], "count": str(count)[:10]}
+        if number == self.open:
+            self.details = {**self.details, **stored}
+        self._slots = tuple(
+            replace(slot, draft=replace(slot.draft, details=tuple({**dict(slot.draft.details), **stored}.items())))
+            if slot.number == number
+            else slot
+            for slot in self._slots
+        )
+        self._changed()
+
+    @signed_in
     async def open_condition(self, actor: Actor, number: int):
         """Open another condition."""
         if number != self.open and any(slot.number == number for slot in self._slots):

@@ -53,6 +53,6 @@ def addresses() -> rx.Component:
             "every EVM chain. A vault that delegates to a member's wallet does not count: list the wallet itself."
         ),
         words=_WORDS,
-        on_stored=RuleFormState.take_list,
+        on_stored=lambda name, count: RuleFormState.take_list(RuleFormState.open, name, count),
         key=RuleFormState.open,
     )

@@ -170,18 +170,6 @@ async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: Rul
     assert (form.token_ids, form.token_fault) == (["5"], "")
 
 
-async def test_ids_that_are_left_in_the_entry_are_added_once(form: RuleFormState) -> None:
-    fill(form, CATS, type="token_id")
-    assert await form.leave_tokens(form.open, "5") is not None, "the entry is emptied"
-    assert (form.token_ids, form.token_fault) == (["5"], "")
-    assert await form.add_tokens({"tokenEntry": "5"}) is not None, "the press of Add for which the entry was left"
-    assert (form.token_ids, form.token_fault) == (["5"], "")
-    await form.add_tokens({"tokenEntry": "5"})
-    assert form.token_fault == "5 is already in the list."
-    await form.leave_tokens(form.open + 1, "7")
-    assert form.token_ids == ["5"], "that condition is not open"
-
-
 async def test_what_would_be_sent_for_one_condition_is_flat(form: RuleFormState) -> None:
     fill(form, CATS, min_tokens="2")
     await form.choose_role("77")

@@ -1,0 +1,32 @@
+"""What is typed or pasted in a condition that is left at once: it is taken, and for that condition."""
+
+from state.rule_form.conditions import ROOT
+from state.rule_form.rule_form import RuleFormState
+from tests.state.rule_form.filling import CATS, fill
+from tests.state.rule_form.filling import form as form
+
+
+async def test_ids_that_are_left_in_the_entry_are_added_once(form: RuleFormState) -> None:
+    fill(form, CATS, type="token_id")
+    assert await form.leave_tokens(form.open, "5") is not None, "the entry is emptied"
+    assert (form.token_ids, form.token_fault) == (["5"], "")
+    assert await form.add_tokens({"tokenEntry": "5"}) is not None, "the press of Add for which the entry was left"
+    assert (form.token_ids, form.token_fault) == (["5"], "")
+    await form.add_tokens({"tokenEntry": "5"})
+    assert form.token_fault == "5 is already in the list."
+    await form.leave_tokens(form.open + 1, "7")
+    assert form.token_ids == ["5"], "that condition is not open"
+
+
+async def test_a_list_is_for_the_condition_in_which_it_was_pasted(form: RuleFormState) -> None:
+    fill(form, CATS, type="address_list")
+    first = form.open
+    await form.add_condition(ROOT)
+    fill(form, CATS, type="address_list")
+    await form.take_list(first, "f" * 32, 2)
+    assert not form.details["list"], "the open condition has its own"
+    await form.take_list(form.open, "e" * 32, 3)
+    assert [dict(slot.draft.details)["list"] for slot in form._slots] == ["f" * 32, "e" * 32]
+    async for _ in form.open_condition(first):
+        pass
+    assert (form.details["list"], form.details["count"]) == ("f" * 32, "2")
