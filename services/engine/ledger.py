@@ -66,9 +66,10 @@ class RoleDecision(NamedTuple):
     @property
     def is_being_given(self) -> bool:
         """Whether the role is to be given, or may still come although its gift was called off."""
-        if self.grant is None or self.grant.state == "giving":
-            return self.grant is not None
-        return self.grant.never_given and self.decision.role_id not in self.item.case.roles
+        grant = self.grant
+        if grant is None:
+            return False
+        return grant.state == "giving" or (grant.never_given and self.decision.role_id not in self.item.case.roles)
 
     @property
     def evidence(self) -> dict[str, Any]:

@@ -103,8 +103,7 @@ def _taken(intent: Intent) -> Any:
 
 def _unwanted(intent: Intent) -> Any:
     """Return the condition on the grant of a given role whose removal was decided, or called off, in the meantime."""
-    never_given = col(Grant.evidence)["given"].astext == "false"
-    return (col(Grant.id) == intent.id) & col(Grant.state).in_(("taking", "held")) & never_given
+    return (col(Grant.id) == intent.id) & col(Grant.state).in_(("taking", "held")) & queue.NEVER_GIVEN
 
 
 _HELD: dict[str, Any] = {

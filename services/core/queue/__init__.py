@@ -39,14 +39,15 @@ from services.core.queue.marks import (
 )
 from services.core.queue.removals import (
     IS_QUEUED,
+    NEVER_GIVEN,
     NOW_GIVEN,
     call_off_removals_from,
     call_off_where,
 )
 
 __all__ = [
-    "AGAIN", "CHANGED", "CHANNEL", "CLAIM", "IS_QUEUED", "JOINED", "LEASE", "NOW_GIVEN", "SEEN", "SWEPT", "WAITING",
-    "Claim", "call_off_removals_from", "call_off_where", "check_unchanged", "claim", "complete",
+    "AGAIN", "CHANGED", "CHANNEL", "CLAIM", "IS_QUEUED", "JOINED", "LEASE", "NEVER_GIVEN", "NOW_GIVEN", "SEEN", "SWEPT",
+    "WAITING", "Claim", "call_off_removals_from", "call_off_where", "check_unchanged", "claim", "complete",
     "invalidate_running", "mark_all", "mark_claimants", "mark_holders", "mark_member", "mark_members", "mark_named",
     "mark_other_delegates", "mark_people", "mark_server", "mark_servers", "pause_after", "postpone",
     "refresh_statistics", "release", "release_leases", "renew", "reschedule", "retry_later", "still_ours",

@@ -21,6 +21,8 @@ _IS_THERE = (
     )
     .exists()
 )
+NEVER_GIVEN = col(Grant.evidence)["given"].astext == "false"
+"""The condition on grants with the note that their role was never given."""
 NOW_GIVEN = text("evidence - 'given'")
 """The evidence of a grant without the note that its role was never given: the member has the role."""
 
