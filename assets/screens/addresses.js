@@ -59,7 +59,7 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
       onChange: (event) => setText(event.target.value),
       placeholder: "0x...\n0x...",
       spellCheck: false,
-      // Whoever leaves the field may save the rule or open another condition next.
+      // The field may be left to save the rule, or to open another condition.
       onBlur: () => text.trim() && text !== sent.current && send(text),
       disabled: busy,
       "aria-describedby": "addresses-hint",

@@ -199,12 +199,13 @@ class ConditionList(ConditionFields, mixin=True):
         stored = {"list": name[:64], "count": str(count)[:10]}
         if number == self.open:
             self.details = {**self.details, **stored}
-        self._slots = tuple(
-            replace(slot, draft=replace(slot.draft, details=tuple({**dict(slot.draft.details), **stored}.items())))
-            if slot.number == number
-            else slot
-            for slot in self._slots
-        )
+        else:
+            self._slots = tuple(
+                replace(slot, draft=replace(slot.draft, details=tuple((dict(slot.draft.details) | stored).items())))
+                if slot.number == number
+                else slot
+                for slot in self._slots
+            )
         self._changed()
 
     @signed_in

@@ -33,7 +33,7 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     assert ["400" in fault for fault in ada.faults] == [True]
     ada.faults.clear()
     await entry.fill(f"wallet,amount\n{product.wallet(erin)},5\n{STRANGER},7\n")
-    await entry.press("Tab")  # whoever leaves the field need not press the button
+    await entry.press("Tab")  # leaving the field is enough
     await expect(page.get_by_text("2 addresses are on the list.")).to_be_visible()
     await expect(page.get_by_label("Rule Name", exact=True)).to_have_value("List of 2 addresses")
     await expect(page.get_by_text("A wallet on a list of 2 addresses", exact=True)).to_be_visible()
