@@ -11,15 +11,14 @@ from services.collections.census import reach
 from services.engine.previews import try_address
 from services.engine.previews.proposals import NewRule
 from state.core import gate, watchers
-from state.dashboard.server_page import ServerPageState
 from state.rule_form import preview
-from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_address import ADDRESS_INPUT, TrialState
 from tests.jobs.town import STRANGER, Town, a_town
-from tests.state.conftest import Beside, SignIn, Tab
+from tests.state.conftest import Beside, Tab
+from tests.state.towns import form as form
 
 AWAY = OperationalError("SELECT", {}, Exception("the server closed the connection"))
 SAID = "The database does not answer right now. Please try again in a few seconds."
@@ -36,21 +35,12 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 
 @pytest.fixture
-async def tab(town: Town, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> Tab:
-    """A tab with the form filled in, which stays open."""
-
-    async def is_open(_: str) -> bool:
-        return True
-
-    monkeypatch.setattr(watchers, "is_open", is_open)
-    made, _ = await sign_in(town.people["ada"]["username"])
-    made.go("/add-verification-rule", serverId=town.server_id)
-    (await made.state(ServerPageState)).server_id = town.server_id
-    rule = await made.state(RuleFormState)
-    rule._clear()
-    rule._fill_in(ConditionDraft(contract=town.contract, chain="base", collection="Cats"))
+async def tab(form: Tab) -> Tab:
+    """The tab with the form filled in, and the collection's name."""
+    rule = await form.state(RuleFormState)
+    rule.collection = "Cats"
     rule._changed()
-    return made
+    return form
 
 
 @pytest.mark.parametrize(

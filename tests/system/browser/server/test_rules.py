@@ -177,6 +177,15 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
     assert await page.evaluate("window.firstSeen") == "1"
 
 
+async def open_form_through(ada: Visitor, through: Callable[[WebSocketRoute], None]) -> None:
+    """Open the form of a new rule as ada, with the sockets of its page through this handler."""
+    await ada.enter("ada")
+    await ada.page.route_web_socket("**/_event/**", through)
+    builders = ada.page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
+    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+
+
 async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(visit: NewVisitor) -> None:
     ada = await visit()
     page, held, lines = ada.page, list[str | bytes](), list[WebSocketRoute]()
@@ -186,11 +195,7 @@ async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(vi
         line.connect_to_server().on_message(lambda answer: held.append(answer) if slow else line.send(answer))
         lines.append(line)
 
-    await ada.enter("ada")
-    await page.route_web_socket("**/_event/**", through)
-    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
-    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
-    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+    await open_form_through(ada, through)
     await page.get_by_label("Rule Type").select_option("trait")
     trait = page.get_by_label("Trait Type")
     await expect(trait).to_be_visible()
@@ -224,11 +229,7 @@ async def test_what_was_filled_in_outlives_a_lost_connection_but_not_the_visit(v
         line.connect_to_server()
         lines.append(line)
 
-    await ada.enter("ada")
-    await page.route_web_socket("**/_event/**", through)
-    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
-    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
-    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+    await open_form_through(ada, through)
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.get_by_label("Minimum Tokens").fill("7")
     await page.get_by_label("Role", exact=True).select_option("Whale")
