@@ -1,4 +1,4 @@
-"""The role writer: the one process at a time that changes roles, as fast as Discord allows and never twice.
+"""The role writer: the one process at a time that changes roles, and when it has to ask Discord before a change.
 
 Each change is carried out by `services/roles/outbox.py`.
 """

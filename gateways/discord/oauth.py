@@ -1,4 +1,4 @@
-"""Signing in with Discord: OAuth2 code grant with PKCE, and reads with the person's own token."""
+"""Signing in with Discord by OAuth2: the code grant with PKCE, tokens renewed and revoked, the bot's invite URL."""
 
 import warnings
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Holdings on EVM chains: bulk balances with failover between a chain's nodes, and a few ordinary questions."""
+"""Holdings on EVM chains: bulk balances with failover between nodes, and facts in which all nodes have to agree."""
 
 import asyncio
 from collections.abc import Iterable, Sequence

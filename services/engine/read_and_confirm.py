@@ -1,4 +1,4 @@
-"""Fetch what a batch of members holds, decide, and confirm every loss of a role."""
+"""Fetch holdings, decide, and confirm each loss: holdings are read a second time, and the member again from Discord."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The members of servers and their roles, stored from gateway events and REST answers for bulk decisions."""
+"""The members of servers and their roles, kept from Discord's events and lists: who joined, changed or left."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The servers that a person runs or could add the bot to, and their roles."""
+"""The servers that a person runs or could add the bot to, the bot's invite links, and a server's roles."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A person's wallets: proved without a wallet connection, listed, and removed by their owner."""
+"""A person's wallets: list them, check a proof of one (without a wallet connection), and remove one."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
