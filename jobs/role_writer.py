@@ -125,8 +125,7 @@ class RoleWriter:
     async def _carry_out(self, intent: Intent, since: datetime) -> None:
         key = (intent.id, intent.intended_at)
         known = key in self.tried
-        # We held the lease before this change was intended and have not tried it, so no process can have sent it.
-        sure = intent.attempts == 0 and intent.intended_at >= since and not known
+        sure = not known and outbox.surely_unsent(intent, since)
         self.tried.add(key)
         with request_ids.under(intent.request_id):
             outcome = await self._attempt(Attempt(intent, sure))

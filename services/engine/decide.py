@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
+from gateways.discord.types import GuildMember
 from services.core.answer import Answer
 from services.rules.terms import RuleTerms
 
@@ -222,6 +223,18 @@ def _decide_role(
         # The new role is given first and this one decided again afterwards, so the member is never without a role.
         return Decision(role_id, Action.WAIT, no_since=decision.no_since, due_at=now + NEW_ROLE_PAUSE, replaced=True)
     return decision
+
+
+def left_behind(grant: GrantFacts, live: GuildMember, now: datetime) -> bool:
+    """Return whether a missing role ended with an earlier membership, because the member joined after we gave it.
+
+    Compares two ages, each measured by one clock: the membership's by Discord's, the grant's by the database's.
+    """
+    if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
+        return False
+    if grant.created_at is None or live.joined_at is None or live.read_at is None:
+        return False
+    return live.read_at - live.joined_at < now - grant.created_at
 
 
 def changes_nothing(decision: Decision, grants: Sequence[GrantFacts]) -> bool:

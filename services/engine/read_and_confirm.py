@@ -11,7 +11,6 @@ from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.node_providers import origin, source_name
 from gateways.chains.token_sheet import TokenHints
-from gateways.discord.types import GuildMember as LiveMember
 from gateways.transport.errors import ProviderError
 from locales import N_
 from models.db.session import AsyncSession
@@ -20,7 +19,7 @@ from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.batch_decisions import BatchDecisions
 from services.engine.cases import Case
-from services.engine.decide import Action, Decision, GrantFacts, decide
+from services.engine.decide import Action, Decision, decide, left_behind
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
 from services.holdings import confirmation, delegations, evaluate, fetch, surveys, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
@@ -239,21 +238,9 @@ async def _refresh_one(outside: Gateways, item: CaseOutcome, now: datetime, bega
     else:
         item.case.roles = item.live.roles
         moment = now + timedelta(seconds=time.monotonic() - began)
-        item.left_behind = tuple(grant for grant in item.case.grants if _left_behind(grant, item.live, moment))
+        item.left_behind = tuple(grant for grant in item.case.grants if left_behind(grant, item.live, moment))
         item.case.grants = tuple(grant for grant in item.case.grants if grant not in item.left_behind)
         item.decisions = _conclude(item.case, item.readings, now)
-
-
-def _left_behind(grant: GrantFacts, live: LiveMember, now: datetime) -> bool:
-    """Return whether a missing role ended with an earlier membership, because the member joined after we gave it.
-
-    Compares two ages, each measured by one clock: the membership's by Discord's, the grant's by the database's.
-    """
-    if grant.state not in {"held", "lost"} or grant.role_id in live.roles:
-        return False
-    if grant.created_at is None or live.joined_at is None or live.read_at is None:
-        return False
-    return live.read_at - live.joined_at < now - grant.created_at
 
 
 def _confirmable(item: CaseOutcome) -> list[Decision]:

@@ -17,7 +17,7 @@ from services.collections.trait_match import TokenTraits, match_all
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.holdings.fetch_plan import SOLANA, TokenWant, addresses_on, call_of, is_about
-from services.holdings.wallet_shares import Delegated, Vault, WalletShare, conclude_for, counting
+from services.holdings.wallet_shares import Delegated, Vault, WalletShare, conclude_for, counting, doubts_of, vaults_for
 from services.rules.expression import ANY_NFT, Expression, Requirement, evaluate, requirements
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
@@ -55,25 +55,6 @@ class Answers:
         sheets = (self.sheet, self.anything, *self.tokens.values(), *self.calls.values())
         times = [one.block_time for one in sheets if isinstance(one, Sheet)]
         return min(times, default=None)
-
-
-def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
-    """Yield the vaults that can count for a requirement.
-
-    A function's answer about a vault cannot be divided: it counts only for the delegate of the whole contract.
-    """
-    for vault in delegated.on(leaf.chain) if delegated is not None else ():
-        if leaf.kind.source == "calls":
-            if vault.cut(leaf.contract).whole:
-                yield vault
-        elif leaf.kind.source == "anything" or not vault.cut(leaf.contract).nothing:
-            yield vault
-
-
-def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[WalletShare]:
-    """Yield a share for unknown vaults, if there may be any."""
-    if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
-        yield WalletShare("", 0, reason)
 
 
 def sheet_for(leaf: Requirement, answers: Answers | None) -> Sheet | str | None:

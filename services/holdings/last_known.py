@@ -14,9 +14,9 @@ from models import Observation, Tally
 from models.db.session import AsyncSession, joined
 from services.core.answer import Answer
 from services.holdings import surveys
-from services.holdings.evaluate import Reading, doubts_of, vaults_for
+from services.holdings.evaluate import Reading
 from services.holdings.fetch_plan import ANY, addresses_on
-from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for, counting
+from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for, counting, doubts_of, vaults_for
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 

@@ -1,4 +1,4 @@
-"""The shares of a member's wallets and of delegated vaults, and what they add up to. Pure functions.
+"""Which delegated vaults count, the shares of vaults and wallets, and what they add up to. Pure functions.
 
 One token counts for one member. If two could count it, the direct owner precedes the delegate, then the oldest claim.
 """
@@ -174,6 +174,25 @@ class KnownVaults:
     block: int
     endpoint: int
     said: Said
+
+
+def vaults_for(leaf: Requirement, delegated: Delegated | None) -> Iterator[Vault]:
+    """Yield the vaults that can count for a requirement.
+
+    A function's answer about a vault cannot be divided: it counts only for the delegate of the whole contract.
+    """
+    for vault in delegated.on(leaf.chain) if delegated is not None else ():
+        if leaf.kind.source == "calls":
+            if vault.cut(leaf.contract).whole:
+                yield vault
+        elif leaf.kind.source == "anything" or not vault.cut(leaf.contract).nothing:
+            yield vault
+
+
+def doubts_of(leaf: Requirement, delegated: Delegated | None) -> Iterator[WalletShare]:
+    """Yield a share for unknown vaults, if there may be any."""
+    if delegated is not None and (reason := delegated.doubts.get(leaf.chain)) is not None:
+        yield WalletShare("", 0, reason)
 
 
 def _facts(stake: Stake) -> tuple[object, ...]:

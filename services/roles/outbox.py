@@ -240,6 +240,11 @@ def answered(rows: Iterable[Sequence[Any]]) -> list[Intent]:
     return [Intent(*row) for row in rows]
 
 
+def surely_unsent(intent: Intent, held_since: datetime) -> bool:
+    """Return whether no other process can have sent this change: it was intended after we began to hold the lease."""
+    return intent.attempts == 0 and intent.intended_at >= held_since
+
+
 async def carry_out(
     outside: Gateways, intent: Intent, *, sure: bool, begin: Callable[[], Awaitable[bool]] | None = None
 ) -> WriteOutcome:
