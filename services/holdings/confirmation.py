@@ -19,6 +19,8 @@ from locales.stored_texts import storable
 from services.collections.trait_match import FROM_LINK, OF_INDEX, is_link
 from services.core.answer import Answer
 from services.holdings.evaluate import Reading
+from services.holdings.wallet_shares import WalletShare
+from services.rules.expression import ANY_NFT
 
 OTHERS_SILENT = timedelta(minutes=5)
 """How long a chain's other nodes must be silent before one node may confirm its own answer at a later block."""
@@ -125,6 +127,7 @@ def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, 
     A contradiction wins over all confirmations. A partial answer decides nothing and blocks no confirmation, unless the
     part that it knows contradicts the others: then the result is unknown.
     """
+    said = [_with_logs(one, said) for one in said]
     sure = [one for one in said if one.answer is not Answer.UNKNOWN]
     if first.answer is not Answer.UNKNOWN and (other := [one for one in sure if one.answer is not first.answer]):
         return other[0]
@@ -138,14 +141,39 @@ def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, 
 
 def is_partial(reading: Reading) -> bool:
     """Return whether something about a wallet is unknown, so that another node may know more."""
-    return reading.answer is Answer.UNKNOWN or any(part.reason is not None for part in reading.parts)
+    unknown = reading.answer is Answer.UNKNOWN or any(part.reason is not None for part in reading.parts)
+    return unknown or _by_one_list(reading)
+
+
+def _by_one_list(reading: Reading) -> bool:
+    """Return whether only one index's list says what a wallet holds; a node with all its logs would know more."""
+    return any(token == ANY_NFT and source != LISTS for token, source in reading.alone)
+
+
+def _with_logs(reading: Reading, said: Iterable[Reading]) -> Reading:
+    """Return a reading that relies on no index's list for wallets for which another node found nothing in its logs."""
+    if not _by_one_list(reading):
+        return reading
+    searched = {
+        _place(part)
+        for one in said
+        for part in (one.parts if one.answer is reading.answer else ())
+        if part.reason is None and not part.alone and part.amount == 0
+    }
+    parts = (replace(part, alone=frozenset()) if _place(part) in searched else part for part in reading.parts)
+    return replace(reading, parts=tuple(parts))
+
+
+def _place(part: WalletShare) -> tuple[str, str, str]:
+    """Return what identifies a share: the wallet or vault, the delegate, and which of its tokens count."""
+    return part.address, part.through, part.mark
 
 
 def _speaks_against(partial: Reading, sure: Reading) -> bool:
     """Return whether a node's partial knowledge contradicts another node's answer."""
-    amounts = {(part.address, part.through, part.mark): part.amount for part in sure.parts}
+    amounts = {_place(part): part.amount for part in sure.parts}
     for part in partial.parts:
-        amount = amounts.get((part.address, part.through, part.mark))
+        amount = amounts.get(_place(part))
         if amount is None or part.amount > amount or (part.reason is None and part.amount < amount):
             return True
     return False

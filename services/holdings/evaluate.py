@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gateways.chains.balance_sheet import NATIVE_ADDRESS
+from gateways.chains.indexer import LISTS
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.client import BalanceSheet
@@ -346,7 +347,8 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
     told = sheet_for(leaf, answers)
     if isinstance(told, BalanceSheet):
         return told.unknown(leaf.contract) > 0
-    return isinstance(told, TokenSheet | ViewSheet) and bool(told.unsure)
+    by_one_list = isinstance(told, TokenSheet) and any(index != LISTS for index in told.alone.values())
+    return by_one_list or (isinstance(told, TokenSheet | ViewSheet) and bool(told.unsure))
 
 
 def unread(

@@ -26,7 +26,7 @@ from services.holdings.confirmation import (
 )
 from services.holdings.evaluate import Reading
 from services.holdings.wallet_shares import WalletShare
-from services.rules.expression import Requirement
+from services.rules.expression import ANY_NFT, Requirement
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -202,6 +202,18 @@ def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
     means = Means(2, 1)
     first, second = (reading(NO, block, node, ANY, "OpenSea") for block, node in ((100, 1), (98, 2)))
     assert confirm(first, second, earlier(ago=timedelta(hours=2)), means, NOW).reading.answer is UNKNOWN
+
+
+def test_one_nodes_logs_stand_in_for_a_second_list_at_another_node() -> None:
+    first, listed = (reading(NO, block, node, ANY) for block, node in ((100, 1), (98, 2)))
+    first, listed = (
+        replace(one, parts=(WalletShare(WALLET, 0, alone=frozenset({(ANY_NFT, "OpenSea")})),))
+        for one in (first, listed)
+    )
+    searched = replace(first, block=98, parts=(WalletShare(WALLET, 0),))
+    elsewhere = replace(searched, parts=(WalletShare("0x" + "b2" * 20, 0),))
+    for told, answer in (([listed], UNKNOWN), ([listed, elsewhere], UNKNOWN), ([listed, searched], NO)):
+        assert confirm(first, second_of(first, told, None, TWO, NOW), None, TWO, NOW).reading.answer is answer
 
 
 def test_a_no_for_lack_of_a_wallet_needs_nobody_to_confirm_it() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -153,6 +153,32 @@ async def test_two_whole_lists_and_the_chain_take_the_role_where_no_logs_can_be_
     assert await states(town) == ["held"]
     assert any("indexers again" in (reason or "") for reason in await reasons(town))
     monkeypatch.setattr(confirmation, "APART", timedelta(0))
+    async with engine():
+        await town.look()
+        await taken(town)
+
+
+@pytest.mark.parametrize("without", [0, 1])
+async def test_of_two_nodes_one_whose_logs_can_be_searched_is_enough(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch, without: int
+) -> None:
+    search = AnythingReader.follow
+
+    async def some_logs(reader: AnythingReader, *asked: Any) -> tuple[set[str], str]:
+        return (set(), "it wants an address") if reader.node.index == without else await search(reader, *asked)
+
+    monkeypatch.setattr(AnythingReader, "follow", some_logs)
+    index = Index("OpenSea")
+    await indexed_by(index)
+    shown, hidden = await town.buys("carol"), await town.buys("carol")
+    index.tokens = ((town.contract, shown),)
+    await anything(town)
+    await earned(town, engine)
+    index.tokens = ()
+    await town.sells(shown)
+    await looked_at(town)
+    assert await states(town) == ["held"], "its logs show another token"
+    await town.sells(hidden)
     async with engine():
         await town.look()
         await taken(town)
