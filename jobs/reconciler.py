@@ -279,6 +279,8 @@ def _silent(part: BatchPart) -> list[str]:
 
 def _raise_faults(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Raise the error of the first failed task; running tasks are left alone."""
-    for task in tasks:
-        if task.done() and not task.cancelled() and (fault := task.exception()) is not None:
+    # Each error is read, since asyncio logs those that nobody has read: a lost database fails many tasks at once.
+    faults = [task.exception() for task in tasks if task.done() and not task.cancelled()]
+    for fault in faults:
+        if fault is not None:
             raise fault

@@ -1,6 +1,8 @@
 """A jobs process while the database is away: it waits from its start on, and then does its work."""
 
 import asyncio
+import gc
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -9,6 +11,7 @@ import models
 from jobs import provider_monitor
 from jobs.__main__ import PARTS, lives
 from jobs.provider_monitor import ProviderMonitor
+from jobs.reconciler import Reconciler
 from models import Schedule, transaction
 from services.runtime import database_faults, retries
 from services.runtime.task_cancellation import stop
@@ -95,3 +98,18 @@ async def test_a_part_that_fails_while_it_is_told_to_end_does_not_begin_again() 
     assert done
     assert task.cancelled()
     assert count == 1
+
+
+async def test_of_several_failed_tasks_one_error_is_raised_and_none_is_left_for_asyncio_to_log() -> None:
+    async def fails(number: int) -> None:
+        raise ConnectionError(f"lost {number}")
+
+    loop, unread = asyncio.get_running_loop(), list[dict[str, Any]]()
+    loop.set_exception_handler(lambda _, context: unread.append(context))
+    worker = Reconciler(asyncio.Event())
+    worker._slow = {asyncio.create_task(fails(number)): 1 for number in (1, 2, 3)}
+    await asyncio.sleep(0)
+    with pytest.raises(ConnectionError, match="lost 1"):
+        worker._forget_ended()
+    gc.collect()
+    assert unread == []
