@@ -124,14 +124,14 @@ def _settled(said: Sequence[TokenTraits | str]) -> bool:
 def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
     """Combine the sources' lists: the complete ones, or the longest one if none is complete.
 
-    An empty incomplete list means that the source reports no traits; if two sources do, the token has none.
+    An empty list means that the source reports no traits; if two sources do, the token has none.
     """
     lists = [one for one in said if not isinstance(one, str)]
+    if len(lists) == 2 and not lists[0].traits and not lists[1].traits:
+        return TokenTraits((), BETWEEN_SOURCES.join(one.source for one in lists), lists[1].read_at)
     whole = [one for one in lists if one.whole]
     if whole:
         return whole[0] if len(whole) == 1 else replace(whole[0], also=whole[1])
-    if len(lists) == 2 and not lists[0].traits and not lists[1].traits:
-        return TokenTraits((), BETWEEN_SOURCES.join(one.source for one in lists), lists[1].read_at)
     if any(one.traits for one in lists):
         return max(lists, key=lambda one: len(one.traits))
     reasons = [one for one in said if isinstance(one, str)]

@@ -77,8 +77,8 @@ async def read_again(
     apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
     for token in trait_choice.choose(wanted, MOST_TOKENS_READ):
         told = done.traits.get(token)
-        if not isinstance(told, TokenTraits):
-            both.append(token)
+        if not isinstance(told, TokenTraits) or (len(told.sources) == 1 and not told.traits):
+            both.append(token)  # an empty list is confirmed only by another empty one
         elif len(told.sources) > 1:
             known[token] = told
         else:

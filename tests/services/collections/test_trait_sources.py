@@ -17,7 +17,7 @@ from locales.stored_texts import said, storable, with_token_hidden, within
 from models import now
 from services.collections import stored_traits as traits
 from services.collections.stored_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
-from services.collections.trait_match import only_source
+from services.collections.trait_match import BETWEEN_SOURCES, only_source
 from services.core.answer import Answer
 from settings import settings
 
@@ -90,7 +90,7 @@ async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_the
     assert answers(found, "fur", "gold") == [YES, NO, NO]
     assert answers(found, "Level", ">=7") == [YES, NO, NO]
     # OpenSea's empty list for the third token proves nothing by itself.
-    assert sources(found) == {FROM_OPENSEA, FROM_METADATA}
+    assert sources(found) == {FROM_OPENSEA, BETWEEN_SOURCES.join((FROM_OPENSEA, FROM_METADATA))}
     assert sources(await fetch(outside, places, own_word_first=True)) == {FROM_METADATA}
     for kind in ("down", "500", "empty", "malformed", "429"):
         await odd.fault("opensea", kind)

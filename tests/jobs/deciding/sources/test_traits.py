@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from gateways import gateways, use_gateways
+from gateways.chains.attributes import TraitList
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from services.holdings import confirmation
@@ -50,6 +51,21 @@ async def test_a_token_that_came_after_the_settled_block_is_denied_by_no_single_
     await gold.call("chains/base/mine", blocks=30)
     await looked_at(gold)
     assert await states(gold) == ["held"], "the metadata show the trait"
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_a_token_for_which_both_sources_list_nothing_has_no_traits(
+    gold: Town, engine: Engine, opensea: Teller, metadata: Teller
+) -> None:
+    await earned(gold, engine)
+    opensea.said, metadata.said = TraitList(()), None
+    await looked_at(gold)
+    await looked_at(gold)
+    assert await states(gold) == ["held"], "an empty list of one source proves nothing"
+    metadata.said = TraitList(())
+    async with engine():
+        await gold.look()
+        await taken(gold)
 
 
 @pytest.mark.usefixtures("always_fresh")
