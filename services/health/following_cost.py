@@ -30,9 +30,9 @@ def calls_a_day(chain: Chain, seconds: float, log_blocks: int | None, *, socket:
     # A poll reads nothing if the newest block has already been read twice.
     readings = min(polls, 2 * blocks)
     settled = min(polls, blocks)
-    # Unsettled blocks are read again: those since the previous poll, and those that lack confirmations.
+    # Unsettled blocks are read again: those since the previous poll, and those that lacked confirmations then.
     since = max(1, blocks / polls)
-    span = max(2 * since, since + chain.confirmations)
+    span = 2 * since + (chain.confirmations if chain.confirmations > since else 0)
     turns = ceil(span / AT_ONCE)
     return {
         "eth_chainId": min(DAY / CHAIN_AGAIN, polls),

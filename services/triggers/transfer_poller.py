@@ -13,10 +13,17 @@ from zlib import crc32
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import Head
 from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
-from services.triggers.reorganisations import SeenTransfers, is_on_chain, read_back_from, replaced_blocks
+from services.triggers.reorganisations import (
+    LOOKED_BACK,
+    SeenTransfers,
+    is_on_chain,
+    read_back_from,
+    replaced_blocks,
+)
 from services.triggers.sightings import Moved
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -74,13 +81,24 @@ async def new_blocks(outside: Gateways, chain: str) -> AsyncGenerator[None]:
         raise UnreadableTransfers(str(fault)) from fault
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """How far one node has reported transfers."""
+
+    last: int = 0
+    block_hash: str = ""
+    """The hash of that block if it was the node's head."""
+    confirmed: int = 0
+    """The last of these blocks that had its confirmations, so that no reorganisation is expected to replace it."""
+
+
 @dataclass
 class _Memory:
     """What this process has read of the unsettled end of the chain."""
 
     seen: SeenTransfers = field(default_factory=SeenTransfers)
-    read: dict[int, int] = field(default_factory=dict[int, int])
-    """Endpoint → the block up to which it has reported transfers."""
+    reports: dict[int, _Report] = field(default_factory=dict[int, _Report])
+    """Endpoint → its last report."""
     unanswered: dict[int, float] = field(default_factory=dict[int, float])
     """Endpoint → since when (loop time) it was asked and has not reported; infinite if it owes no answer.
 
@@ -184,7 +202,7 @@ class Reader:
             news = self._memory.seen.news(found, replaced, last)
             if last == head:
                 self._memory.note_reported((newest.block_hash, addresses), endpoint)
-        self._note(endpoint, last)
+        self._note(endpoint, newest, last)
         self._memory.fresh = False
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
@@ -281,22 +299,28 @@ class Reader:
 
         A block that the endpoint lacks is not settled: a position without a hash could not be compared with the chain.
         """
-        settled = min(self._settled(endpoint, last), head - CHAINS[self.chain].confirmations)
-        if settled <= stored.block:
-            return stored
-        name = await transfers.block_hash(self.chain, settled, endpoint)
-        return Position(settled, name) if name else stored
+        confirmed = head - CHAINS[self.chain].confirmations
+        reports = self._reports(endpoint)
+        lower = min([last, confirmed, *(one.confirmed for one in reports)])
+        settled = min([last, confirmed, *(one.last for one in reports)])
+        # A node may have reported blocks that the chain has replaced since. Its report ends in its head, so the hash of
+        # that block, which is read anyway, shows whether it did.
+        told = {one.block_hash if one.last == settled else "" for one in reports if one.confirmed < settled}
+        for block in (settled, lower - LOOKED_BACK) if "" not in told else (lower,):
+            if block <= stored.block:
+                break
+            name = await transfers.block_hash(self.chain, block, endpoint)
+            if block <= lower or told <= {name}:
+                return Position(block, name) if name else stored
+        return stored
 
-    def _settled(self, endpoint: int, last: int) -> int:
-        """Return the block up to which every answering node has reported, this one up to `last`.
-
-        A single node counts as two after two readings.
-        """
+    def _reports(self, endpoint: int) -> list[_Report]:
+        """Return the last reports of the other nodes that answer; a single node counts as two after two readings."""
         memory, clock = self._memory, asyncio.get_running_loop().time()
+        if len(memory.unanswered) == 1:
+            return [memory.reports.get(endpoint, _Report())]
         others = [one for one, since in memory.unanswered.items() if one != endpoint and clock - since < WAITED_FOR]
-        before = memory.read.get(endpoint, 0)
-        told = [memory.read.get(one, 0) for one in others] if len(memory.unanswered) > 1 else [before]
-        return min([last, *told])
+        return [memory.reports.get(one, _Report()) for one in others]
 
     def _newest_head(self) -> int:
         """Return the newest head in the nodes' last reports, so that a lagging node hides nothing."""
@@ -306,10 +330,12 @@ class Reader:
             if clock - at < WAITED_FOR or owing.get(one) == inf
         )  # fmt: skip
 
-    def _note(self, endpoint: int, last: int) -> None:
-        """Record that the node has reported everything up to `last`."""
+    def _note(self, endpoint: int, newest: Head, last: int) -> None:
+        """Record that the node, whose head is `newest`, has reported everything up to `last`."""
         self._memory.unanswered[endpoint] = inf
-        self._memory.read[endpoint] = last
+        confirmed = min(last, newest.block - CHAINS[self.chain].confirmations)
+        name = newest.block_hash if last == newest.block else ""
+        self._memory.reports[endpoint] = _Report(last, name, confirmed)
 
     async def _read(
         self, transfers: TransferLogs, addresses: Sequence[str], first: int, last: int, endpoint: int
