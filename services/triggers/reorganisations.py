@@ -1,5 +1,8 @@
 """Detect a reorganisation: blocks that the chain has replaced, and the transfers that disappeared with them."""
 
+from collections.abc import Set
+from dataclasses import dataclass
+
 from gateways.evm.transfer_logs import Transfer, TransferLogs
 from services.triggers.chain_cursor import Position
 
@@ -23,14 +26,23 @@ def read_back_from(stored: Position) -> Position:
     return Position(max(1, stored.block - LOOKED_BACK), "")
 
 
-async def replaced_blocks(transfers: TransferLogs, chain: str, doubtful: dict[int, str], endpoint: int) -> set[int]:
-    """Return which of these blocks (number → former hash) have left the chain.
+@dataclass(frozen=True, slots=True)
+class BlockDoubts:
+    """What a node says about blocks of which it omitted transfers that were seen before."""
 
-    A node that merely omitted a transfer still has its block.
-    """
+    replaced: frozenset[int]
+    """The blocks that have left the chain. A node that merely omitted a transfer still has its block."""
+    lacking: frozenset[int]
+    """The blocks that it does not have, although its head came later: another machine answered, which is behind."""
+
+
+async def ask_about(transfers: TransferLogs, chain: str, doubtful: dict[int, str], endpoint: int) -> BlockDoubts:
+    """Ask a node about these blocks (number → former hash)."""
     newest = sorted(doubtful, reverse=True)[:LOOKED_BACK]
     hashes = [await transfers.block_hash(chain, block, endpoint) for block in newest]
-    return {block for block, said in zip(newest, hashes, strict=True) if said != doubtful[block]}
+    differ = {block: said for block, said in zip(newest, hashes, strict=True) if said != doubtful[block]}
+    lacking = frozenset(block for block, said in differ.items() if said is None)
+    return BlockDoubts(frozenset(differ) - lacking, lacking)
 
 
 class SeenTransfers:
@@ -48,7 +60,7 @@ class SeenTransfers:
             if first <= block <= last and known - there
         }
 
-    def news(self, found: list[Transfer], replaced: set[int], last: int) -> set[Transfer]:
+    def news(self, found: list[Transfer], replaced: Set[int], last: int) -> set[Transfer]:
         """Return the transfers that are new, and those of blocks replaced since."""
         news: set[Transfer] = set()
         for block in replaced:

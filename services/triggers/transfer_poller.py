@@ -20,9 +20,9 @@ from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.reorganisations import (
     LOOKED_BACK,
     SeenTransfers,
+    ask_about,
     is_on_chain,
     read_back_from,
-    replaced_blocks,
 )
 from services.triggers.sightings import Moved
 
@@ -175,7 +175,7 @@ class Reader:
         excessive: Mapping[str, str] = {}
         if not missed and self._memory.is_unchanged((newest.block_hash, addresses), endpoint):
             # The same head means the same chain: only the head is read until there is another block.
-            last, news, position = head, set[Transfer](), stored
+            last, reported, news, position = head, head, set[Transfer](), stored
         else:
             if missed or stored.block == 0:
                 stored = await self._beginning(transfers, head, endpoint)
@@ -198,11 +198,12 @@ class Reader:
                 position = stored  # the hash is of a block that this poll did not reach; the next one asks for less
             found = read.transfers
             doubtful = self._memory.seen.doubtful(found, stored.block + 1, last)
-            replaced = await replaced_blocks(transfers, self.chain, doubtful, endpoint)
-            news = self._memory.seen.news(found, replaced, last)
-            if last == head:
+            doubts = await ask_about(transfers, self.chain, doubtful, endpoint)
+            news = self._memory.seen.news(found, doubts.replaced, last)
+            if last == head and not doubts.lacking:
                 self._memory.note_reported((newest.block_hash, addresses), endpoint)
-        self._note(endpoint, newest, last)
+            reported = min([last, *(block - 1 for block in doubts.lacking)])
+        self._note(endpoint, newest, reported)
         self._memory.fresh = False
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()

@@ -156,6 +156,21 @@ async def test_a_block_that_the_node_does_not_have_is_not_settled(reading: Readi
     assert reading.position == Position(before.block + 2, hex(before.block + 2))
 
 
+@pytest.mark.parametrize("looks", [1, 2, 5])
+async def test_a_block_that_a_machine_of_the_node_lacks_is_not_taken_for_replaced(reading: Reading, looks: int) -> None:
+    """The transfer is told once, and once more only when its block has been replaced."""
+    node = reading.node
+    moved = node.block + 1
+    node.moved, node.grows_by = {moved}, 1
+    assert (await reading.look()).moved
+    node.moved, node.gone, node.grows_by = set(), {moved}, 0
+    for _ in range(looks):
+        assert not (await reading.look()).moved
+    assert reading.position.block < moved
+    node.gone, node.fork, node.grows_by = set(), "f", 1
+    assert {one.block for one in (await reading.look()).moved} == {moved}
+
+
 async def test_a_look_that_the_node_does_not_get_through_loses_no_transfer(reading: Reading) -> None:
     node = reading.node
     node.block += 500
