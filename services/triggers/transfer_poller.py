@@ -316,12 +316,10 @@ class Reader:
         return stored
 
     def _reports(self, endpoint: int) -> list[_Report]:
-        """Return the last reports of the other nodes that answer; a single node counts as two after two readings."""
+        """Return the last reports of the other nodes that answer; a node that is alone counts as two."""
         memory, clock = self._memory, asyncio.get_running_loop().time()
-        if len(memory.unanswered) == 1:
-            return [memory.reports.get(endpoint, _Report())]
         others = [one for one, since in memory.unanswered.items() if one != endpoint and clock - since < WAITED_FOR]
-        return [memory.reports.get(one, _Report()) for one in others]
+        return [memory.reports.get(one, _Report()) for one in others or [endpoint]]
 
     def _newest_head(self) -> int:
         """Return the newest head in the nodes' last reports, so that a lagging node hides nothing."""

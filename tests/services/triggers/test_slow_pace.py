@@ -103,3 +103,37 @@ async def test_a_node_that_is_away_holds_no_block_back_for_ever(monkeypatch: pyt
     for _ in range(8):
         await look()
     assert position.block > before + 30
+
+
+@pytest.mark.parametrize("grows_by", [1, 10])
+async def test_a_node_whose_companion_is_away_reports_each_block_twice(
+    grows_by: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, [0.0]
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead[0])
+    node = TwoNodes(grows_by=grows_by)
+    outside: Any = type("Outside", (), {"transfers": node})
+    reader, position = Reader("base"), Position(0, "")
+
+    async def look() -> set[int]:
+        nonlocal position
+        ahead[0] += 60
+        with suppress(UnreadableTransfers):
+            found = await reader.look(cast("Gateways", outside), position, (CONTRACT,))
+            position = found.position
+            return {one.block for one in found.moved}
+        return set()
+
+    for _ in range(6):
+        await look()
+    node.away = {1}
+    for _ in range(6):
+        await look()
+    if not (reader._memory.turn + 1) % 2:
+        await look()
+    node.moved, node.leaves_out = {node.block + 1}, {0}
+    for _ in range(2):
+        assert not await look()
+    node.leaves_out = set()
+    assert any([await look() for _ in range(4)])
