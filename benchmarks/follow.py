@@ -22,7 +22,8 @@ from benchmarks.support import town
 from benchmarks.support.lab import CHAIN, ROOT, Lab, lab, wallet
 from benchmarks.support.rounds import environment, goal
 from gateways import gateways
-from gateways.evm.transfer_logs import LogRead, Transfer
+from gateways.evm.log_decoding import Transfer
+from gateways.evm.transfer_logs import LogRead
 from jobs.__main__ import lives
 from jobs.following.follower import Follower
 from models import transaction

@@ -15,9 +15,10 @@ import orjson
 
 from benchmarks.support.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
 from benchmarks.support.rounds import Measured, Method, goal, interleaved, ratio, show
+from gateways.evm.log_decoding import Transfer, decode_logs, read_logs
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.event_topics import TRANSFER
-from gateways.evm.transfer_logs import Transfer, TransferLogs, decode_logs, read_logs
+from gateways.evm.transfer_logs import TransferLogs
 
 HOLDERS = 10_000
 LOGS = "transfer logs"

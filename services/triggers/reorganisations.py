@@ -3,7 +3,8 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
-from gateways.evm.transfer_logs import Transfer, TransferLogs
+from gateways.evm.log_decoding import Transfer
+from gateways.evm.transfer_logs import TransferLogs
 from services.triggers.chain_cursor import Position
 
 LOOKED_BACK = 64

@@ -13,8 +13,9 @@ from zlib import crc32
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
+from gateways.evm.log_decoding import Transfer
 from gateways.evm.rpc.node import Head
-from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, Transfer, TransferLogs
+from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
 from services.triggers.reorganisations import (

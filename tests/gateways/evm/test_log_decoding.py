@@ -10,9 +10,9 @@ from aiohttp import web
 from eth_utils.crypto import keccak
 
 from gateways.chains.catalogue import CHAINS
+from gateways.evm.log_decoding import Log, Transfer, decode_logs, read_logs
 from gateways.evm.rpc.node import Decode, Node
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm.transfer_logs import Log, Transfer, decode_logs, read_logs
 from gateways.transport.errors import ProviderConfused, ProviderError
 from tests.gateways.evm.logs import ALICE, BOB, CAROL, CONTRACT, log, topic
 from tests.gateways.wire import Wire
@@ -73,6 +73,32 @@ def test_a_transfer_without_an_id_counts_where_the_contract_was_named() -> None:
     assert read_logs("a node", logs, 1, 9, skipped=odd) == []
     assert read_logs("a node", logs, 1, 9, skipped=odd, coins=True) == [Transfer(7, "0x7", CONTRACT, ALICE, BOB)]
     assert odd == {}
+
+
+def unindexed(*words: str) -> dict[str, Any]:
+    return log(TRANSFER) | {"data": "0x" + "".join(word[2:] for word in words)}
+
+
+def test_a_transfer_whose_addresses_are_not_indexed_counts_where_the_contract_was_named() -> None:
+    """CryptoKitties logs it this way."""
+    token = "0x" + f"{7:064x}"
+    logs = [unindexed(topic(ALICE), topic(BOB), token), log(TRANSFER, topic(BOB), topic(CAROL), token)]
+    found = [Transfer(7, "0x7", CONTRACT, ALICE, BOB), Transfer(7, "0x7", CONTRACT, BOB, CAROL)]
+    for said in (logs, decoded(logs)):
+        assert read_logs("a node", said, 1, 9, coins=True) == found
+        assert read_logs("a node", said, 1, 9) == found[1:]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (), (topic(ALICE),), (topic(ALICE), topic(BOB)), ("0x" + 64 * "1", topic(BOB), "0x" + 64 * "0"),
+        (topic(ALICE), topic(BOB), topic(CAROL), topic(CAROL)), (topic(ALICE), topic(BOB), "0x" + 64 * "g"),
+    ],
+)  # fmt: skip
+def test_data_that_is_not_two_addresses_and_a_token_is_no_transfer(words: tuple[str, ...]) -> None:
+    logs = [unindexed(*words)]
+    assert read_logs("a node", decoded(logs), 1, 9, coins=True) == []
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ import pytest
 from aiohttp import web
 
 from gateways.evm import transfer_logs
+from gateways.evm.log_decoding import Transfer
 from gateways.evm.rpc import block_ranges
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
-from gateways.evm.transfer_logs import LogRead, Transfer, TransferLogs
+from gateways.evm.transfer_logs import LogRead, TransferLogs
 from gateways.transport.errors import ProviderError
 from tests.gateways.clockwork import run
 from tests.gateways.evm.logs import ALICE, BOB, CONTRACT, log, topic

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateways.chains import attributes, metadata_addresses
-from gateways.evm.transfer_logs import Transfer, decode_logs, read_logs
+from gateways.evm.log_decoding import Transfer, decode_logs, read_logs
 from gateways.solana.das_assets import LONGEST_NAME, read_asset
 from gateways.transport.errors import ProviderError
 from gateways.transport.public_addresses import is_public

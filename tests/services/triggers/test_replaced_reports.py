@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
+from gateways.evm.log_decoding import Transfer
 from gateways.evm.rpc.node import Head
-from gateways.evm.transfer_logs import LogRead, Transfer
+from gateways.evm.transfer_logs import LogRead
 from services.triggers.chain_cursor import Position
 from services.triggers.transfer_poller import Reader
 

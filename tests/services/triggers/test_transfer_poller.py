@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
+from gateways.evm.log_decoding import Transfer
 from gateways.evm.rpc.node import Head
-from gateways.evm.transfer_logs import LogRead, Transfer
+from gateways.evm.transfer_logs import LogRead
 from gateways.transport.errors import ProviderDown
 from services.triggers import reorganisations, transfer_poller
 from services.triggers.chain_cursor import Position
