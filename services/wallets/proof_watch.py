@@ -120,14 +120,17 @@ async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> Non
 
 async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
     point = one.points["solana"]
-    newer = await outside.solana.newer_signatures(one.address, point.block)
+    newer, missing = await outside.solana.newer_signatures(one.address, point.block), None
     for signature in newer:
         if signature.memo is not None and one.code in signature.memo:
-            await judge_signature(outside, [one], signature.signature)
-            if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
+            found = await judge_signature(outside, [one], signature.signature)
+            if found is None:
+                # A node may list a transaction a moment before it returns it, so the list is read again from here.
+                missing = missing or signature
+            elif one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
                 return
     if newer:
-        one.points["solana"] = replace(point, block=newer[-1].slot)
+        one.points["solana"] = replace(point, block=missing.slot - 1 if missing else newer[-1].slot)
 
 
 async def judge_signature(outside: Gateways, watched: Sequence[OpenChallenge], signature: str) -> OpenChallenge | None:

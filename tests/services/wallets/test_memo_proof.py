@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from gateways import gateways
+from gateways.solana.transactions import SolanaTransaction, SolanaTransactions
 from models import transaction
 from services.core.errors import FieldRefused, ProviderUnavailable
 from services.wallets import names
@@ -53,6 +54,48 @@ async def test_the_clock_finds_the_memo_among_many_while_nobody_asks(walker: Wal
     await signs(walker, memo)
     await signs(walker, "something after it")
     assert await clock_looks() == 1
+    assert await walker.holds() == [walker.solana]
+
+
+@pytest.mark.parametrize("method", ["clock", "verify"])
+async def test_a_transaction_that_a_node_lists_before_it_returns_it_is_asked_for_again(
+    walker: Walker, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    memo = await code(walker)
+    await signs(walker, "something before it")
+    await signs(walker, memo)
+    await signs(walker, "something after it")
+
+    async def lags(*_: object, **__: object) -> None:
+        return None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SolanaTransactions, "memo_transaction", lags)
+        if method == "clock":
+            await clock_looks()
+        else:
+            assert not (await walker.verify(address=walker.solana)).success
+    assert await walker.holds() == []
+    await clock_looks()
+    assert await walker.holds() == [walker.solana]
+
+
+async def test_a_transaction_that_no_node_ever_returns_hides_no_later_one(
+    walker: Walker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memo = await code(walker)
+    lost = await signs(walker, memo)
+    honest = SolanaTransactions.memo_transaction
+
+    async def loses(self: SolanaTransactions, signature: str, **more: Any) -> SolanaTransaction | None:
+        return None if signature == lost else await honest(self, signature, **more)
+
+    monkeypatch.setattr(SolanaTransactions, "memo_transaction", loses)
+    for _ in range(2):
+        await clock_looks()
+    assert await walker.holds() == []
+    await signs(walker, memo)
+    await clock_looks()
     assert await walker.holds() == [walker.solana]
 
 
