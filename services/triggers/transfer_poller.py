@@ -39,7 +39,7 @@ BEYOND_SECONDS = 180.0
 """Seconds for which all nodes must be behind the stored position before it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
 MOST_BEHIND_SECONDS = 86_400
-"""If a chain is further behind than this, the missed blocks are not read: all its members are queued once."""
+"""If a chain could not be read for longer than this, the missed blocks are not read: all members are queued once."""
 
 
 def followed_chains(outside: Gateways) -> list[str]:
@@ -106,8 +106,8 @@ class _Memory:
     The time of its last report would not do: at a slow pace its next turn comes long after that.
     """
     turn: int = 0
-    fresh: bool = True
-    """Whether nothing has been read since this process began to follow the chain."""
+    failing_since: float | None = -inf
+    """Since when (loop time) every poll has failed, None after one that succeeded, -inf before the first."""
     end: tuple[str, Sequence[str]] | None = None
     """The hash of the newest head up to which everything was read, and the addresses watched then."""
     end_told: list[int] = field(default_factory=list[int])
@@ -158,6 +158,8 @@ class Reader:
         try:
             return await self._look(outside.transfers, stored, addresses)
         except ProviderError as fault:
+            if self._memory.failing_since is None:
+                self._memory.failing_since = asyncio.get_running_loop().time()
             raise UnreadableTransfers(str(fault)) from fault
 
     async def _look(self, transfers: TransferLogs, stored: Position, addresses: Sequence[str]) -> PollResult:
@@ -205,7 +207,7 @@ class Reader:
                 self._memory.note_reported((newest.block_hash, addresses), endpoint)
             reported = min([last, *(block - 1 for block in doubts.lacking)])
         self._note(endpoint, newest, reported)
-        self._memory.fresh = False
+        self._memory.failing_since = None
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
         return PollResult(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
@@ -241,8 +243,12 @@ class Reader:
         )
 
     def _missed(self, stored: Position, head: int) -> bool:
+        """Return whether so many blocks came while nobody read them that they are skipped."""
+        since = self._memory.failing_since
+        if since is None or stored.block == 0:
+            return False
         behind = (head - stored.block) * CHAINS[self.chain].block_seconds
-        return self._memory.fresh and stored.block > 0 and behind > MOST_BEHIND_SECONDS
+        return min(behind, asyncio.get_running_loop().time() - since) > MOST_BEHIND_SECONDS
 
     async def _beginning(self, transfers: TransferLogs, head: int, endpoint: int) -> Position:
         """Return the first position, slightly behind the head to cover rules created during start-up.

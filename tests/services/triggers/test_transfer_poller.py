@@ -1,5 +1,6 @@
 """Following a chain's transfers, on fake nodes."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -264,6 +265,43 @@ async def test_after_a_long_absence_the_first_look_that_succeeds_says_so(monkeyp
     node.nameless = False
     assert (await reading.look()).missed
     assert not (await reading.look()).missed
+
+
+@pytest.mark.parametrize(("hours", "missed"), [(23, False), (25, True)])
+async def test_blocks_of_a_long_outage_are_not_read_although_the_process_kept_running(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch, hours: int, missed: bool
+) -> None:
+    """For example, a plan's requests were used up until the next month, and would be used up again."""
+    node, loop = reading.node, asyncio.get_running_loop()
+    real, ahead = loop.time, 0
+    monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+    moved = node.block + 1
+    node.nameless, node.moved = True, {moved}
+    with pytest.raises(UnreadableTransfers):
+        await reading.look()
+    ahead = hours * 3_600
+    with pytest.raises(UnreadableTransfers):
+        await reading.look()
+    node.nameless, node.block = False, node.block + 100_000
+    look = await reading.look()
+    assert (look.missed, bool(look.moved)) == (missed, not missed)
+    node.moved = {node.block + 1}
+    look = await reading.look()
+    assert not look.missed
+    assert bool(look.moved) is missed
+
+
+async def test_a_follower_with_a_very_slow_pace_skips_no_block(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, loop, now = reading.node, asyncio.get_running_loop(), asyncio.get_running_loop().time()
+    monkeypatch.setattr(loop, "time", lambda: now + 200_000)
+    node.moved = {node.block + 1}
+    node.block += 100_000
+    look = await reading.look()
+    assert look.moved
+    assert look.more
+    assert not look.missed
 
 
 WALLETS = tuple(f"0x{number:040x}" for number in range(100, 131))
