@@ -26,6 +26,7 @@ from services.triggers.reorganisations import (
     read_back_from,
 )
 from services.triggers.sightings import Moved
+from settings import settings
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -38,6 +39,7 @@ WAITED_FOR = 60.0
 BEYOND_SECONDS = 180.0
 """Seconds for which all nodes must be behind the stored position before it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
+"""How much further back than the last poll a chain is read at first: a poll may fail, or take long."""
 MOST_BEHIND_SECONDS = 86_400
 """If a chain could not be read for longer than this, the missed blocks are not read: all members are queued once."""
 
@@ -251,11 +253,12 @@ class Reader:
         return min(behind, asyncio.get_running_loop().time() - since) > MOST_BEHIND_SECONDS
 
     async def _beginning(self, transfers: TransferLogs, head: int, endpoint: int) -> Position:
-        """Return the first position, slightly behind the head to cover rules created during start-up.
+        """Return the first position, so far behind the head that a rule created since the last poll is covered.
 
         Raises ProviderConfused if the node does not have the head that it reported.
         """
-        block = max(1, head - ceil(BEFORE_THE_HEAD_SECONDS / CHAINS[self.chain].block_seconds))
+        before = BEFORE_THE_HEAD_SECONDS + min(settings().follow_pace(self.chain), MOST_BEHIND_SECONDS)
+        block = max(1, head - ceil(before / CHAINS[self.chain].block_seconds))
         name = await transfers.block_hash(self.chain, block, endpoint)
         if name is None and await transfers.block_hash(self.chain, head, endpoint) is None:
             raise ProviderConfused(CHAINS[self.chain].title, f"a node names the head {head}, which it does not have")

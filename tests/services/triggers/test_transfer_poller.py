@@ -267,6 +267,22 @@ async def test_after_a_long_absence_the_first_look_that_succeeds_says_so(monkeyp
     assert not (await reading.look()).missed
 
 
+@pytest.mark.parametrize("seconds", [5, 60, 600, 3_600])
+async def test_the_first_poll_of_a_chain_finds_what_moved_since_its_first_rule_was_made(
+    monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    """The rule was made just after the poll before, and its members were read at once."""
+    monkeypatch.setenv("FOLLOW_SECONDS", str(seconds))
+    transfer_poller.settings.cache_clear()
+    node = Node(block=10_000)
+    node.moved = {node.block - seconds // 2}
+    reading, found = Reading(node), set[int]()
+    for _ in range(3):
+        found |= {one.block for one in (await reading.look()).moved}
+    transfer_poller.settings.cache_clear()
+    assert found == node.moved
+
+
 @pytest.mark.parametrize(("hours", "missed"), [(23, False), (25, True)])
 async def test_blocks_of_a_long_outage_are_not_read_although_the_process_kept_running(
     reading: Reading, monkeypatch: pytest.MonkeyPatch, hours: int, missed: bool
