@@ -126,13 +126,11 @@ def _draft_of(rule: Rule) -> RuleDraft:
 
 
 def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
-    simple = draft.expression is None
+    if draft.expression is not None and fields.get("expression") is None:
+        fields = _without_conditions(draft, fields)
     values = {ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields}
     if values.get("expression") is None:
         values.pop("expression", None)
-    if not simple:
-        # Only a field with a value makes one condition the whole rule.
-        values = {one: value for one, value in values.items() if value is not None or one not in _CONDITION.values()}
     if "role_id" in values and not values.get("role_color"):
         # If no colour is given, the new role's own colour is used.
         values["role_color"] = None
@@ -145,18 +143,39 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["more_traits"] = ()
     of_condition = {*_CONDITION.values(), "more_traits", "details"}
     given = {name: fields[name] for name in DETAIL_FIELDS if name in fields}
-    if values.keys() & of_condition or any(simple or value is not None for value in given.values()):
+    if given or values.keys() & of_condition:
         # Stored facts about the former condition, such as decimals, are dropped and read again.
         kept = {name: draft.details[name] for name in DETAIL_FIELDS if name in draft.details}
         values["details"] = {name: value for name, value in (kept | given).items() if value is not None}
-    if "expression" not in values and values.keys() & of_condition:
-        # A change of the fields of one condition makes this condition the whole rule.
-        values["expression"] = None
     if isinstance(fields.get("removal"), Mapping):
         removal = cast("Mapping[str, Any]", fields["removal"])
         values["removal_mode"] = mode = removal.get("mode", draft.removal_mode)
         values["removal_hours"] = removal.get("hours", draft.removal_hours if mode == "grace" else 0) or 0
     return replace(draft, **values)
+
+
+def _without_conditions(draft: RuleDraft, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return changes of a combined rule without its flat fields, which only repeat the first condition.
+
+    Raises FieldRefused if one of them differs, because a single condition does not say whether the others stay.
+    """
+    first = {theirs: getattr(draft, ours) for theirs, ours in _CONDITION.items()} | dict(draft.details)
+    first["traits"] = ((draft.trait_type, draft.trait_value), *draft.more_traits)
+    names = {*_CONDITION, "traits", *DETAIL_FIELDS}
+    for name in (one for one in fields if one in names):
+        if (given := _given(fields[name])) is not None and given != _given(first.get(name)):
+            raise FieldRefused(name, _("The conditions of this rule are combined. Send all of them as `expression`."))
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+def _given(value: Any) -> object:
+    """Return the value of a flat field in a form that can be compared, or None if there is none."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_given, cast("Sequence[Any]", value))) or None
+    if isinstance(value, str):
+        text = value.strip()
+        return (text.lower() if text[:2] in {"0x", "0X"} else text) or None
+    return value
 
 
 def document(rule: Rule) -> dict[str, Any]:

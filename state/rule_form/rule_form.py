@@ -278,7 +278,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
 
     def _draft(self, server_id: int) -> RuleDraft:
         tree = self._stored if self.too_deep else self._tree()
-        composed = tree is not None and (self.composed or self.too_deep)
+        composed = self.composed or self.too_deep or "expression" in self._shown  # the last: one condition is left
         return self._drafted(self._filled_in(), to_document(tree) if tree and composed else None, server_id)
 
     def _drafted(self, condition: ConditionDraft, expression: Any, server_id: int = 0) -> RuleDraft:

@@ -938,8 +938,9 @@ class RuleChangedEvent(TypedDict):
 class RuleChanges(TypedDict):
     """Changes to a rule; fields that are left out stay as they are.
 
-    A flat field of a condition replaces all conditions of the rule by its first one, so changed. Change a rule of
-    several conditions by its `expression`.
+    The flat fields of a condition change a rule that has only one. The conditions of a combined rule are changed
+    by its
+    `expression`, which replaces all of them; flat fields that differ from its first condition are refused.
     """
 
     maxTokens: NotRequired[Any]

@@ -82,3 +82,12 @@ async def test_the_preview_of_tiers_that_take_over_is_about_every_tier(form: Rul
     assert form._first_fault()[0] == ""
     proposal = await form._proposal()
     assert "78" in repr(proposal)
+
+
+async def test_a_combined_rule_of_which_one_condition_is_left_becomes_that_condition(form: RuleFormState) -> None:
+    tree = AtLeast(2, (leaf(CATS), leaf(OWLS)))
+    show(form, tree)
+    await form.remove_condition(form._slots[1].number)
+    assert form._first_fault()[0] == ""
+    saved = rule_rows._changed(rule_rows._draft_of(row(tree)), form._changes(form._draft(1)))
+    assert expression_of(saved) == leaf(CATS)

@@ -30,6 +30,32 @@ async def test_a_field_without_a_value_leaves_the_conditions(owner: Browser, tow
     assert "any" in got.json()["expression"] or "atLeast" in got.json()["expression"]
 
 
+async def test_a_flat_change_drops_no_condition_of_a_combined_rule(owner: Browser, town: Town) -> None:
+    leaf = {"type": "basic", "chain": "base", "contract": town.contract.lower(), "minTokens": 1}
+    for tree in ({"all": [leaf, {"type": "any_wallet"}]}, {"not": leaf}):
+        one = await make(owner, town, expression=tree)
+        path = f"/api/verification-rules/{one}"
+        before = (await owner.client.get(path)).json()
+        for flat in (
+            {"minTokens": 2}, {"maxTokens": 3}, {"verificationType": "any_nft"}, {"tokenIds": ["1"]},
+            {"traits": [{"type": "Hat", "value": "Red"}]}, {"blockchain": "polygon"}, {"family": "evm"},
+        ):  # fmt: skip
+            refused = await owner.client.patch(path, json={"ruleName": "S", **flat})
+            assert refused.status_code == 400, flat
+            assert "`expression`" in refused.json()["message"]
+            preview = await owner.client.post("/api/verification-rules/preview", json={"id": one, **flat})
+            assert preview.status_code == 400
+        assert (await owner.client.get(path)).json() == before
+        # A program that read the rule without its expression sends back what it read.
+        same = {name: value for name, value in before.items() if name != "expression"} | {"ruleName": "T"}
+        kept = await owner.client.patch(path, json={**same, "contractAddress": f" {town.contract} "})
+        assert kept.status_code == 200, kept.text
+        assert kept.json() == before | {"ruleName": "T"}
+        alone = await owner.client.patch(path, json={"expression": leaf})
+        assert alone.json()["expression"] == leaf
+        assert (await owner.client.patch(path, json={"minTokens": 2})).json()["expression"] == leaf | {"minTokens": 2}
+
+
 async def test_a_grace_time_without_hours_keeps_its_hours(owner: Browser, town: Town) -> None:
     one = await make(owner, town, expression={"type": "any_wallet"}, removal={"mode": "grace", "hours": 48})
     got = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": {"mode": "grace"}})
