@@ -1,8 +1,10 @@
 """Error answers: `{"message": …}`, a sentence for a person, with the right status."""
 
+import json
 import logging
 import math
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -93,16 +95,32 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
     The status is 422 for a body, 400 for the path and the query.
     """
     assert isinstance(error, RequestValidationError)
-    if any(fault["type"] == "json_invalid" for fault in error.errors()) and (nobody := await _nobody(request)):
+    faults = error.errors()
+    if any(fault["type"] == "json_invalid" for fault in faults) and (nobody := await _nobody(request)):
         return nobody
-    faults: list[str] = []
-    for fault in error.errors():
-        place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
-        said = str(fault["msg"]).removeprefix("Value error, ")
-        faults.append(f"{place}: {said}" if place else said)
-    message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(faults))
-    of_address = all(fault["loc"] and fault["loc"][0] in {"path", "query"} for fault in error.errors())
+    if any(fault["loc"] == ("body",) and fault["type"] in _NO_OBJECT for fault in faults):
+        # The header matters: without it, JSON counts as any other text.
+        message = _("This call takes a JSON object, with the header {header}.")
+        return JSONResponse({"message": message.format(header="Content-Type: application/json")}, 422)
+    if isinstance(broken := error.__cause__, json.JSONDecodeError):
+        message = _("The body is not valid JSON: line {line}, character {column}.")
+        return JSONResponse({"message": message.format(line=broken.lineno, column=broken.colno)}, 422)
+    message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(map(_words, faults)))
+    of_address = all(fault["loc"] and fault["loc"][0] in {"path", "query"} for fault in faults)
     return JSONResponse({"message": message}, 400 if of_address else 422)
+
+
+_NO_OBJECT = frozenset({"missing", "dict_type", "model_type", "model_attributes_type"})
+"""The library's types of faults for a value that is no JSON object."""
+
+
+def _words(fault: Mapping[str, Any]) -> str:
+    """Return the field and what is wrong with it."""
+    place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    if fault["type"] in _NO_OBJECT - {"missing"}:
+        said = "Input should be an object"
+    return f"{place}: {said}" if place else said
 
 
 async def _nobody(request: Request) -> Response | None:
@@ -116,11 +134,12 @@ async def _nobody(request: Request) -> Response | None:
 
 async def _refused_by_the_frame(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    # FastAPI's own error for a body that is not text.
-    status = 422 if error.status_code == 400 else error.status_code
-    if status == 422 and (nobody := await _nobody(request)):
+    if error.status_code != 400:
+        return JSONResponse({"message": str(error.detail)}, status_code=error.status_code, headers=error.headers)
+    # FastAPI's own error for a body that is not text, or nested too deeply to be parsed.
+    if nobody := await _nobody(request):
         return nobody
-    return JSONResponse({"message": str(error.detail)}, status_code=status, headers=error.headers)
+    return JSONResponse({"message": _("The request's body is malformed.")}, 422)
 
 
 async def _database_away(request: Request, error: Exception) -> Response:

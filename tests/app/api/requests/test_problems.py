@@ -116,6 +116,40 @@ async def test_what_is_not_the_calls_shape_is_422(browser: Browser, body: bytes)
     assert "Value error" not in answer.json()["message"]
 
 
+NO_JSON = "The body is not valid JSON: line {line}, character {column}."
+NO_OBJECT = "This call takes a JSON object, with the header Content-Type: application/json."
+MALFORMED = "The request's body is malformed."
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "said"),
+    [
+        (b"{", "application/json", NO_JSON.format(line=1, column=2)),
+        (b'{"serverId": 1,\n "ruleName": \'x\'}', "application/json", NO_JSON.format(line=2, column=14)),
+        (b'{"serverId": 1,}', "application/merge-patch+json", NO_JSON.format(line=1, column=16)),
+        (b"", "application/json", NO_OBJECT),
+        (b"[]", "application/json", NO_OBJECT),
+        (b"null", "application/json", NO_OBJECT),
+        (b'"{}"', "application/json", NO_OBJECT),
+        # What curl says if nobody names the type.
+        (b'{"serverId": 1}', "application/x-www-form-urlencoded", NO_OBJECT),
+        (b'{"serverId": 1}', "text/plain", NO_OBJECT),
+        (b'{"ruleName": "\xff"}', "application/json", MALFORMED),
+        (b'{"a":' * 5_000, "application/json", MALFORMED),
+        (
+            b'{"serverId": 1, "removal": null}', "application/json",
+            "Some fields are missing or have a wrong type. removal: Input should be an object",
+        ),
+    ],
+)  # fmt: skip
+async def test_a_body_that_is_no_json_object_is_told_so_in_plain_words(
+    browser: Browser, body: bytes, kind: str, said: str
+) -> None:
+    headers = await signed_in() | {"content-type": kind}
+    answer = await browser.client.post("/api/verification-rules", content=body, headers=headers)
+    assert (answer.status_code, answer.json()["message"]) == (422, said)
+
+
 @pytest.mark.parametrize(
     "path",
     [
