@@ -221,6 +221,13 @@ def undone(facts: EventFacts) -> str:
             return _("{who} undid a change of the rule {rule}.").format(who=facts.who, rule=facts.rule)
         case "rule.paused":
             return _("{who} resumed the rules for {role}.").format(who=facts.who, role=facts.role)
+        case "rule.migrated":
+            return _("{who} undid the replacement of a contract in the rules.").format(who=facts.who)
+        case "rule.migration_ended":
+            return _("{who} undid the end of a migration: both contracts count again.").format(who=facts.who)
+        case "rule.role_replaced":
+            text = _("{who} undid the replacement of a role with {role} in the rules.")
+            return text.format(who=facts.who, role=facts.role)
         case "role.lost":
             return _given_back(facts)
         case _:

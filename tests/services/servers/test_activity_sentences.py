@@ -76,6 +76,12 @@ def changed(**fields: Any) -> dict[str, Any]:
          "Removals of Holder are held back: 6 of 10 holders would lose it within a day."),
         ("batch.undone", {"of": "rule.deleted", "rule": RULE}, "Ada brought the rule “Cats” back."),
         ("batch.undone", {"of": "role.taken", "members": 2}, "Ada undid a removal of Holder: 2 members get it back."),
+        ("batch.undone", {"of": "rule.migrated", "members": 0},
+         "Ada undid the replacement of a contract in the rules."),
+        ("batch.undone", {"of": "rule.migration_ended", "members": 0},
+         "Ada undid the end of a migration: both contracts count again."),
+        ("batch.undone", {"of": "rule.role_replaced", "members": 0},
+         "Ada undid the replacement of a role with Holder in the rules."),
         ("recheck.asked", {}, "Ada had Carol checked again."),
         ("member.protected", {"protected": True}, "Ada protected Carol: nothing is taken from them."),
         ("member.protected", {"protected": False}, "Ada no longer protects Carol."),
@@ -93,6 +99,12 @@ def changed(**fields: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_a_line_is_told_in_a_sentence(kind: str, data: dict[str, Any], words: str) -> None:
     assert told(kind, **data) == words
+
+
+@pytest.mark.parametrize("kind", [kind for kind, one in EVENT_KINDS.items() if one.undoable])
+def test_the_undo_of_each_kind_has_a_sentence_of_its_own(kind: str) -> None:
+    other = told("batch.undone", of="something.new", members=0)
+    assert kind == "role.taken" or told("batch.undone", of=kind, members=0) != other
 
 
 @pytest.mark.parametrize("kind", EVENT_KINDS)
