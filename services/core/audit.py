@@ -83,24 +83,25 @@ async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
         await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
 
 
-# The transaction of an event also queues its delivery to the webhooks that ask for it. A proved wallet is reported only
-# to servers with whose admins the member shares wallets. The address itself is read when the delivery is sent, if the
-# member still shares it then.
+# The transaction of an event also queues its delivery to the webhooks that ask for it. An undo that puts rules back is
+# also reported as a change of them, because it writes no other line. A proved wallet is reported only to servers with
+# whose admins the member shares wallets. The address itself is read when the delivery is sent, if the member still
+# shares it then.
 _RECORD = """
     WITH line AS (INSERT INTO event (at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id)
     SELECT at, kind, server_id, actor, subject, role_id, rule_id, batch, data, request_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS e (
         at timestamptz, kind text, server_id integer, actor text, subject text, role_id text, rule_id integer,
         batch uuid, data jsonb, request_id text)
-    RETURNING id, kind, server_id, subject)
+    RETURNING id, kind, server_id, subject, data)
     INSERT INTO webhook_delivery (uuid, state, attempts, created_at, next_at, server_id, event_id, event)
     SELECT gen_random_uuid(), 'waiting', 0, now(), now(), d.server_id, d.event_id, d.event FROM (
     SELECT w.server_id, l.id AS event_id,
-           CASE WHEN l.kind LIKE 'rule.%' THEN 'rule.changed' ELSE l.kind END AS event
+           CASE WHEN l.kind LIKE 'rule.%' OR l.kind = 'batch.undone' THEN 'rule.changed' ELSE l.kind END AS event
     FROM line l JOIN webhook w ON w.server_id = l.server_id
     WHERE (l.kind IN ('role.given', 'role.taken', 'breaker.tripped') AND l.kind = ANY(w.events))
-       OR (l.kind IN ('rule.created', 'rule.changed', 'rule.paused', 'rule.resumed', 'rule.deleted')
-           AND 'rule.changed' = ANY(w.events))
+       OR ((l.kind IN ('rule.created', 'rule.changed', 'rule.paused', 'rule.resumed', 'rule.deleted')
+            OR (l.kind = 'batch.undone' AND l.data ->> 'of' LIKE 'rule.%')) AND 'rule.changed' = ANY(w.events))
     UNION ALL
     SELECT w.server_id, l.id, l.kind
     FROM line l JOIN "user" u ON u.discord_id = l.subject

@@ -413,7 +413,7 @@ async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, b
         words, members = await _undone(db, found, actor, happened[0])
     except FieldRefused as refused:
         raise Conflict(refused.message) from None
-    await audit.record(db, _line(happened[0], actor, members))
+    await audit.record(db, _line(happened, actor, members))
     return UndoView(str(batch), words, members)
 
 
@@ -424,10 +424,11 @@ async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -
     return await verb(db, found, actor, event)
 
 
-def _line(event: Event, actor: Actor, members: int) -> dict[str, object]:
+def _line(happened: Sequence[Event], actor: Actor, members: int) -> dict[str, object]:
+    event, rules = happened[0], len({one.rule_id for one in happened} - {None})
     return audit.line(
         UNDONE, server_id=event.server_id, actor=actor.discord_id, role_id=event.role_id, rule_id=event.rule_id,
-        batch=event.batch, data={"of": event.kind, "members": members, **_rule(event)},
+        batch=event.batch, data={"of": event.kind, "members": members, "rules": rules, **_rule(event)},
     )  # fmt: skip
 
 

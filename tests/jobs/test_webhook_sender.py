@@ -143,6 +143,28 @@ async def test_events_are_posted_in_order_signed_with_every_secret_in_force(
     assert [(one.state, one.attempts) for one in await every_delivery()] == [("delivered", 1)] * 3
 
 
+async def test_an_undo_that_changes_rules_is_posted_as_a_change(receiver: Wire, sender: WebhookSender) -> None:
+    server = await a_webhook(receiver.url + "/in", "rule.changed")
+    was, now_is = {"name": "Cats"}, {"name": "Dogs"}
+    for of, more in (
+        ("rule.deleted", {"rule": was, "rules": 1}),
+        ("rule.changed", {"before": was, "after": now_is, "rules": 1}),
+        ("rule.paused", {"rules": 1, "rule": was}),
+        ("rule.paused", {"rules": 2, "rule": was}),
+        ("role.taken", {}),
+    ):
+        await note(server, "batch.undone", rule_id=3, role_id="7001", data={"of": of, "members": 0, **more})
+    await note(server, "batch.undone", data={"of": "rule.migrated", "members": 0, "rules": 2})
+    await send(sender)
+    assert [one["data"] for one in bodies(receiver)] == [
+        {"ruleId": 3, "ruleName": "Cats", "change": "created"},
+        {"ruleId": 3, "ruleName": "Cats", "change": "changed"},
+        {"ruleId": 3, "ruleName": "Cats", "change": "resumed"},
+        {"ruleId": None, "ruleName": None, "change": "resumed"},
+        {"ruleId": None, "ruleName": None, "change": "changed"},
+    ]
+
+
 async def test_an_event_that_is_rolled_back_is_never_posted(receiver: Wire, sender: WebhookSender) -> None:
     server = await a_webhook(receiver.url, *EVENTS)
     async with transaction() as db:

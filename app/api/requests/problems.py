@@ -111,7 +111,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
 
 
 _NO_OBJECT = frozenset({"missing", "dict_type", "model_type", "model_attributes_type"})
-"""The library's types of faults for a value that is no JSON object."""
+"""The library's types of faults for anything other than a JSON object."""
 
 
 def _words(fault: Mapping[str, Any]) -> str:

@@ -26,7 +26,11 @@ class WalletEventData(ApiAnswer):
 
 
 class RuleEventData(ApiAnswer):
-    """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`."""
+    """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`.
+
+    The product itself pauses and resumes rules; an admin's pause is a change. An undo is posted as what it does: a
+    deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at once.
+    """
 
     rule_id: int | None
     rule_name: str | None

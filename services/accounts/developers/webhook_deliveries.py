@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import text
@@ -164,10 +164,14 @@ def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
     match row["event"]:
         case "role.given" | "role.taken":
             return {"discordId": row["subject"], "roleId": row["role_id"], "ruleIds": said.get("ruleIds") or []}
+        case "rule.changed" if row["kind"] == "batch.undone":
+            change = _UNDONE.get(said["of"], "changed")
+            if said.get("rules") != 1:
+                return {"ruleId": None, "ruleName": None, "change": change}
+            return {"ruleId": row["rule_id"], "ruleName": _name(row, "before", "rule"), "change": change}
         case "rule.changed":
-            documents = [said[name] for name in ("rule", "after") if isinstance(said.get(name), dict)]
-            name = next((one["name"] for one in documents if one.get("name")), row["rule_name"])
-            return {"ruleId": row["rule_id"], "ruleName": name, "change": str(row["kind"]).partition(".")[2]}
+            change = str(row["kind"]).partition(".")[2]
+            return {"ruleId": row["rule_id"], "ruleName": _name(row, "rule", "after"), "change": change}
         case "breaker.tripped":
             return {"roleId": row["role_id"], "wouldLose": said.get("wouldLose"), "holders": said.get("holders")}
         case "wallet.proved" if row["wallet"]:
@@ -177,6 +181,17 @@ def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
             }  # fmt: skip
         case _:
             return None
+
+
+_UNDONE = {"rule.deleted": "created", "rule.paused": "resumed"}
+"""What the undo of an event does to its rules; of any other event it changes them."""
+
+
+def _name(row: Mapping[Any, Any], *documents: str) -> str | None:
+    """Return the rule's name in the first of these documents that has one, otherwise the stored one."""
+    said: dict[str, Any] = row["data"]
+    found = [cast("dict[str, Any]", said[name]) for name in documents if isinstance(said.get(name), dict)]
+    return next((one["name"] for one in found if one.get("name")), row["rule_name"])
 
 
 async def record_delivery(db: AsyncSession, turn: DeliveryTurn, order: Delivery) -> None:

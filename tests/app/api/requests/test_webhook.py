@@ -1,11 +1,16 @@
 """The webhook of a server through the API: its address, its secret, its deliveries."""
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
+from models import transaction
+from services.accounts.developers import webhook_deliveries
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
+
+WALLET = {"type": "any_wallet"}
 
 
 @pytest.fixture
@@ -57,3 +62,22 @@ async def test_an_admin_sets_tests_and_deletes_a_webhook_and_sees_its_secret_onc
     for events in ([], ["role.given", "user.signed_in"]):
         refused = await browser.client.put(at, json={"url": "https://hooks.example.org/", "events": events})
         assert refused.json()["message"].startswith("Choose at least one of: role.given")
+
+
+async def test_a_deletion_and_its_undo_are_both_queued(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    payload = {"serverId": town.server_id, "ruleName": "Cats", "roleId": await town.role("Holder"), "shadow": True}
+    made = (await browser.client.post("/api/verification-rules", json={**payload, "expression": WALLET})).json()
+    at = f"/api/servers/{town.server_id}"
+    hook = {"url": "https://hooks.example.org/in", "events": ["rule.changed"]}
+    assert (await browser.client.put(f"{at}/webhook", json=hook)).status_code == 200
+    assert (await browser.client.delete(f"/api/verification-rules/{made['id']}")).status_code == 200
+    (deleted,) = (await browser.client.get(f"{at}/events?kind=rule.deleted")).json()
+    assert (await browser.client.post(f"{at}/events/{deleted['batch']}/undo")).status_code == 200
+    async with transaction() as db:
+        turn = await webhook_deliveries.claim(db, "test")
+    assert turn is not None
+    assert [json.loads(one.body or b"")["data"] for one in turn.orders] == [
+        {"ruleId": made["id"], "ruleName": "Cats", "change": "deleted"},
+        {"ruleId": made["id"], "ruleName": "Cats", "change": "created"},
+    ]
