@@ -35,10 +35,10 @@ router = calls("/verification-rules", tags=["rules"])
 
 
 class RuleRemoval(Payload):
-    """When a member loses a role that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a member loses a role that no rule gives any more: `now`, or after some `hours` of `grace`."""
 
     mode: str = "now"
-    hours: Any = 0
+    hours: Any = None
 
 
 class TraitPayload(Payload):
@@ -105,10 +105,14 @@ class RuleFields(ConditionPayload):
 
 
 class RulePayload(RuleFields):
-    """A new rule. The service reports missing and wrong fields, in the order of the form."""
+    """A new rule; its `state` is `active`, the default, or `shadow`, for which there is also the field `shadow`.
+
+    The service reports missing and wrong fields, in the order of the form.
+    """
 
     verification_type: Annotated[Loose, AfterValidator(lambda given: given or "basic")] = "basic"
     server_id: InternalId
+    state: Loose = ""
 
 
 class RuleChanges(RuleFields):
@@ -130,7 +134,6 @@ class PreviewPayload(RulePayload):
     server_id: InternalId = 0
     id: InternalId | None = None
     delete: bool = False
-    state: str = ""
     activate: list[InternalId] | None = Field(default=None, min_length=1, max_length=1_000)
 
 
@@ -182,6 +185,7 @@ class DeletedAnswer(ApiAnswer):
 
 
 def _draft(payload: RulePayload) -> RuleDraft:
+    hours = 0 if payload.removal.hours is None and payload.removal.mode == "now" else payload.removal.hours
     traits = [(one.type, one.value) for one in payload.traits or ()]
     trait_type, trait_value = traits[0] if traits else (payload.trait_type, payload.trait_value)
     return RuleDraft(
@@ -199,11 +203,12 @@ def _draft(payload: RulePayload) -> RuleDraft:
         server_id=payload.server_id,
         expression=payload.expression,
         removal_mode=payload.removal.mode,
-        removal_hours=payload.removal.hours,
+        removal_hours=hours,
         max_tokens=payload.max_tokens,
         more_traits=tuple(traits[1:]),
         details=payload.details,
-        shadow=payload.shadow,
+        shadow=payload.shadow or payload.state == "shadow",
+        state=payload.state,
         takes_over=payload.takes_over,
         delegated=payload.delegated,
     )

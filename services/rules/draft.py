@@ -42,6 +42,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _RANGE = re.compile(rf"({_NUMBER.pattern})\s*\.\.\s*({_NUMBER.pattern})")
 _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
 """Unicode's categories of control characters and of line and paragraph separators."""
+STATES_OF_NEW = ("active", "shadow")
 LONGEST_NAME = 400
 LONGEST_TRAIT = 200
 LONGEST_GRACE_HOURS = 24 * 90
@@ -72,6 +73,8 @@ class RuleDraft:
     removal_mode: str = "now"
     removal_hours: Any = 0
     shadow: bool = False
+    state: str = ""
+    """The state that a program gives a new rule, if any; shadow is `shadow` as well."""
     takes_over: bool = False
     delegated: bool = False
 
@@ -120,6 +123,9 @@ def check(draft: RuleDraft) -> RuleDraft:
     )  # fmt: skip
     if draft.role_color and not _COLOR.fullmatch(draft.role_color):
         raise FieldRefused("roleColor", _("The role's colour is # and six hexadecimal digits, such as #5865F2."))
+    if draft.state not in {"", *STATES_OF_NEW}:
+        # Ignored, it would make a rule active that is meant to wait.
+        raise FieldRefused("state", _("A rule's state is one of {states}.").format(states=", ".join(STATES_OF_NEW)))
     # A grace time of no hours takes roles at once, and is stored as that.
     mode = draft.removal_mode if draft.removal_hours else "now"
     return replace(draft, rule_name=name, removal_mode=mode, **_flat(leaf))

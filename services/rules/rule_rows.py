@@ -150,7 +150,11 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
     if isinstance(fields.get("removal"), Mapping):
         removal = cast("Mapping[str, Any]", fields["removal"])
         values["removal_mode"] = mode = removal.get("mode", draft.removal_mode)
-        values["removal_hours"] = removal.get("hours", draft.removal_hours if mode == "grace" else 0) or 0
+        hours = removal.get("hours")
+        if hours is None:
+            # Without a number nobody knows how many: the present ones, or a refusal instead of a removal at once.
+            hours = (draft.removal_hours or None) if mode == "grace" else 0
+        values["removal_hours"] = hours
     return replace(draft, **values)
 
 

@@ -644,9 +644,9 @@ class PreviewPayload(TypedDict):
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
     serverId: NotRequired[int]
+    state: NotRequired[str | None]
     id: NotRequired[int | None]
     delete: NotRequired[bool]
-    state: NotRequired[str]
     activate: NotRequired[list[int] | None]
     min: NotRequired[str | None]
     max: NotRequired[str | None]
@@ -1006,7 +1006,10 @@ class RuleOfRole(TypedDict):
 
 
 class RulePayload(TypedDict):
-    """A new rule. The service reports missing and wrong fields, in the order of the form."""
+    """A new rule; its `state` is `active`, the default, or `shadow`, for which there is also the field `shadow`.
+
+    The service reports missing and wrong fields, in the order of the form.
+    """
 
     maxTokens: NotRequired[Any]
     traits: NotRequired[list[TraitPayload] | None]
@@ -1027,6 +1030,7 @@ class RulePayload(TypedDict):
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
     serverId: int
+    state: NotRequired[str | None]
     min: NotRequired[str | None]
     max: NotRequired[str | None]
     function: NotRequired[str | None]
@@ -1041,7 +1045,7 @@ class RulePayload(TypedDict):
 
 
 class RuleRemoval(TypedDict):
-    """When a member loses a role that no rule gives any more: `now`, or after some hours of `grace`."""
+    """When a member loses a role that no rule gives any more: `now`, or after some `hours` of `grace`."""
 
     mode: NotRequired[str]
     hours: NotRequired[Any]
@@ -1253,9 +1257,9 @@ class TrialPayload(TypedDict):
     takesOver: NotRequired[bool]
     delegated: NotRequired[bool]
     serverId: NotRequired[int]
+    state: NotRequired[str | None]
     id: NotRequired[int | None]
     delete: NotRequired[bool]
-    state: NotRequired[str]
     activate: NotRequired[list[int] | None]
     address: NotRequired[str | None]
     min: NotRequired[str | None]

@@ -56,6 +56,43 @@ async def test_a_flat_change_drops_no_condition_of_a_combined_rule(owner: Browse
         assert (await owner.client.patch(path, json={"minTokens": 2})).json()["expression"] == leaf | {"minTokens": 2}
 
 
+async def test_a_new_rule_has_the_state_that_it_names(owner: Browser, town: Town) -> None:
+    payload = {"serverId": town.server_id, "ruleName": "R", "roleId": await town.role("Holder")}
+    payload["expression"] = {"type": "any_wallet"}
+    for sent, state in (
+        ({"state": "shadow"}, "shadow"),
+        ({"state": "shadow", "shadow": False}, "shadow"),
+        ({"state": "active"}, "active"),
+        ({"state": ""}, "active"),
+    ):
+        made = await owner.client.post("/api/verification-rules", json=payload | sent)
+        assert (made.status_code, made.json()["state"]) == (201, state)
+    before = (await owner.client.get(f"/api/verification-rules?serverId={town.server_id}")).json()
+    for sent in ("paused", "Shadow", "off"):
+        for path in ("", "/preview"):
+            refused = await owner.client.post(f"/api/verification-rules{path}", json=payload | {"state": sent})
+            assert (refused.status_code, refused.json()) == (
+                400, {"message": "A rule's state is one of active, shadow."},
+            )  # fmt: skip
+    assert (await owner.client.get(f"/api/verification-rules?serverId={town.server_id}")).json() == before
+
+
+async def test_a_grace_time_without_hours_is_refused_where_there_are_none(owner: Browser, town: Town) -> None:
+    payload = {"serverId": town.server_id, "ruleName": "R", "roleId": await town.role("Holder")}
+    payload["expression"] = {"type": "any_wallet"}
+    message = "The grace time is a whole number of hours, from 1 to 2160."
+    for removal in ({"mode": "grace"}, {"mode": "grace", "hours": None}, {"mode": "grace", "hour": 24}):
+        refused = await owner.client.post("/api/verification-rules", json=payload | {"removal": removal})
+        assert (refused.status_code, refused.json()["message"]) == (400, message)
+    one = await make(owner, town, expression={"type": "any_wallet"})
+    for removal in ({"mode": "grace"}, {"mode": "grace", "hours": None}):
+        refused = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": removal})
+        assert (refused.status_code, refused.json()["message"]) == (400, message)
+    for removal in ({"mode": "now"}, {"mode": "grace", "hours": 0}, {"mode": "now", "hours": None}, {}):
+        kept = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": removal})
+        assert (kept.status_code, kept.json()["removal"]) == (200, {"mode": "now", "hours": 0})
+
+
 async def test_a_grace_time_without_hours_keeps_its_hours(owner: Browser, town: Town) -> None:
     one = await make(owner, town, expression={"type": "any_wallet"}, removal={"mode": "grace", "hours": 48})
     got = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": {"mode": "grace"}})
