@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 
 from app.api import api
 from app.api.requests import examples
@@ -26,7 +26,8 @@ def bodies() -> dict[str, dict[str, Any]]:
 
 def mistakes(body: dict[str, Any], example: Any) -> list[str]:
     schema = {**body["schema"], "components": api.openapi()["components"]}
-    return [fault.message for fault in Draft202012Validator(schema).iter_errors(example)]
+    fits = Draft202012Validator(schema, format_checker=FormatChecker())
+    return [fault.message for fault in fits.iter_errors(example)]
 
 
 def test_every_body_of_a_programs_call_has_an_example_of_its_shape() -> None:
