@@ -37,7 +37,8 @@ class DescribedApi(FastAPI):
                 operation = document["paths"][path][method.lower()]
                 operation["security"].append({"token": []})
                 operation["x-scopes"] = sorted(scopes)
-            for operation in (one for path in document["paths"].values() for one in path.values()):
+            described = (*document["paths"].values(), *document["webhooks"].values())
+            for operation in (one for path in described for one in path.values()):
                 operation["summary"] = operation["operationId"].replace("_", " ").capitalize()
             examples.add_to(document)
             self.openapi_schema = document

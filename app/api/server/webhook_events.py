@@ -1,10 +1,12 @@
 """The bodies that are posted to a server's webhook, for the OpenAPI document and for developers of receivers."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header
 
+from app.api.requests.routers import unique_id
 from app.api.requests.shapes import ApiAnswer
 
 
@@ -100,37 +102,52 @@ class SentTestEvent(PostedEvent):
     data: NoEventData
 
 
-Signature = Annotated[str, Header(alias="Holdfast-Signature")]
-"""`t=…,v1=…`: the moment in seconds, and the hex HMAC-SHA256 of `t`, a dot and the body under the secret."""
+Signature = Annotated[
+    str,
+    Header(
+        alias="Holdfast-Signature",
+        description="`t=…,v1=…`: the time in seconds, and the hex HMAC-SHA256 of `t`, a dot and the body under the "
+        "secret. For a day after a new secret was made there is a `v1` for each of the two.",
+    ),
+]
+Kind = Annotated[str, Header(alias="Holdfast-Event", description="The body's `event`; this header is not signed.")]
+Delivery = Annotated[str, Header(alias="Holdfast-Delivery", description="The body's `id`; this header is not signed.")]
 
-router = APIRouter()
+router = APIRouter(
+    generate_unique_id_function=unique_id,
+    responses={"default": {"description": "The event is posted again, with growing pauses, for a day."}},
+)
 
 
-@router.post("role.given", status_code=204)
-def role_given(signature: Signature, body: RoleGivenEvent) -> None:
+def _posted(event: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return router.post(event, status_code=204, response_description="The event is accepted, as by any 2xx.")
+
+
+@_posted("role.given")
+def role_given(signature: Signature, kind: Kind, delivery: Delivery, body: RoleGivenEvent) -> None:
     """Post that we gave a member a role."""
 
 
-@router.post("role.taken", status_code=204)
-def role_taken(signature: Signature, body: RoleTakenEvent) -> None:
+@_posted("role.taken")
+def role_taken(signature: Signature, kind: Kind, delivery: Delivery, body: RoleTakenEvent) -> None:
     """Post that we took a role from a member."""
 
 
-@router.post("wallet.proved", status_code=204)
-def wallet_proved(signature: Signature, body: WalletProvedEvent) -> None:
+@_posted("wallet.proved")
+def wallet_proved(signature: Signature, kind: Kind, delivery: Delivery, body: WalletProvedEvent) -> None:
     """Post that a member who shares their wallets proved one."""
 
 
-@router.post("rule.changed", status_code=204)
-def rule_changed(signature: Signature, body: RuleChangedEvent) -> None:
+@_posted("rule.changed")
+def rule_changed(signature: Signature, kind: Kind, delivery: Delivery, body: RuleChangedEvent) -> None:
     """Post that a rule changed."""
 
 
-@router.post("breaker.tripped", status_code=204)
-def breaker_tripped(signature: Signature, body: BreakerTrippedEvent) -> None:
+@_posted("breaker.tripped")
+def breaker_tripped(signature: Signature, kind: Kind, delivery: Delivery, body: BreakerTrippedEvent) -> None:
     """Post that removals are held back."""
 
 
-@router.post("test", status_code=204)
-def sent_test(signature: Signature, body: SentTestEvent) -> None:
+@_posted("test")
+def sent_test(signature: Signature, kind: Kind, delivery: Delivery, body: SentTestEvent) -> None:
     """Post a test event."""

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app.api import api
 from models import transaction
 from services.accounts.developers import webhook_deliveries
 from tests.app.api.browsers import Browser
@@ -81,3 +82,15 @@ async def test_a_deletion_and_its_undo_are_both_queued(browser: Browser, town: T
         {"ruleId": made["id"], "ruleName": "Cats", "change": "deleted"},
         {"ruleId": made["id"], "ruleName": "Cats", "change": "created"},
     ]
+
+
+def test_the_document_describes_what_is_posted_and_what_a_receiver_answers() -> None:
+    document = api.openapi()
+    for event, at in document["webhooks"].items():
+        posted = at["post"]
+        assert posted["operationId"] == ("sent_test" if event == "test" else event.replace(".", "_"))
+        assert posted["responses"].keys() == {"204", "default"}
+        headers = {one["name"]: one for one in posted["parameters"]}
+        assert headers.keys() == {"Holdfast-Signature", "Holdfast-Event", "Holdfast-Delivery"}
+        assert all(one["description"] for one in headers.values())
+    assert not document["components"]["schemas"].keys() & {"HTTPValidationError", "ValidationError"}
