@@ -4,11 +4,11 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Query, Response
-from pydantic import Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Done, Loose, PathId, Payload, QueryId
+from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Done, InternalId, Loose, PathId, Payload
 from gateways import gateways
 from locales import _
 from models import transaction
@@ -74,13 +74,19 @@ async def create_token(caller: Caller, server_id: PathId, payload: NewTokenPaylo
     )  # fmt: skip
 
 
+class RevokedTokens(BaseModel):
+    """Which token to revoke: all without an `id`. A misspelt one is refused, because it would revoke all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: InternalId | None = None
+
+
 @router.delete("/tokens")
-async def revoke_tokens(
-    caller: Caller, server_id: PathId, token_id: Annotated[QueryId | None, Query(alias="id")] = None
-) -> RevokedAnswer:
+async def revoke_tokens(caller: Caller, server_id: PathId, which: Annotated[RevokedTokens, Query()]) -> RevokedAnswer:
     """Revoke all API tokens of the server, or the one with this `id`; they stop at once."""
     async with transaction() as db:
-        return RevokedAnswer(revoked=await tokens.revoke(db, gateways(), caller, server_id, token_id))
+        return RevokedAnswer(revoked=await tokens.revoke(db, gateways(), caller, server_id, which.id))
 
 
 @router.delete("/tokens/{token_id}")

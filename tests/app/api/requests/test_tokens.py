@@ -254,6 +254,20 @@ async def test_a_token_stops_at_once_when_it_is_revoked_or_ends_or_its_creator_o
     assert (await rules(caller, town)).status_code == 401
 
 
+async def test_a_misspelt_id_revokes_no_token(new_browser: Callable[[], Browser], town: Town) -> None:
+    ada = await signed_in(new_browser, town, "ada")
+    first, _ = await made(ada, town), await made(ada, town)
+    at = f"/api/servers/{town.server_id}/tokens"
+    for query in (f"tokenId={first['id']}", f"ID={first['id']}", f"id={first['id']}&name=ci"):
+        refused = await ada.client.delete(f"{at}?{query}")
+        assert refused.status_code == 400, query
+        assert query.rpartition("&")[2].partition("=")[0] in refused.json()["message"]
+    assert (await ada.client.delete(f"{at}?id=")).status_code == 404
+    assert len((await ada.client.get(at)).json()) == 2
+    assert (await ada.client.delete(f"{at}?id={first['id']}")).json()["revoked"] == 1
+    assert (await ada.client.delete(at)).json()["revoked"] == 1
+
+
 async def test_calls_that_name_no_server_need_a_creator_who_runs_the_tokens_server(
     new_browser: Callable[[], Browser], town: Town
 ) -> None:
