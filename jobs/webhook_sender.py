@@ -117,7 +117,8 @@ class WebhookSender:
     async def _serve(self, turn: DeliveryTurn) -> bool | None:
         """Send the turn's deliveries in order, up to the first that fails; return whether the receiver is slow.
 
-        A slow delivery ends the turn.
+        A slow delivery ends the turn. So does the first success after an outage, because more is due then. An early
+        delivery that fails ends nothing: perhaps the receiver refuses only that one.
         """
         end = time.monotonic() + TURN_SECONDS
         slow = None
@@ -140,6 +141,8 @@ class WebhookSender:
                 log.info(
                     "webhook delivery failed server=%s attempts=%d reason=%s", turn.server_id, order.attempts + 1, fault
                 )
-            if fault or slow:
+            if fault and order.early:
+                continue
+            if fault or slow or turn.after_outage:
                 break
         return slow

@@ -38,7 +38,11 @@ KEPT = timedelta(days=3)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One delivery; `body` is None if it may no longer be sent."""
+    """One delivery; `body` is None if it may no longer be sent.
+
+    `early` says that its own pause has not ended: it is tried nevertheless, so that events stay in order after an
+    outage.
+    """
 
     id: int
     uuid: UUID
@@ -46,6 +50,7 @@ class Delivery:
     attempts: int
     created_at: datetime
     body: bytes | None
+    early: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,11 @@ class DeliveryTurn:
     slow: bool
     worker: str
     orders: tuple[Delivery, ...]
+
+    @property
+    def after_outage(self) -> bool:
+        """Whether the receiver has failed for so long that newer deliveries are due before the oldest is again."""
+        return self.failures > OFTEN
 
 
 async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> DeliveryTurn | None:
@@ -90,7 +100,8 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
         return None
     server_id, url, secret, former, failures, slow, created_at = row
     await _expire(db, int(server_id))
-    rows = await db.execute(text(_DUE), {"server": server_id, "since": created_at, "most": AT_ONCE})
+    asked = {"server": server_id, "since": created_at, "most": AT_ONCE, "failing": int(failures) > OFTEN}
+    rows = await db.execute(text(_DUE), asked)
     orders = tuple(_order(one) for one in rows.mappings().all())
     return DeliveryTurn(int(server_id), str(url), _unsealed(secret, former), int(failures), bool(slow), worker, orders)
 
@@ -123,6 +134,7 @@ async def _expire(db: AsyncSession, server_id: int) -> None:
 _DUE = """
     SELECT d.id, d.uuid, d.event, d.attempts, d.created_at, d.event_id, s.id AS server_id, s.discord_id AS guild_id,
            d.created_at > CAST(:since AS timestamptz) - interval '5 seconds' AS ours,
+           d.next_at > now() + interval '1 second' AS early,
            e.id IS NOT NULL AS known, e.at, e.kind, e.subject, e.role_id, e.rule_id,
            e.data, r.name AS rule_name,
            EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = e.subject)
@@ -136,7 +148,9 @@ _DUE = """
     FROM webhook_delivery d JOIN server s ON s.id = d.server_id
     LEFT JOIN event e ON e.id = d.event_id
     LEFT JOIN rule r ON r.id = e.rule_id AND r.server_id = d.server_id
-    WHERE d.server_id = :server AND d.state = 'waiting' AND d.next_at <= now() + interval '1 second'
+    WHERE d.server_id = :server AND d.state = 'waiting' AND (d.next_at <= now() + interval '1 second'
+        OR CAST(:failing AS boolean) AND d.id = (
+            SELECT min(o.id) FROM webhook_delivery o WHERE o.server_id = :server AND o.state = 'waiting'))
     ORDER BY d.id LIMIT :most
 """
 
@@ -151,7 +165,7 @@ def _order(row: Mapping[Any, Any]) -> Delivery:
             "guildId": row["guild_id"], "data": data,
         }  # fmt: skip
         body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
-    return Delivery(row["id"], row["uuid"], row["event"], row["attempts"], row["created_at"], body)
+    return Delivery(row["id"], row["uuid"], row["event"], row["attempts"], row["created_at"], body, row["early"])
 
 
 def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
@@ -195,8 +209,18 @@ def _name(row: Mapping[Any, Any], *documents: str) -> str | None:
 
 
 async def record_delivery(db: AsyncSession, turn: DeliveryTurn, order: Delivery) -> None:
-    """Record that the receiver has accepted a delivery."""
+    """Record that the receiver has accepted a delivery; after an outage everything else is due now."""
     await _finish(db, order, "delivered")
+    if turn.after_outage:
+        theirs = {"server": turn.server_id, "url": turn.url}
+        await db.execute(text("UPDATE webhook SET next_at = now() WHERE server_id = :server AND url = :url"), theirs)
+        await db.execute(
+            text(
+                "UPDATE webhook_delivery SET next_at = now() "
+                "WHERE server_id = :server AND state = 'waiting' AND next_at > now()"
+            ),
+            theirs,
+        )
     await db.execute(
         text(
             "UPDATE webhook SET failures = 0, failing_since = NULL, gave_up_at = NULL "
