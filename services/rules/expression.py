@@ -19,6 +19,8 @@ UNREADABLE = "unreadable"
 """The type of a requirement in place of a document that cannot be read; no rule type has this name."""
 Amount = int | str
 """A number of tokens; or any other amount, such as one in whole coins, as a decimal text that loses no digit."""
+LARGEST_NUMBER = 2**53 - 1
+"""The largest number that every reader of JSON reads exactly (RFC 8259, section 6); anybody can mint more tokens."""
 MAX_DEPTH = 4
 MAX_LEAVES = 40
 _GROUPS = frozenset({"all", "any", "not", "atLeast"})
@@ -69,8 +71,8 @@ class Requirement:
         return self.details.spoken(amount) if self.details is not None else number(amount)
 
     def in_json(self, amount: int) -> Amount:
-        """Return an amount for a JSON document: a number for tokens, a text for any other amount."""
-        return amount if self.details is None else self.shown(amount)
+        """Return an amount for a JSON document: a number for tokens, a text for any other or a very large amount."""
+        return amount if self.details is None and amount <= LARGEST_NUMBER else self.shown(amount)
 
     def rounded(self, amount: int) -> int:
         """Return an amount in at most three significant digits, on the same side of both bounds as before.

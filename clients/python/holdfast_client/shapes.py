@@ -792,6 +792,7 @@ class RequirementView(TypedDict):
 
     `wallet` is set only for people who may see it. For anybody else a large `held` has
     three significant digits, and `reason` hides token ids: both can name the wallet.
+    Amounts are numbers of tokens, or decimal texts: those of coins, and all from 2^53 on.
     """
 
     text: str

@@ -124,3 +124,11 @@ def test_a_rounded_amount_says_as_much_about_the_bounds(least: int, span: int | 
 
     assert answer(leaf.rounded(amount)) is answer(amount)
     assert abs(leaf.rounded(amount) - amount) <= amount / 100
+
+
+def test_an_amount_that_no_json_number_holds_exactly_is_a_text() -> None:
+    leaf = parse(LEAF)
+    assert isinstance(leaf, Requirement)
+    largest = 2**53 - 1
+    assert [leaf.in_json(one) for one in (0, 7, largest)] == [0, 7, largest]
+    assert [leaf.in_json(one) for one in (largest + 1, 10**30)] == [str(largest + 1), "1" + "0" * 30]
