@@ -147,7 +147,8 @@ class PreviewAnswer(ApiAnswer):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
     `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of the
-    rest.
+    rest. `members` is empty if fewer than five would have the role and a condition on single tokens, traits, addresses
+    or a function could tell whose wallet is whose.
     """
 
     gain: int

@@ -16,7 +16,10 @@ router = calls("/servers/{server_id}/members", tags=["members"])
 
 @router.get("")
 async def list_members(caller: Caller, server_id: PathId, query: Text = "", page: PageNumber = 1) -> MembersPage:
-    """Return the members by name; `query` is part of a name or a whole Discord id."""
+    """Return the members by name; `query` is part of a name or a whole Discord id.
+
+    A member who joins or leaves moves the pages after their own; `members.csv` has each member once.
+    """
     async with transaction() as db:
         return await member_list.list_members(db, gateways(), caller, server_id, query, page)
 

@@ -369,6 +369,8 @@ class Calls:
     def list_members(self, server_id: int, *, query: str | None = None, page: int | None = None) -> MembersPage:
         """Return the members by name; `query` is part of a name or a whole Discord id.
 
+        A member who joins or leaves moves the pages after their own; `members.csv` has each member once.
+
         Needs the scope members.
         """
         return cast(
