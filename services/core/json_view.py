@@ -18,7 +18,12 @@ def json_view(cls: type[_T]) -> type[_T]:
     The class stays a plain dataclass: creating an instance checks and converts nothing, so its fields
     hold exactly the values that were passed.
     """
-    config = ConfigDict(alias_generator=to_camel, json_schema_extra={"description": cleandoc(cls.__doc__ or "")})
+    config = ConfigDict(
+        alias_generator=to_camel,
+        json_schema_extra={"description": cleandoc(cls.__doc__ or "")},
+        # An answer has every field, also those with a default.
+        json_schema_serialization_defaults_required=True,
+    )
     cls.__pydantic_config__ = config  # pyright: ignore[reportAttributeAccessIssue]
     return cls
 

@@ -14,9 +14,14 @@ from services.core.storable_text import can_be_kept
 
 
 class ApiAnswer(BaseModel):
-    """An answer that is not simply a view of the services."""
+    """An answer that is not simply a view of the services. It has every field, also those with a default."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        from_attributes=True,
+        json_schema_serialization_defaults_required=True,
+    )
 
 
 class Done(ApiAnswer):

@@ -29,7 +29,7 @@ class AlertsHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     channelId: str | None
     error: str | None
 
@@ -39,7 +39,7 @@ class BotHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     inServer: bool
     connected: bool
     heardAt: str | None
@@ -49,7 +49,7 @@ class BotHealth(TypedDict):
 class BreakerAnswer(TypedDict):
     """The number of roles whose removals continue now."""
 
-    success: NotRequired[bool]
+    success: bool
     roles: int
 
 
@@ -66,7 +66,7 @@ class BreakerHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     roleId: str
     roleName: str
     wouldLose: int
@@ -144,14 +144,14 @@ class CoverageDay(TypedDict):
 class DeletedAnswer(TypedDict):
     """The rule is deleted; the roles of `members` people are decided again now."""
 
-    success: NotRequired[bool]
+    success: bool
     members: int
 
 
 class Done(TypedDict):
     """The call has succeeded."""
 
-    success: NotRequired[bool]
+    success: bool
 
 
 class ExportedList(TypedDict):
@@ -308,7 +308,7 @@ class ImportedRule(TypedDict):
     summary: str
     lines: list[Line]
     notes: list[str]
-    id: NotRequired[int | None]
+    id: int | None
 
 
 class LagHealth(TypedDict):
@@ -321,7 +321,7 @@ class LagHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     chain: str
     kind: str
     block: int
@@ -473,8 +473,8 @@ class MigrationView(TypedDict):
     rules: list[MigratedRule]
     left: list[LeftRule]
     applied: bool
-    batch: NotRequired[str | None]
-    id: NotRequired[int | None]
+    batch: str | None
+    id: int | None
 
 
 class MissingPermission(TypedDict):
@@ -527,7 +527,7 @@ class MoveUndone(TypedDict):
 
     text: str
     members: int
-    messagesUpdated: NotRequired[bool]
+    messagesUpdated: bool
 
 
 class MoveView(TypedDict):
@@ -548,7 +548,7 @@ class MoveView(TypedDict):
     countedAt: str
     roles: list[MovingRole]
     days: list[CoverageDay]
-    messagesUpdated: NotRequired[bool]
+    messagesUpdated: bool
 
 
 class MovingRole(TypedDict):
@@ -595,7 +595,7 @@ class PermissionsHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     known: bool
     missing: list[MissingPermission]
 
@@ -700,7 +700,7 @@ class ProviderHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     provider: str
     name: str
     kind: str
@@ -719,7 +719,7 @@ class QueueHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     due: int
     oldestAt: str | None
     failing: int
@@ -735,7 +735,7 @@ class QuotaHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     provider: str
     name: str
     reads: int
@@ -819,7 +819,7 @@ class RivalHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     roleId: str
     roleName: str
     actorId: str | None
@@ -857,7 +857,7 @@ class RoleOrderHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     problems: list[RoleProblem]
 
 
@@ -883,7 +883,7 @@ class RoleReplacement(TypedDict):
     rules: list[RuleOfRole]
     left: list[LeftRule]
     applied: bool
-    batch: NotRequired[str | None]
+    batch: str | None
 
 
 class RoleReplacementPayload(TypedDict):
@@ -924,7 +924,7 @@ class RoleWhy(TypedDict):
     held: bool
     grantedByUs: bool
     next: str
-    leftAloneUntil: NotRequired[str | None]
+    leftAloneUntil: str | None
 
 
 class RuleChangedEvent(TypedDict):
@@ -1148,8 +1148,8 @@ class ServerExportAnswer(TypedDict):
     `format` and `version` are those of `rules.json`, so this document can be imported too.
     """
 
-    format: NotRequired[str]
-    version: NotRequired[int]
+    format: str
+    version: int
     serverId: int
     exportedAt: str
     rules: list[RuleView]
@@ -1199,7 +1199,7 @@ class SweepHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     startedAt: str | None
     finishedAt: str | None
     nextAt: str | None
@@ -1283,7 +1283,7 @@ class TruceHealth(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     roleId: str
     roleName: str
     total: int
@@ -1305,7 +1305,7 @@ class UnknownReading(TypedDict):
 
     state: str
     text: str
-    mend: NotRequired[str | None]
+    mend: str | None
     reason: str
     members: int
 

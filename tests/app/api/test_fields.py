@@ -46,6 +46,18 @@ def test_no_call_answers_with_a_field_that_nobody_meant_to_show() -> None:
     assert fields(api.openapi()) == FIELDS.read_text().splitlines()
 
 
+def test_every_field_of_an_answer_is_always_there() -> None:
+    """A client made from the document need not ask whether a field came."""
+    schemas = api.openapi()["components"]["schemas"]
+    sent = {schema for schema in schemas if schema.endswith("Payload") or schema in {"RuleChanges", "RuleRemoval"}}
+    optional = {
+        f"{name}.{field}"
+        for name in schemas.keys() - sent
+        for field in schemas[name].get("properties", {}).keys() - set(schemas[name].get("required", ()))
+    }
+    assert optional == set()
+
+
 def test_a_new_field_is_seen_however_deep_it_is() -> None:
     schemas = {"Row": {"properties": {"id": {}, "rows": {"items": {"$ref": "#/x/Row"}}}}}
     answer = {"200": {"content": {"application/json": {"schema": {"items": {"$ref": "#/x/Row"}}}}}}
