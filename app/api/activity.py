@@ -1,17 +1,17 @@
 """A server's audit log: read it with filters, download it as CSV, and undo batches of changes."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import Depends, Query
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text
+from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, TIME_OR_DAY, PathId, Text
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -24,7 +24,22 @@ router = calls("/servers/{server_id}", tags=["events"])
 CSV_PAGE = 200
 """Lines that a download reads at a time: the log may exceed the memory, and one line may contain two large rules."""
 
+_PERIOD = "A time, in UTC unless it has a zone, or a date alone for the whole day. A `+` in it is written `%2B`."
 _RuleNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+def _after(given: object) -> object:
+    """Return the end of a day that is named by its date alone; anything else stays as it is."""
+    if not isinstance(given, str) or len(given) != len("2027-01-31"):
+        return given
+    try:
+        return datetime.combine(date.fromisoformat(given), time.max, UTC)
+    except ValueError:
+        return given
+
+
+_Since = Annotated[datetime, TIME_OR_DAY]
+_Until = Annotated[datetime, BeforeValidator(_after), TIME_OR_DAY]
 
 
 def _aware(moment: datetime | None) -> datetime | None:
@@ -38,8 +53,8 @@ def _filter(
     actor: Text = "",
     role_id: Annotated[Text, Query(alias="roleId")] = "",
     rule_id: Annotated[_RuleNumber | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None,
-    since: Annotated[datetime | None, LEFT_OUT_IF_EMPTY] = None,
-    until: Annotated[datetime | None, LEFT_OUT_IF_EMPTY] = None,
+    since: Annotated[_Since | None, LEFT_OUT_IF_EMPTY, Query(description=_PERIOD)] = None,
+    until: Annotated[_Until | None, LEFT_OUT_IF_EMPTY, Query(description=_PERIOD)] = None,
 ) -> LogFilter:
     """Return the filter of a request.
 

@@ -107,13 +107,17 @@ QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 PageNumber = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_first_if_empty), Query()]
 LEFT_OUT_IF_EMPTY = BeforeValidator(_none_if_empty)
 """For an optional field of the query: `?ruleId=` counts as none."""
+TIME_OR_DAY = WithJsonSchema(
+    {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
+)
+"""For a time that may also be a date alone."""
 
 CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 """The description of an answer that is a CSV file."""
 
 __all__ = [
-    "CSV", "LEFT_OUT_IF_EMPTY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PageNumber", "PathId",
-    "Payload", "QueryId", "Text", "attachment", "disposition",
+    "CSV", "LEFT_OUT_IF_EMPTY", "TIME_OR_DAY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose",
+    "PageNumber", "PathId", "Payload", "QueryId", "Text", "attachment", "disposition",
 ]  # fmt: skip
 
 

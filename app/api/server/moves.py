@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text
+from app.api.requests.shapes import TIME_OR_DAY, ApiAnswer, PageNumber, PathId, Payload, Text
 from gateways import gateways
 from models import transaction
 from services.engine.previews import impact
@@ -35,11 +35,8 @@ def _in_utc(given: datetime) -> datetime:
     return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
 
 
-_TIME_OR_DAY = WithJsonSchema(
-    {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
-)
-From = Annotated[datetime, BeforeValidator(_start_of_day), AfterValidator(_in_utc), _TIME_OR_DAY]
-Until = Annotated[datetime, BeforeValidator(_end_of_day), AfterValidator(_in_utc), _TIME_OR_DAY]
+From = Annotated[datetime, BeforeValidator(_start_of_day), AfterValidator(_in_utc), TIME_OR_DAY]
+Until = Annotated[datetime, BeforeValidator(_end_of_day), AfterValidator(_in_utc), TIME_OR_DAY]
 """A time, in UTC unless it has a zone, or a date alone, for the start (`From`) or the end (`Until`) of that day."""
 
 

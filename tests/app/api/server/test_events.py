@@ -95,6 +95,8 @@ async def test_the_log_is_told_in_words_and_filtered(browser: Browser, made: dic
         ({"since": yesterday}, 4),
         ({"until": yesterday, "kind": "role"}, 1),
         ({"until": yesterday[:10], "kind": "role.given"}, 0),
+        ({"since": every[1]["at"][:10], "until": every[1]["at"][:10], "kind": "role"}, 1),
+        ({"until": "9999-12-31", "kind": "role"}, 3),
         ({"limit": 2}, 2),
         ({"before": every[2]["id"]}, 2),
     ]:
