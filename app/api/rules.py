@@ -116,7 +116,7 @@ class RulePayload(RuleFields):
 
 
 class RuleChanges(RuleFields):
-    """Changes to a rule; fields that are left out stay as they are.
+    """Changes to a rule; fields that are left out stay as they are, also if somebody else has changed them meanwhile.
 
     The flat fields of a condition change a rule that has only one. The conditions of a combined rule are changed by its
     `expression`, which replaces all of them; flat fields that differ from its first condition are refused.

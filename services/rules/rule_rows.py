@@ -168,7 +168,11 @@ def _without_conditions(draft: RuleDraft, fields: Mapping[str, Any]) -> dict[str
     names = {*_CONDITION, "traits", *DETAIL_FIELDS}
     for name in (one for one in fields if one in names):
         if (given := _given(fields[name])) is not None and given != _given(first.get(name)):
-            raise FieldRefused(name, _("The conditions of this rule are combined. Send all of them as `expression`."))
+            message = _(
+                "The conditions of this rule are combined. Open the rule again to change them; programs send all of "
+                "them as `expression`."
+            )
+            raise FieldRefused(name, message)
     return {name: value for name, value in fields.items() if name not in names}
 
 

@@ -939,7 +939,8 @@ class RuleChangedEvent(TypedDict):
 
 
 class RuleChanges(TypedDict):
-    """Changes to a rule; fields that are left out stay as they are.
+    """Changes to a rule; fields that are left out stay as they are, also if somebody else has changed them
+    meanwhile.
 
     The flat fields of a condition change a rule that has only one. The conditions of a combined rule are changed
     by its

@@ -3,7 +3,10 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
 from models import Rule
+from services.core.errors import FieldRefused
 from services.rules import rule_rows
 from services.rules.draft import expression_of
 from services.rules.expression import AtLeast, Expression, Requirement
@@ -91,3 +94,11 @@ async def test_a_combined_rule_of_which_one_condition_is_left_becomes_that_condi
     assert form._first_fault()[0] == ""
     saved = rule_rows._changed(rule_rows._draft_of(row(tree)), form._changes(form._draft(1)))
     assert expression_of(saved) == leaf(CATS)
+
+
+async def test_a_rule_that_another_admin_combined_meanwhile_keeps_its_conditions(form: RuleFormState) -> None:
+    show(form, leaf(CATS))
+    await form.enter_min_tokens(3)
+    stored = row(AtLeast(2, (leaf(CATS), leaf(OWLS))))  # another admin's change
+    with pytest.raises(FieldRefused, match="Open the rule again"):
+        rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1)))
