@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, TIME_OR_DAY, PathId, Text
 from gateways import gateways
@@ -24,7 +25,6 @@ router = calls("/servers/{server_id}", tags=["events"])
 CSV_PAGE = 200
 """Lines that a download reads at a time: the log may exceed the memory, and one line may contain two large rules."""
 
-_PERIOD = "A time, in UTC unless it has a zone, or a date alone for the whole day. A `+` in it is written `%2B`."
 _RuleNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
@@ -53,8 +53,8 @@ def _filter(
     actor: Text = "",
     role_id: Annotated[Text, Query(alias="roleId")] = "",
     rule_id: Annotated[_RuleNumber | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None,
-    since: Annotated[_Since | None, LEFT_OUT_IF_EMPTY, Query(description=_PERIOD)] = None,
-    until: Annotated[_Until | None, LEFT_OUT_IF_EMPTY, Query(description=_PERIOD)] = None,
+    since: Annotated[_Since | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
+    until: Annotated[_Until | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
 ) -> LogFilter:
     """Return the filter of a request.
 

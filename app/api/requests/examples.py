@@ -18,6 +18,18 @@ RULE: Mapping[str, Any] = {
 
 ONLY_FOR = "Only for the type `{name}`."
 """The remark at a field of a single type of rule."""
+PERIOD = "A time, in UTC unless it has a zone, or a date alone for the whole day. A `+` in it is written `%2B`."
+"""The remark at the fields `since` and `until` of a query."""
+SIGNATURE = (
+    "`t=…,v1=…`: the time in seconds, and the hex HMAC-SHA256 of `t`, a dot and the body under the secret. For a day "
+    "after a new secret was made there is a `v1` for each of the two."
+)
+NOT_SIGNED = "The body's `{field}`; this header is not signed."
+ACCEPTED, POSTED_AGAIN = (
+    "The event is accepted, as by any 2xx.",
+    "The event is posted again, with growing pauses, for a day.",
+)
+"""The remarks at the headers of a posted event, and at the answers of its receiver."""
 NOT_READY: Mapping[str, Any] = {
     "description": "It is not ready, or the database does not answer; `Retry-After` says when to ask again.",
 }

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header
 
+from app.api.requests.examples import ACCEPTED, NOT_SIGNED, POSTED_AGAIN, SIGNATURE
 from app.api.requests.routers import unique_id
 from app.api.requests.shapes import ApiAnswer
 
@@ -102,25 +103,18 @@ class SentTestEvent(PostedEvent):
     data: NoEventData
 
 
-Signature = Annotated[
-    str,
-    Header(
-        alias="Holdfast-Signature",
-        description="`t=…,v1=…`: the time in seconds, and the hex HMAC-SHA256 of `t`, a dot and the body under the "
-        "secret. For a day after a new secret was made there is a `v1` for each of the two.",
-    ),
-]
-Kind = Annotated[str, Header(alias="Holdfast-Event", description="The body's `event`; this header is not signed.")]
-Delivery = Annotated[str, Header(alias="Holdfast-Delivery", description="The body's `id`; this header is not signed.")]
+Signature = Annotated[str, Header(alias="Holdfast-Signature", description=SIGNATURE)]
+Kind = Annotated[str, Header(alias="Holdfast-Event", description=NOT_SIGNED.format(field="event"))]
+Delivery = Annotated[str, Header(alias="Holdfast-Delivery", description=NOT_SIGNED.format(field="id"))]
 
 router = APIRouter(
     generate_unique_id_function=unique_id,
-    responses={"default": {"description": "The event is posted again, with growing pauses, for a day."}},
+    responses={"default": {"description": POSTED_AGAIN}},
 )
 
 
 def _posted(event: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    return router.post(event, status_code=204, response_description="The event is accepted, as by any 2xx.")
+    return router.post(event, status_code=204, response_description=ACCEPTED)
 
 
 @_posted("role.given")
