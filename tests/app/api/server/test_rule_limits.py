@@ -125,9 +125,11 @@ async def test_conditions_count_over_all_rules_of_a_server(
     larger = {"expression": conditions(world, 4, 5, 6)}
     assert await refused(browser, larger, f"{RULES}/{second}", "PATCH") == said
     assert await refused(browser, {"id": second, **larger}, f"{RULES}/preview") == said
-    for change in ({"minTokens": 2}, {"expression": conditions(world, 7, 8)}, {"ruleName": "Others"}):
+    fewer, others = {"expression": conditions(world, 4)}, {"expression": conditions(world, 7, 8)}
+    for change in (fewer, others, {"ruleName": "Others"}):
         assert (await browser.client.patch(f"{RULES}/{second}", json=change)).status_code == 200
-    assert (await browser.client.patch(f"{RULES}/{first}", json={"minTokens": 1})).status_code == 200
+    shorter = {"expression": conditions(world, 1)}
+    assert (await browser.client.patch(f"{RULES}/{first}", json=shorter)).status_code == 200
     limited(monkeypatch, conditions=3)
     status, said = await undone(browser, server_id, "rule.changed")
     assert (status, "at most 3" in said) == (409, True), said
