@@ -1,5 +1,6 @@
 """A server's rules: the list, and what can be done to each."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,9 +11,10 @@ from locales import N_, _, ngettext, short_day
 from models import transaction
 from services.collections.census import days, reach
 from services.collections.census.days import ReachOnDay
+from services.core import rollups
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
-from services.core.errors import NotFound
+from services.core.errors import NotFound, ProviderUnavailable
 from services.engine.previews.proposals import Activation, RuleChange, RuleDeletion
 from services.rules import limits, rules
 from services.rules.wording import Line
@@ -22,6 +24,8 @@ from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
 from state.server.protected_roles import ProtectedRolesState
+
+_log = logging.getLogger(__name__)
 
 PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
 ACTIVATE_ALL = "activate all"
@@ -86,6 +90,23 @@ class RulesState(ServerTab, rx.State):
         self.room = found.room
         self.rows = [_row(rule, found.reach.get(rule.id), page) for rule in found.rules]
         self.shown_for = page.server_id
+
+    @signed_in
+    async def look(self, actor: Actor) -> None:
+        """Read the rules again if their holders are not as many as shown: roles move while the tab is open."""
+        page = await open_tab(self, "rules")
+        if page is None or self.shown_for != page.server_id or self.asked_id or self.working:
+            return
+        async with transaction() as db:
+            present = await rollups.holders(db, [page.server_id])
+        if all(row.holders == present.get(row.id, 0) for row in self.rows):
+            return
+        try:
+            await self._reread(actor)
+        except NotFound:
+            page._lost()
+        except ProviderUnavailable as fault:
+            _log.info("rules not read again server=%s reason=%s", page.server_id, fault.message)
 
     async def _reread(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)

@@ -9,9 +9,11 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
+from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
 from components.ui.placeholders import empty
 from locales import _, forms
+from state.core.timing import RULES_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
@@ -21,6 +23,7 @@ from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowVie
 def rules_tab() -> rx.Component:
     """Return the list of rules, and the dialog before an action."""
     return rx.el.div(
+        every(RULES_POLL_SECONDS, RulesState.look, seen_only=True),
         once_loaded(
             RulesState,
             RulesState.load,

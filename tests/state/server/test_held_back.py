@@ -9,8 +9,10 @@ from sqlmodel import select
 
 from models import Breaker, Grant, Rule, Server, now, transaction
 from services.core.errors import Conflict
+from services.rules import rules
 from state.dashboard.servers import DashboardState
 from state.server.held_back import SHOWN_ON, HeldBackState
+from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
@@ -193,3 +195,22 @@ async def test_a_program_says_what_it_was_shown(tripped: tuple[Tab, Browser, dic
     await decided(422, seen=seen, roleId=None)
     await decided(200, seen=await shown())
     assert "Nobody waits for a decision" in await decided(409, seen=seen)
+
+
+async def test_the_open_rules_show_how_many_holders_an_approval_left(
+    tripped: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _, rule = tripped
+    rules_tab = await opened(tab, RulesState, rule["serverId"], "rules")
+    assert [row.holders for row in rules_tab.rows] == [2]
+    for grant in await grants(rule):
+        async with transaction() as db:
+            (await db.get_one(Grant, grant.id)).state = "taken"
+        await tab.run(rules_tab.look())
+    assert [row.holders for row in rules_tab.rows] == [0]
+
+    async def read_again(*_: object) -> None:
+        raise AssertionError("nothing has changed")
+
+    monkeypatch.setattr(rules, "list_rules", read_again)
+    await tab.run(rules_tab.look())
