@@ -16,6 +16,9 @@ from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.panel import PanelState
 
+CREATE, REPAIR, CHECK = "create", "repair", "check"
+"""What the button does, by what was shown: no channel, one with problems, or one without."""
+
 
 @dataclass(frozen=True)
 class ChannelOptionView:
@@ -59,9 +62,19 @@ class ChannelsState(ServerTab, rx.State):
         (await self.get_state(PanelState))._open(page.server_id, seen)
         self.shown_for = page.server_id
 
+    def _needs(self) -> str:
+        if self.faults:
+            return REPAIR
+        return CHECK if self.name else CREATE
+
     @signed_in
-    async def repair(self, actor: Actor):
-        """Create the channel, or fix what is wrong with it."""
+    async def repair(self, actor: Actor, what: str):
+        """Create the channel, or fix what is wrong with it; nothing if the screen shows by now that it is done.
+
+        The second click of a double click would say that there was nothing to repair, and hide what was done.
+        """
+        if what != self._needs():
+            return
         self.working = True
         yield
         try:
@@ -69,6 +82,7 @@ class ChannelsState(ServerTab, rx.State):
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
                 outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
+            self.name, self.faults = outcome.channel_name, []
             done = " ".join(outcome.done) or _("There was nothing to repair.")
             await say(self, _("#{channel} is ready").format(channel=outcome.channel_name), done)
             await after_change(self._read(actor, page))

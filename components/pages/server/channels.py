@@ -11,7 +11,7 @@ from components.ui.field import field, select_input
 from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
-from state.server.channels import ChannelOptionView, ChannelsState
+from state.server.channels import CHECK, CREATE, REPAIR, ChannelOptionView, ChannelsState
 
 
 def channels_tab() -> rx.Component:
@@ -48,7 +48,7 @@ def _none() -> rx.Component:
         _("{bot} creates #verify with one message and its buttons: Verify, My roles and Re-check.").format(
             bot=settings().bot_name
         ),
-        _repair(_("Create channel"), _("Creating...")),
+        _repair(CREATE, _("Create channel"), _("Creating...")),
     )
 
 
@@ -66,7 +66,7 @@ def _wrong() -> rx.Component:
             ),
             class_name="mb-5 grid grid-cols-1 gap-3",
         ),
-        _repair(_("Repair channel"), _("Repairing...")),
+        _repair(REPAIR, _("Repair channel"), _("Repairing...")),
     )
 
 
@@ -81,18 +81,19 @@ def _right() -> rx.Component:
             class_name="mb-5 flex gap-3 break-words",
             role="status",
         ),
-        _repair(_("Check again"), _("Checking..."), primary=False),
+        _repair(CHECK, _("Check again"), _("Checking...")),
     )
 
 
-def _repair(label: str, busy: str, *, primary: bool = True) -> rx.Component:
+def _repair(what: str, label: str, busy: str) -> rx.Component:
+    primary = what != CHECK
     return button(
         label,
         kind="primary" if primary else "plain",
         icon="wrench" if primary else "refresh-cw",
         busy=ChannelsState.working,
         busy_label=busy,
-        on_click=ChannelsState.repair,
+        on_click=ChannelsState.repair(what),
     )
 
 

@@ -42,7 +42,7 @@ async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in
         assert "shows another server now" in await tab.toast()
         (await tab.state(ToastState)).text = ""
     with pytest.raises(Conflict, match="shows another server now"):
-        await tab.run(channel.repair())
+        await tab.run(channel.repair(channel._needs()))
     assert {state.saving, channel.saving, channel.working, developers.working} == {False}
 
 

@@ -10,7 +10,7 @@ from services.core.errors import NotFound
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
-from state.server.channels import ChannelsState
+from state.server.channels import CREATE, ChannelsState
 from state.server.developers import DevelopersState
 from state.server.health import ServerHealthState
 from state.server.held_back import HeldBackState
@@ -102,7 +102,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "undo": undo,
         "save a rule": save,
         "pause a rule": pause,
-        "repair the channel": lambda: tab.run(channel.repair()),
+        "repair the channel": lambda: tab.run(channel.repair(CREATE)),
         "choose the log channel": alerts,
         "check everybody": lambda: tab.run(members.check_everybody()),
         "check one": lambda: tab.run(members.check(carol)),
