@@ -242,11 +242,9 @@ def _options() -> rx.Component:
             "delegated",
             _("Count delegated tokens"),
             _(
-                "Members may keep their NFTs and coins in a vault that delegates to their verified wallet at "
-                "delegate.xyz, on the same chain. Each NFT, and a vault's amount of a coin, counts for one member: its "
-                "owner first, then the one with the oldest delegation. A view call counts a vault for the member to "
-                "whom it delegated the whole contract. Lists of addresses and verified wallets count no vault. Solana "
-                "has no delegate.xyz."
+                "NFTs and coins in a vault count too if it delegates to the member's wallet at delegate.xyz on the same "
+                "chain (never on Solana). Each counts once, for its owner first, then for the oldest delegation; view "
+                "calls need the whole contract delegated, and address lists count no vault."
             ),
             default_checked=RuleFormState.delegated,
             on_change=RuleFormState.switch_delegated,
