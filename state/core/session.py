@@ -39,6 +39,8 @@ class SessionState(rx.State):
     """When the person was last read, on a clock that may have started a moment ago with the machine."""
     _same_page: str = ""
     """The URL of a page that only reconnected."""
+    _left_in: int = -1
+    """The visit in which the session ended while the screen was open."""
 
     async def _meet(self) -> None:
         """Set the audience by the handshake's cookie. If it is another person than before, reset every field."""
@@ -76,6 +78,7 @@ class SessionState(rx.State):
         """Show that the session ended while the screen was open."""
         if self.audience == MEMBER:
             self.audience, self.name = LEFT, ""
+            self._left_in = self.visit
 
 
 async def arrive(state: BaseState, came_back: bool) -> None:

@@ -102,17 +102,18 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     async def load(self, actor: Actor):
         """Start with the defaults or the stored rule, then fetch the server's roles.
 
-        After a mere reconnect the fields stay.
+        The fields stay after a mere reconnect, and when the same person logs in again after the session ended here.
         """
-        visit = (await self.get_state(SessionState)).visit
-        if self.visit == visit and self.loaded and not self._saved:
-            self.pending = False
-            return
-        page = await self.get_state(ServerPageState)
+        session, page = await self.get_state(SessionState), await self.get_state(ServerPageState)
+        visit, number = session.visit, self.router.url.query_parameters.get("ruleId", "")
         page._read_address()
+        asked = row_id(number) or 0, page.server_id
+        left = session._left_in == self.visit and (self.rule_id, self._server_id) == asked
+        if (left or self.visit == visit) and self.loaded and not self._saved:
+            self.visit, self.pending, self.asking = visit, False, self.asking and not left
+            return
         self._clear()
-        number = self.router.url.query_parameters.get("ruleId", "")
-        self.rule_id, self._server_id = row_id(number) or 0, page.server_id
+        self.rule_id, self._server_id = asked
         self.chains = chain_options()
         self.visit = visit
         yield
@@ -173,10 +174,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
 
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
-        self.unknown_server, self.load_fault = False, ""
+        self.unknown_server, self.load_fault, self.room, self.full = False, "", "", ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
         self._shown, self._saved = {}, False
-        self.room = self.full = ""
         self.tiers, self._unread = [], {}
         self._clear_outcome()
         self._clear_trial()

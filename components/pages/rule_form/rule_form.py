@@ -62,7 +62,9 @@ def rule_form() -> rx.Component:
 def rule_form_left() -> rx.Component:
     """Return the screen for a session that ends while it is open."""
     text = _("Your session has ended, and this rule is not saved. Log in again to continue.")
-    return ended_session(log_in_again("log-in", _("Please log in"), text))
+    stored = rx.Var.create(RuleFormState.rule_id) != 0
+    address = f"{ServerPageState.add_rule_url}{rx.cond(stored, f'&ruleId={RuleFormState.rule_id}', '')}"
+    return ended_session(log_in_again("log-in", _("Please log in"), text, rx.Var.create(address)))
 
 
 def _missing() -> rx.Component:

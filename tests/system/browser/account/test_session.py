@@ -127,6 +127,35 @@ async def test_a_session_that_ends_in_the_rule_form_says_that_the_rule_is_not_sa
     await expect(ada.page.get_by_text("Your session has ended, and this rule is not saved.")).to_be_visible()
 
 
+async def test_a_rule_that_was_filled_in_is_there_again_for_the_same_person(visit: NewVisitor) -> None:
+    ada = await visit()
+    page = ada.page
+    await ada.enter("ada")
+    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
+    await builders.get_by_role("link", name="Configure").click()
+    for again, person in ((False, "ada"), (True, "mallory")):
+        if not again:
+            await page.get_by_role("link", name="Add Rule").first.click()
+            await page.get_by_label("Blockchain").select_option("polygon")
+            await page.get_by_label("Minimum Tokens").fill("7")
+            await page.get_by_label("Contract Address").fill("half an addre")
+            await expect(page.get_by_text("At least 7", exact=False).first).to_be_visible()
+        await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
+        async with httpx.AsyncClient() as program:
+            await program.post(ada.product.url + "/api/auth/logout", headers={"x-session-id": await cookie_of(ada)})
+        await page.get_by_role("button", name="Create Rule").click()
+        await expect(page.get_by_text("Your session has ended, and this rule is not saved.")).to_be_visible()
+        await page.get_by_role("link", name="Go to Login").click()
+        await page.get_by_text(f"Authorize as {person}", exact=True).click()
+        await expect(page).to_have_title("Add verification rule · Holdfast")
+        if person == "ada":
+            await expect(page.get_by_label("Minimum Tokens")).to_have_value("7")
+            await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
+        else:
+            await expect(page.get_by_role("heading", name="Server not found")).to_be_visible()
+            await expect(page.get_by_label("Minimum Tokens")).to_have_count(0)
+
+
 async def test_somebody_else_on_the_same_tab_finds_nothing_of_the_one_before(visit: NewVisitor) -> None:
     visitor = await visit()
     await visitor.enter("ada")
