@@ -271,6 +271,7 @@ def _title(page: Page) -> str | rx.Var[str]:
 def add_pages(app: rx.App) -> None:
     """Register every page of the table with Reflex."""
     for page in PAGES:
+        ended = [SessionState.say_ended] if page.visitors is landing and page.route not in {"/", "404"} else []
         app.add_page(
             _screen(page),
             route=page.route,
@@ -284,5 +285,5 @@ def add_pages(app: rx.App) -> None:
                 {"property": "og:type", "content": "website"},
                 {"name": "twitter:card", "content": "summary_large_image"},
             ],
-            on_load=[SessionState.settle, *page.load],  # pyright: ignore[reportArgumentType]
+            on_load=[SessionState.settle, *ended, *page.load],  # pyright: ignore[reportArgumentType]
         )

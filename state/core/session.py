@@ -39,6 +39,8 @@ class SessionState(rx.State):
     """When the person was last read, on a clock that may have started a moment ago with the machine."""
     _same_page: str = ""
     """The URL of a page that only reconnected."""
+    _ended: bool = False
+    """Whether this page load found the stored id of a session that has ended."""
     _left_in: int = -1
     """The visit in which the session ended while the screen was open."""
 
@@ -71,7 +73,18 @@ class SessionState(rx.State):
             self.session_id = cookie
         if given is not None:
             self.handed_over += 1
-        return rx.remove_local_storage(STORAGE_KEY) if cookie is None and self.session_id else None
+        self._ended = cookie is None and bool(self.session_id)
+        return rx.remove_local_storage(STORAGE_KEY) if self._ended else None
+
+    @public
+    async def say_ended(self) -> None:
+        """Say why a screen of members' shows the landing page, if it does because their session has ended.
+
+        A log-out removes the stored id first, so that it says nothing.
+        """
+        if self._ended:
+            toasts = await self.get_state(ToastState)
+            toasts._say(_("Please log in"), _("Your session has ended. Log in again to continue."))
 
     @public
     def left(self) -> None:
@@ -82,13 +95,17 @@ class SessionState(rx.State):
 
 
 async def arrive(state: BaseState, came_back: bool) -> None:
-    """Set the audience and clear the toast; the gate runs this for each (re)connecting browser before it sends."""
+    """Set the audience, and clear the toast of an earlier page; the gate runs this for each (re)connecting browser.
+
+    It runs before the browser's state is sent.
+    """
     session = cast(SessionState, await state.get_state(SessionState))
     await session._meet()
     session._same_page = str(session.router.url) if came_back else ""
-    # A page that is loaded again must not repeat an old toast.
-    toasts = cast(ToastState, await state.get_state(ToastState))
-    toasts.title = toasts.text = ""
+    if not came_back:
+        # A page that is loaded again must not repeat an old toast.
+        toasts = cast(ToastState, await state.get_state(ToastState))
+        toasts.title = toasts.text = ""
 
 
 async def recognise(state: BaseState) -> None:

@@ -244,9 +244,9 @@ def _options() -> rx.Component:
             "delegated",
             _("Count delegated tokens"),
             _(
-                "NFTs and coins in a vault count too if it delegates to the member's wallet at delegate.xyz on the same "
-                "chain (never on Solana). Each counts once, for its owner first, then for the oldest delegation; view "
-                "calls need the whole contract delegated, and address lists count no vault."
+                "NFTs and coins in a vault count too if it delegates to the member's wallet at delegate.xyz on the "
+                "same chain (never on Solana). Each counts once, for its owner first, then for the oldest delegation; "
+                "view calls need the whole contract delegated, and address lists count no vault."
             ),
             default_checked=RuleFormState.delegated,
             on_change=RuleFormState.switch_delegated,

@@ -113,6 +113,26 @@ async def test_a_session_that_ended_elsewhere_shows_the_screens_own_signed_out_v
     await expect(dave.page.get_by_role("heading", name="Welcome to Holdfast")).to_be_visible()
 
 
+async def test_a_screen_that_is_loaded_after_the_session_ended_says_so_above_the_landing_page(
+    visit: NewVisitor,
+) -> None:
+    ada = await visit()
+    said = ada.page.get_by_text("Your session has ended. Log in again to continue.")
+    for path in ("/dashboard", "/invite", "/server-config?serverId=1"):
+        await ada.enter("ada", path)
+        await stored_in(ada, await cookie_of(ada))
+        async with httpx.AsyncClient() as program:
+            await program.post(ada.product.url + "/api/auth/logout", headers={"x-session-id": await cookie_of(ada)})
+        await ada.page.reload()
+        await expect(ada.page.get_by_role("link", name="Get Started")).to_be_visible()
+        await expect(said).to_be_visible()
+    await ada.enter("ada", "/account")
+    await ada.page.get_by_role("link", name="Logout").click()
+    await expect(ada.page.get_by_role("link", name="Get Started")).to_be_visible()
+    await stored_in(ada, None)
+    await expect(said).to_have_count(0)
+
+
 async def test_a_session_that_ends_in_the_rule_form_says_that_the_rule_is_not_saved(visit: NewVisitor) -> None:
     ada = await visit()
     await ada.enter("ada")
