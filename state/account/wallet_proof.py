@@ -93,11 +93,14 @@ class WalletProofState(rx.State):
     """The page load that the fields belong to."""
 
     @signed_in
-    async def load(self, actor: Actor) -> None:
+    async def load(self, actor: Actor):
         """Start with an empty form, except after a mere reconnect, because people leave to send a transaction."""
         visit = (await self.get_state(SessionState)).visit
         if self._visit == visit:
             self.pending = False
+            if self.looking:
+                # The process that checked the bio may be gone.
+                yield WalletProofState.look_again(self._look)
             return
         self._visit = visit
         self._empty_form()

@@ -84,6 +84,21 @@ async def test_who_comes_back_from_a_wallet_finds_the_form_as_it_was(
     assert state.address == kept
 
 
+async def test_a_bio_is_checked_again_after_the_process_that_checked_it_is_gone(sign_in: SignIn) -> None:
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    await connected(tab, FIRST)
+    state = await tab.state(WalletProofState)
+    await tab.run(state.load())
+    state.address, state.looking = "0x12", True
+    await connected(tab, AGAIN)
+    (check,) = await tab.run(state.load())
+    assert check.handler.fn.__name__ == "look_again"
+    state.looking = False
+    await connected(tab, AGAIN)
+    assert await tab.run(state.load()) == []
+
+
 @pytest.mark.parametrize("cookie", [None, "mallory"])
 async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_greeting(
     sign_in: SignIn, cookie: str | None
