@@ -13,6 +13,7 @@ from app.api.requests.caller import Caller
 from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, TIME_OR_DAY, PathId, Text
+from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -97,7 +98,7 @@ async def download_events(caller: Caller, server_id: PathId, wanted: Filter) -> 
         page = first
         yield csv_tables.log_heading() + csv_tables.log_rows(page)
         while len(page) == CSV_PAGE:
-            async with transaction() as db:
+            async with next_page(caller, server_id) as db:
                 page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)
             yield csv_tables.log_rows(page)
 

@@ -64,6 +64,21 @@ async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Acto
     since that they no longer run it. Raises TooMany, ProviderUnavailable.
     """
     await rate_limits.spend_for(rate_limits.READS, actor)
+    return await _may_read(db, outside, actor, server_id)
+
+
+async def require_admin_still(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
+    """Raise ServerNotFound once the actor of a long read no longer runs the server.
+
+    The bot's reports are read each time. Discord is asked if its last answer is older than
+    `last_answers.KEPT_SECONDS`, without counting that towards the person's limit. Raises ProviderUnavailable.
+    """
+    stands = last_answers.of(outside.discord).stands(actor.discord_id, server_id)
+    if not (stands and await is_listed(db, actor, server_id)):
+        await _may_read(db, outside, actor, server_id)
+
+
+async def _may_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
     server = await find_server(db, server_id)
     if server is None or not actor.reaches(server_id) or not await _was_met(db, actor, server_id):
         raise ServerNotFound

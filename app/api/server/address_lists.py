@@ -8,6 +8,7 @@ from starlette.responses import StreamingResponse
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, ApiAnswer, PathId, Text, attachment
+from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.rules.types import stored_lists
@@ -47,25 +48,25 @@ async def download_address_list(caller: Caller, server_id: PathId, name: Text) -
 
     async def written() -> AsyncIterator[str]:
         yield "address\r\n"
-        async for page in _addresses(server_id, name):
+        async for page in _addresses(caller, server_id, name):
             yield "".join(f"{address}\r\n" for address in page)
 
     return attachment(written(), f"addresses-{server_id}.csv", "text/csv; charset=utf-8")
 
 
-async def exported(server_id: int) -> AsyncIterator[str]:
+async def exported(caller: Caller, server_id: int) -> AsyncIterator[str]:
     """Yield each list of a server's rules as JSON."""
     async with transaction() as db:
         lists = await stored_lists.of_server(db, server_id)
     for one in lists:
-        found = [address async for page in _addresses(server_id, one.list) for address in page]
+        found = [address async for page in _addresses(caller, server_id, one.list) for address in page]
         yield ExportedList(list=one.list, count=one.count, addresses=tuple(found)).model_dump_json(by_alias=True)
 
 
-async def _addresses(server_id: int, digest: str) -> AsyncIterator[tuple[str, ...]]:
+async def _addresses(caller: Caller, server_id: int, digest: str) -> AsyncIterator[tuple[str, ...]]:
     last = ""
     while True:
-        async with transaction() as db:
+        async with next_page(caller, server_id) as db:
             page = await stored_lists.page(db, server_id, digest, last)
         if page:
             yield page

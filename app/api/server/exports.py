@@ -9,6 +9,7 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, ApiAnswer, PathId, attachment
 from app.api.server import address_lists
 from app.api.server.address_lists import ExportedList
+from app.api.server.downloads import next_page
 from gateways import gateways
 from models import now, transaction
 from services.rules.documents import own_format
@@ -73,12 +74,12 @@ async def export_server(caller: Caller, server_id: PathId) -> StreamingResponse:
     async def written() -> AsyncIterator[str]:
         yield head
         first = True
-        async for one in address_lists.exported(server_id):
+        async for one in address_lists.exported(caller, server_id):
             yield ("" if first else ",") + one
             first = False
         yield middle
         first = True
-        async for page in _pages(server_id):
+        async for page in _pages(caller, server_id):
             for row in page:
                 yield ("" if first else ",") + _member(row).model_dump_json(by_alias=True)
                 first = False
@@ -95,16 +96,16 @@ async def download_members(caller: Caller, server_id: PathId) -> StreamingRespon
 
     async def written() -> AsyncIterator[str]:
         yield export.head()
-        async for page in _pages(server_id):
+        async for page in _pages(caller, server_id):
             yield export.body(page)
 
     return attachment(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
 
 
-async def _pages(server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:
+async def _pages(caller: Caller, server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:
     last = ""
     while True:
-        async with transaction() as db:
+        async with next_page(caller, server_id) as db:
             page = await export.members(db, server_id, last)
         if page:
             yield page

@@ -9,6 +9,7 @@ from starlette.responses import StreamingResponse
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, attachment
+from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.privacy import payouts
@@ -28,7 +29,7 @@ async def download_payouts(
         yield payouts.head()
         after = ""
         while True:
-            async with transaction() as db:
+            async with next_page(caller, server_id) as db:
                 people = await payouts.page(db, server_id, after, most)
                 rows = await payouts.body(db, caller, server_id, people, rule_id)
             yield rows

@@ -186,6 +186,12 @@ async def revoke(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     return len(names)
 
 
+async def is_valid(db: AsyncSession, token_id: int) -> bool:
+    """Return whether a token that began a call is still there and has not expired."""
+    found = await db.exec(select(ApiToken.id).where(ApiToken.id == token_id, col(ApiToken.expires_at) > now()))
+    return found.first() is not None
+
+
 async def actor_of(db: AsyncSession, token: str) -> Actor | None:
     """Return the creator with the token's limits, or None if the token is malformed, unknown, revoked or expired."""
     if not _TOKEN.fullmatch(token):

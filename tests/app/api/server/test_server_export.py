@@ -2,15 +2,21 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from itertools import count
 
+import httpx
 import pytest
 from sqlmodel import select
 
+from app.api import activity as activity_calls
 from models import Event, Member, MemberChoice, Server, User, transaction
+from services.accounts.developers import tokens
 from services.core.addresses import shorten
+from services.core.errors import ServerNotFound
+from services.guilds import permissions
 from services.servers import export
-from tests.app.api.browsers import Browser
+from tests.app.api.browsers import PUBLIC_URL, Browser
 from tests.app.api.server.test_members import joined, ruled, world  # noqa: F401  (fixtures)
 from tests.support.builders import address
 
@@ -84,3 +90,63 @@ async def test_a_server_without_rules_is_an_empty_document(browser: Browser, rul
         assert await db.get(Server, server_id)
     whole = (await browser.client.get(f"/api/servers/{server_id}/export")).json()
     assert (whole["serverId"], whole["members"]) == (server_id, [])
+
+
+CALLS = ("export", "members.csv", "events.csv", "payout.csv", "address-lists/{list}")
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("lost", ["rights", "token"])
+async def test_a_download_breaks_off_once_its_reader_may_not_read_any_more(
+    browser: Browser,
+    ruled: dict[str, object],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    lost: str,
+) -> None:
+    """The server closes the connection of an answer that fails before its end."""
+    server_id = int(str(ruled["serverId"]))
+    digest = await a_list(browser, server_id)
+    monkeypatch.setattr(activity_calls, "CSV_PAGE", 1)
+    body = {"name": "nightly", "scopes": ["read", "rules", "members"]}
+    token = (await browser.client.post(f"/api/servers/{server_id}/tokens", json=body)).json()
+    headers = {"authorization": f"Bearer {token['token']}"} if lost == "token" else {}
+    path = f"/api/servers/{server_id}/{call.format(list=digest)}"
+
+    async def read() -> httpx.Response:
+        if not headers:
+            return await browser.client.get(path)
+        async with httpx.AsyncClient(transport=browser.client._transport, base_url=PUBLIC_URL) as program:
+            return await program.get(path, headers=headers)
+
+    assert (await read()).status_code == 200
+
+    async def no_longer(*_: object) -> bool:
+        return False
+
+    if lost == "token":
+        monkeypatch.setattr(tokens, "is_valid", no_longer)
+    else:
+        # The bot has reported it, and Discord says the same. Payouts begin with another check, that of a change.
+        monkeypatch.setattr(permissions, "is_listed", no_longer)
+        monkeypatch.setattr(permissions, "_asked_to_read", refuses_from(1 if call == "payout.csv" else 2))
+    with pytest.raises(RuntimeError, match="response already started"):
+        await read()
+
+
+def refuses_from(turn: int) -> Callable[..., Awaitable[None]]:
+    """Return an answer of Discord that is yes at first, and no from this turn on."""
+    turns = count(1)
+
+    async def asked(*_: object, **_named: object) -> None:
+        if next(turns) >= turn:
+            raise ServerNotFound
+
+    return asked
+
+
+async def a_list(browser: Browser, server_id: int) -> str:
+    text = "\n".join(address() for _ in range(3))
+    answer = await browser.client.post(f"/api/servers/{server_id}/address-lists", content=text)
+    assert answer.status_code == 201, answer.text
+    return answer.json()["list"]
