@@ -3,7 +3,6 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterable
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from math import inf
@@ -158,7 +157,7 @@ class Settings(BaseSettings):
         A repeated address is one node: it cannot confirm its own answers. The keys are as set: the table of chains
         decides which of them are chains.
         """
-        return {chain: distinct(text.split()) for chain, text in self._of_chains("rpc_").items()}
+        return {chain: distinct(tuple(text.split())) for chain, text in self._of_chains("rpc_").items()}
 
     @property
     def rpc_repeated(self) -> dict[str, int]:
@@ -335,7 +334,8 @@ SECRET_SETTINGS = frozenset({*_SECRETS, "SESSION_SECRET"})
 """Names of the environment variables whose values are secret."""
 
 
-def distinct(urls: Iterable[str]) -> tuple[str, ...]:
+@cache
+def distinct(urls: tuple[str, ...]) -> tuple[str, ...]:
     """Return the addresses in order, without those that lead to the same place as an earlier one.
 
     Unreadable ones stay, for `make doctor` to name; the settings refuse them.
@@ -347,9 +347,8 @@ def distinct(urls: Iterable[str]) -> tuple[str, ...]:
             continue
         parts = urlsplit(url)
         port = parts.netloc.rpartition(":")[2]
-        usual = str(USUAL_PORTS.get(parts.scheme, ""))
-        place = (parts.scheme, parts.username, parts.hostname, port if port.isdigit() else usual)
-        found.setdefault((*place, parts.path.rstrip("/"), parts.query), url)
+        port = port if port.isdigit() else str(USUAL_PORTS.get(parts.scheme, ""))
+        found.setdefault((parts.scheme, parts.username, parts.hostname, port, parts.path.rstrip("/"), parts.query), url)
     return tuple(found.values())
 
 

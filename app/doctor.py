@@ -221,7 +221,7 @@ def _chains_file(values: Mapping[str, str]) -> Iterator[Finding]:
 async def added_nodes(values: Mapping[str, str]) -> list[Finding]:
     """Ask each node of the chains that CHAINS_FILE adds whether it serves that chain, and for its newest block."""
     given = {chain: values.get(f"RPC_{chain.upper()}", "").split() for chain in CHAINS if chain not in OWN}
-    urls = {chain: distinct(filter(is_readable, one)) for chain, one in given.items()}
+    urls = {chain: distinct(tuple(filter(is_readable, one))) for chain, one in given.items()}
     pool = NodePool(urls)
     found: list[Finding] = []
     try:
@@ -247,7 +247,7 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(LACKING, "Nodes", "No chain has a node, so no rule can be made.", how)
     for chain, given in nodes.items():
         name, variable = f"Chain {chain}", f"RPC_{chain.upper()}"
-        urls = distinct(given)
+        urls = distinct(tuple(given))
         if len(urls) < len(given):
             text = f"{variable} has an address twice: that is one node, which cannot confirm its own answers."
             yield Finding(ADVICE, name, text, "Remove it, or take the address of another node.")
@@ -317,7 +317,7 @@ def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Return what following each EVM chain costs a day, by the provider's domain; a chain's nodes take turns."""
     found: dict[str, dict[str, float]] = {}
     for chain in evm_chains():
-        urls = distinct(values.get(f"RPC_{chain.upper()}", "").split())
+        urls = distinct(tuple(values.get(f"RPC_{chain.upper()}", "").split()))
         socket = bool(values.get(f"RPC_WS_{chain.upper()}"))
         for owner, nodes in Counter(domain_of(_host(url)) for url in urls).items():
             if plan := FREE_BY_DOMAIN.get(owner):

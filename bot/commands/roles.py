@@ -8,7 +8,7 @@ from bot.interaction.answering import InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
-from bot.messages.reply import Reply
+from bot.messages.reply import MOST_FIELDS, Reply
 from locales import N_, NP_, _
 from models import transaction
 from services.core.relative_times import in_seconds
@@ -95,8 +95,12 @@ class Roles(commands.Cog):
     async def _rules(self, context: InteractionContext, start: int) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
-            found = (await views.of_servers(db, [member.server_id])).get(member.server_id, ())
-        return sentences.rules(found, start)
+            named = await views.names_of(db, member.server_id, shadow=False)
+            start = start if start < len(named) else 0
+            # A server may have many long rules, of which one message shows a few.
+            shown = [one.id for one in named[start : start + MOST_FIELDS]]
+            found = await views.of_rules(db, member.server_id, shown)
+        return sentences.rules(found, start, len(named))
 
 
 def _place(arguments: list[str]) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from bot.messages.reply import Button, Reply, fitting_lines, lines
+from bot.messages.reply import MOST_FIELDS, Button, Reply, fitting_lines, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
@@ -167,12 +167,19 @@ def trial(rule_name: str, found: Trial) -> Reply:
     return Reply(answer, text, tone, fields)
 
 
-def rules(found: Sequence[RuleView], start: int = 0) -> Reply:
-    """List the roles that can be earned, from the one at the place `start` on."""
+def rules(found: Sequence[RuleView], start: int = 0, count: int | None = None) -> Reply:
+    """List the roles that can be earned, from the one at the place `start` on.
+
+    With `count`, the number of all rules, `found` has only the MOST_FIELDS rules from there on.
+    """
     shown = [rule for rule in found if rule.state != "shadow"]
     if not shown:
         return Reply(_("Roles to earn"), _("This server has no rules yet, so there is no role to earn."), "info")
     fields = tuple((_earned(rule), f"{plain(rule.summary, 600)}\n*{plain(rule.rule_name, 80)}*") for rule in shown)
+    if count is not None:
+        # Those before and after are counted and not shown; none is after rules of which some were deleted just now.
+        after = count - start - MOST_FIELDS if len(shown) == MOST_FIELDS else 0
+        fields = (*[("", "")] * start, *fields, *[("", "")] * max(0, after))
     text = _("Hold what a rule asks for, verify the wallet with **/verify**, and it is yours.")
     return _in_parts(Reply(_("Roles to earn"), text, "info", fields, more=RULES), start)
 

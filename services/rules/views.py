@@ -1,6 +1,6 @@
 """Rules as their admins see them, with their requirements in words and the number of holders."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -111,13 +111,17 @@ async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, t
     found = await db.exec(
         select(Rule).where(col(Rule.server_id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
-    rules = found.all()
-    trees = [parse_stored(rule.expression) for rule in rules]
-    counted, names = await rollups.holders(db, ids), await _names_of(db, trees)
     views: dict[int, list[RuleView]] = {}
-    for rule, tree in zip(rules, trees, strict=True):
-        views.setdefault(rule.server_id, []).append(_view(rule, tree, counted.get(rule.id or 0, 0), names))
+    for view in await _views(db, ids, found.all()):
+        views.setdefault(view.server_id, []).append(view)
     return {server_id: tuple(found) for server_id, found in views.items()}
+
+
+async def of_rules(db: AsyncSession, server_id: int, rule_ids: Iterable[int]) -> tuple[RuleView, ...]:
+    """Return those rules of a server that have these ids, oldest first."""
+    wanted = [Rule.server_id == server_id, col(Rule.id).in_(list(rule_ids)), col(Rule.deleted_at).is_(None)]
+    found = await db.exec(select(Rule).where(*wanted).order_by(col(Rule.id)))
+    return await _views(db, [server_id], found.all())
 
 
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
@@ -125,6 +129,14 @@ async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
     counted = await rollups.holders(db, [rule.server_id])
     tree = parse_stored(rule.expression)
     return _view(rule, tree, counted.get(rule.id or 0, 0), await _names_of(db, [tree]))
+
+
+async def _views(db: AsyncSession, server_ids: Iterable[int], rules: Sequence[Rule]) -> tuple[RuleView, ...]:
+    trees = [parse_stored(rule.expression) for rule in rules]
+    counted, names = await rollups.holders(db, server_ids), await _names_of(db, trees)
+    return tuple(
+        _view(rule, tree, counted.get(rule.id or 0, 0), names) for rule, tree in zip(rules, trees, strict=True)
+    )
 
 
 async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:

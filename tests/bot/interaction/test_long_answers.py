@@ -11,15 +11,24 @@ import pytest
 from nextcord import ui
 
 from bot.commands import wallets
+from bot.commands.roles import Roles
+from bot.interaction.answering import InteractionContext
+from bot.interaction.presses import Presses
 from bot.messages import sentences
-from bot.messages.reply import Button, Reply
+from bot.messages.reply import MOST_FIELDS, Button, Reply
 from locales import LANGUAGES, speaking
+from models import Rule, transaction
+from services.core.actors import Actor
+from services.rules import views
 from services.rules.views import RuleView
 from services.servers import explain
 from services.servers.explain import MemberWhy
+from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
 from services.wallets.wallets import WalletView
 from tests.bot.test_sentences import role
+from tests.services.conftest import database as database
+from tests.support.builders import a_rule, a_server
 
 
 async def test_every_role_of_many_can_be_reached_and_those_of_the_member_come_first() -> None:
@@ -31,6 +40,7 @@ async def test_every_role_of_many_can_be_reached_and_those_of_the_member_come_fi
     for make, first in (
         (lambda start: sentences.why(seen, start=start), "R59"),
         (partial(sentences.rules, rules), "R0"),
+        (lambda start: sentences.rules(rules[start : start + MOST_FIELDS], start, 60), "R0"),
     ):
         shown, start = list[str](), 0
         while True:
@@ -48,6 +58,30 @@ async def test_every_role_of_many_can_be_reached_and_those_of_the_member_come_fi
         assert shown[0] == first
         assert sorted(shown) == sorted(f"R{n}" for n in range(60))
     assert sentences.rules(rules[:1], 25).fields == sentences.rules(rules[:1]).fields
+
+
+@pytest.mark.usefixtures("database")
+async def test_an_answer_reads_no_more_rules_than_it_can_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        for n in range(60):
+            (await a_rule(db, server, str(7000 + n), state="shadow" if n == 5 else "active")).role_name = f"R{n}"
+    read, view = list[str](), views._view
+
+    def noted(rule: Rule, *rest: Any) -> RuleView:
+        read.append(rule.role_name)
+        return view(rule, *rest)
+
+    async def found() -> MemberContext:
+        return MemberContext(Actor(1, "1", "carol"), server.id or 0, server.discord_id, server.name)
+
+    monkeypatch.setattr(views, "_view", noted)
+    cog, context = Roles(Presses()), cast("InteractionContext", SimpleNamespace(find_member=found))
+    for start, first, last in ((0, "R0", "R25"), (40, "R41", "R59"), (900, "R0", "R25")):
+        read.clear()
+        reply = await cog._rules(context, start)
+        assert (read[0], read[-1], len(reply.fields)) == (first, last, 59)
+        assert reply.embeds()[0].fields[0].name == first
 
 
 def test_a_report_of_many_roles_says_how_many_it_leaves_out_and_where_they_are() -> None:
