@@ -122,7 +122,9 @@ class WebhookSender:
         """
         end = time.monotonic() + TURN_SECONDS
         slow = None
-        for order in turn.orders:
+        async with transaction() as db:
+            orders = await webhook_deliveries.due(db, turn)
+        for order in orders:
             if time.monotonic() >= end:
                 break
             if order.body is None:

@@ -1,7 +1,8 @@
 """The problems that alerts report: what keeps a server's roles from being right, as far as the database knows."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server import NEEDED
 from services.roles import rival_reports
 from services.rules import pausing
+from services.runtime.database_faults import is_the_databases
 from services.triggers import quarantine
 from settings import settings
 
@@ -42,8 +44,7 @@ _TITLES = {
 _STOPPED = N_("A rule has stopped")
 
 T = TypeVar("T")
-Languages = Mapping[int, str]
-"""The language of each server."""
+log = logging.getLogger(f"holdfast.{__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +59,70 @@ class Trouble:
     certain: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class AskedServers:
+    """The servers that are asked about, each with its language.
+
+    `unread` collects those about which not everything could be found out, because of an error of our own.
+    """
+
+    languages: Mapping[int, str]
+    unread: set[int] = field(default_factory=set[int])
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """The problems that were found. A server in `unread` may have more of them, so none of its problems is over."""
+
+    found: list[Trouble]
+    unread: Set[int]
+
+
 def any_of(column: int | None, ids: Sequence[int]) -> ColumnElement[bool]:
     """Return the condition that a column is one of many ids, which are one parameter of the statement."""
     return col(column) == any_(literal(list(ids), ARRAY(Integer)))
 
 
-async def of_all(db: AsyncSession, servers: Sequence[int]) -> list[Trouble]:
-    """Return the problems of these servers, in a fixed number of statements."""
+async def of_all(db: AsyncSession, servers: Sequence[int]) -> Troubles:
+    """Return the problems of these servers, in a fixed number of statements.
+
+    An error of our own in one condition, or about one server, hides no other problem. Raises a database error.
+    """
     rows = await db.exec(select(Server.id, Server.language).where(any_of(Server.id, servers)))
-    languages = {server_id or 0: language for server_id, language in rows.all()}
-    return [
-        *await _paused(db, languages),
-        *await _too_many(db, languages),
-        *await _stopped(db, languages),
-        *await _lacking(db, languages),
-        *await _nodes(db, languages),
-        *await _quarantined(db, languages),
-        *await _rivals(db, languages),
-        *await _review(db, languages),
-    ]
+    asked = AskedServers({server_id or 0: language for server_id, language in rows.all()})
+    found = list[Trouble]()
+    for condition in (_paused, _too_many, _stopped, _lacking, _nodes, _quarantined, _rivals, _review):
+        try:
+            found += await condition(db, asked)
+        except Exception as fault:
+            if is_the_databases(fault):
+                raise
+            log.exception("alert condition not read condition=%s", condition.__name__.strip("_"))
+            asked.unread.update(asked.languages)
+    return Troubles(found, asked.unread)
 
 
-def _each(languages: Languages, rows: Iterable[tuple[int, T]], say: Callable[[int, T], Trouble]) -> list[Trouble]:
+def _each(asked: AskedServers, rows: Iterable[tuple[int, T]], say: Callable[[int, T], Trouble]) -> list[Trouble]:
     """Return the problem that each row means for its server, in the server's language."""
     found: list[Trouble] = []
     for server_id, row in rows:
-        with speaking(languages.get(server_id)):
-            found.append(say(server_id, row))
+        try:
+            with speaking(asked.languages.get(server_id)):
+                found.append(say(server_id, row))
+        except Exception:
+            log.exception("alert not written server=%s", server_id)
+            asked.unread.add(server_id)
     return found
 
 
-async def _paused(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _paused(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     rows = await db.exec(
         select(Rule).where(
-            any_of(Rule.server_id, list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            any_of(Rule.server_id, list(asked.languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
     )  # fmt: skip
-    return _each(languages, [(row.server_id, row) for row in rows.all()], _paused_rule)
+    return _each(asked, [(row.server_id, row) for row in rows.all()], _paused_rule)
 
 
 def _paused_rule(server_id: int, row: Rule) -> Trouble:
@@ -111,18 +138,18 @@ def _paused_rule(server_id: int, row: Rule) -> Trouble:
     )
 
 
-async def _too_many(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _too_many(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     """Return one problem for each server with rules paused for exceeding the limits: it can have thousands of them."""
     rows = await db.exec(
         select(col(Rule.server_id), func.count(), func.min(Rule.pause_reason))
         .where(
-            any_of(Rule.server_id, list(languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
+            any_of(Rule.server_id, list(asked.languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             Rule.pause_cause == pausing.TOO_MANY,
         )
         .group_by(col(Rule.server_id))
     )  # fmt: skip
     counted = [(server_id, (int(count), str(reason or ""))) for server_id, count, reason in rows.all()]
-    return _each(languages, counted, _too_many_rules)
+    return _each(asked, counted, _too_many_rules)
 
 
 def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
@@ -135,7 +162,7 @@ def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
     return Trouble(server_id, f"rules:{pausing.TOO_MANY}", title, f"{said(reason)} {stay}", mend)
 
 
-async def _stopped(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _stopped(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     result = await db.execute(
         text(
             """
@@ -146,9 +173,9 @@ async def _stopped(db: AsyncSession, languages: Languages) -> list[Trouble]:
             AND b.server_id = ANY(CAST(:servers AS integer[]))
             """
         ),
-        {"servers": list(languages)},
+        {"servers": list(asked.languages)},
     )
-    return _each(languages, [(server_id, tuple(row)) for server_id, *row in result.all()], _stopped_removals)
+    return _each(asked, [(server_id, tuple(row)) for server_id, *row in result.all()], _stopped_removals)
 
 
 def _stopped_removals(server_id: int, row: tuple[Any, ...]) -> Trouble:
@@ -166,18 +193,18 @@ def _stopped_removals(server_id: int, row: tuple[Any, ...]) -> Trouble:
     )
 
 
-async def _lacking(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _lacking(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     needed = 0
     for bit, _text in NEEDED.values():
         needed |= bit
     rows = await db.exec(
         select(Server.id, Server.bot_permissions).where(
-            any_of(Server.id, list(languages)),
+            any_of(Server.id, list(asked.languages)),
             col(Server.bot_permissions).op("&")(ADMINISTRATOR) == 0,
             col(Server.bot_permissions).op("&")(needed) != needed,
         )
     )
-    return _each(languages, [(server_id or 0, bits or 0) for server_id, bits in rows.all()], _lacking_permissions)
+    return _each(asked, [(server_id or 0, bits or 0) for server_id, bits in rows.all()], _lacking_permissions)
 
 
 def _lacking_permissions(server_id: int, bits: int) -> Trouble:
@@ -205,7 +232,7 @@ class _Node:
     certain: bool
 
 
-async def _nodes(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _nodes(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     """Return failing or just recovered nodes, for the servers with rules on their chain."""
     moment = now()
     rows = (await provider_records.states(db)).values()
@@ -227,7 +254,7 @@ async def _nodes(db: AsyncSession, languages: Languages) -> list[Trouble]:
             AND chain #>> '{}' = ANY(CAST(:chains AS text[]))
             """
         ),
-        {"servers": list(languages), "chains": sorted(chains)},
+        {"servers": list(asked.languages), "chains": sorted(chains)},
     )
     concerned: dict[str, list[int]] = {}
     for server_id, chain in asking.all():
@@ -239,7 +266,7 @@ async def _nodes(db: AsyncSession, languages: Languages) -> list[Trouble]:
         well = sum(other.state == provider_reports.OK for other in all_nodes)
         certain = row.state != provider_reports.OK and moment - row.since >= _BEGINS_AFTER
         node = _Node(row.provider, CHAINS[chain].title, int(place) + 1, row.reason, len(all_nodes), well, certain)
-        found += _each(languages, [(server_id, node) for server_id in concerned.get(chain, [])], _failing_node)
+        found += _each(asked, [(server_id, node) for server_id in concerned.get(chain, [])], _failing_node)
     return found
 
 
@@ -254,10 +281,10 @@ def _failing_node(server_id: int, node: _Node) -> Trouble:
     )
 
 
-async def _quarantined(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _quarantined(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     """Return the contracts of these servers' rules that are not followed right now."""
-    found = await quarantine.of_servers(db, list(languages))
-    return _each(languages, [(one.server_id, one) for one in found], _not_followed)
+    found = await quarantine.of_servers(db, list(asked.languages))
+    return _each(asked, [(one.server_id, one) for one in found], _not_followed)
 
 
 def _not_followed(server_id: int, one: quarantine.Quarantined) -> Trouble:
@@ -275,23 +302,23 @@ def _not_followed(server_id: int, one: quarantine.Quarantined) -> Trouble:
     )
 
 
-async def _rivals(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _rivals(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     """Return the rivals that move roles of these servers' rules, and the roles left alone because of them."""
-    moving = await rival_reports.of_servers(db, list(languages))
-    alone = await rival_reports.truces_of_servers(db, list(languages))
+    moving = await rival_reports.of_servers(db, list(asked.languages))
+    alone = await rival_reports.truces_of_servers(db, list(asked.languages))
     return [
-        *_each(languages, [(one.server_id, one) for one in moving], _moving_roles),
-        *_each(languages, [(one.server_id, one) for one in alone], _left_alone),
+        *_each(asked, [(one.server_id, one) for one in moving], _moving_roles),
+        *_each(asked, [(one.server_id, one) for one in alone], _left_alone),
     ]
 
 
-async def _review(db: AsyncSession, languages: Languages) -> list[Trouble]:
+async def _review(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     """Return for each server that Discord will soon review the intent, if the bot uses it and is in few servers."""
     count, servers = await members_intent.count_members(db)
     if servers > members_intent.MOST_SERVERS or count < members_intent.ENDS_BELOW:
         return []
     heard = settings().members_intent != "off" and await members_intent.hears_members(db)
-    return _each(languages, [(server_id, count) for server_id in languages], _reviewed) if heard else []
+    return _each(asked, [(server_id, count) for server_id in asked.languages], _reviewed) if heard else []
 
 
 def _reviewed(server_id: int, count: int) -> Trouble:

@@ -53,11 +53,13 @@ async def record_begun_and_ended(db: AsyncSession) -> None:
     servers = [server_id for server_id in rows.all() if server_id is not None]
     if not servers:
         return
-    current = {(one.server_id, one.key): one for one in await of_all(db, servers)}
+    troubles = await of_all(db, servers)
+    current = {(one.server_id, one.key): one for one in troubles.found}
     open_rows = await db.exec(select(Alert).where(col(Alert.ended_at).is_(None), any_of(Alert.server_id, servers)))
     open_now = {(row.server_id, row.key): row for row in open_rows.all()}
     await _begin(db, [one for key, one in current.items() if one.certain and key not in open_now])
-    await _end(db, [row.id or 0 for key, row in open_now.items() if key not in current])
+    over = [row for key, row in open_now.items() if key not in current and row.server_id not in troubles.unread]
+    await _end(db, [row.id or 0 for row in over])
 
 
 async def _begin(db: AsyncSession, troubles: Iterable[Trouble]) -> None:

@@ -414,3 +414,24 @@ async def test_the_secret_survives_a_change_of_the_key_once_the_previous_one_is_
     t, *signed = asked.headers["Holdfast-Signature"].split(",")
     message = f"{t.removeprefix('t=')}.{asked.body}".encode()
     assert signed == [f"v1={hmac.new(secret, message, hashlib.sha256).hexdigest()}" for secret in (b"new", b"old")]
+
+
+async def test_an_event_that_cannot_be_read_delays_only_its_own_server(
+    sender: WebhookSender, receiver: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = await a_webhook(receiver.url, "role.given"), await a_webhook(receiver.url, "role.given")
+    for server in (bad, good):
+        await note(server, "role.given", subject="1", role_id="7", data={"ruleIds": []})
+    read = webhook_deliveries._data
+
+    def data(row: Any) -> dict[str, Any] | None:
+        if row["server_id"] == bad.id:
+            raise ValueError("unreadable")
+        return read(row)
+
+    monkeypatch.setattr(webhook_deliveries, "_data", data)
+    with pytest.raises(ValueError, match="unreadable"):
+        await sender.once()
+    await send(sender)
+    assert [one["serverId"] for one in bodies(receiver)] == [good.id]
+    assert {row.server_id: row.state for row in await every_delivery()} == {bad.id: "waiting", good.id: "delivered"}

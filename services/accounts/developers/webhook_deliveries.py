@@ -55,7 +55,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryTurn:
-    """The due deliveries of one server, for one worker; `secrets` is empty if they cannot be decrypted."""
+    """The turn of one server's webhook, for one worker; `secrets` is empty if they cannot be decrypted."""
 
     server_id: int
     url: str
@@ -63,7 +63,8 @@ class DeliveryTurn:
     failures: int
     slow: bool
     worker: str
-    orders: tuple[Delivery, ...]
+    since: datetime
+    """When the webhook was set: earlier events are not sent to it."""
 
     @property
     def after_outage(self) -> bool:
@@ -74,8 +75,7 @@ class DeliveryTurn:
 async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> DeliveryTurn | None:
     """Claim the webhook with a due delivery that has waited longest for its turn, or return None.
 
-    `healthy` limits the choice to webhooks whose receiver accepted the last delivery and was fast. Gives up the
-    webhook's deliveries that have waited for LIFE.
+    `healthy` limits the choice to webhooks whose receiver accepted the last delivery and was fast.
     """
     found = await db.execute(
         text(
@@ -98,12 +98,19 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
     row = found.first()
     if row is None:
         return None
-    server_id, url, secret, former, failures, slow, created_at = row
-    await _expire(db, int(server_id))
-    asked = {"server": server_id, "since": created_at, "most": AT_ONCE, "failing": int(failures) > OFTEN}
+    server_id, url, secret, former, failures, slow, since = row
+    return DeliveryTurn(int(server_id), str(url), _unsealed(secret, former), int(failures), bool(slow), worker, since)
+
+
+async def due(db: AsyncSession, turn: DeliveryTurn) -> tuple[Delivery, ...]:
+    """Return the due deliveries of a claimed webhook, and give up those that have waited for LIFE.
+
+    Commit the claim first: an error here then takes the turn of no other webhook.
+    """
+    await _expire(db, turn.server_id)
+    asked = {"server": turn.server_id, "since": turn.since, "most": AT_ONCE, "failing": turn.after_outage}
     rows = await db.execute(text(_DUE), asked)
-    orders = tuple(_order(one) for one in rows.mappings().all())
-    return DeliveryTurn(int(server_id), str(url), _unsealed(secret, former), int(failures), bool(slow), worker, orders)
+    return tuple(_order(one) for one in rows.mappings().all())
 
 
 def _unsealed(*sealed: bytes | None) -> tuple[str, ...]:

@@ -16,7 +16,8 @@ from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Alert, AsyncSession, Breaker, ProviderState, Rule, Server, now, transaction
 from services.guilds import members_intent
-from services.health import alerts, provider_records
+from services.health import alert_conditions, alerts, provider_records
+from services.health.alert_conditions import Trouble
 from services.health.alerts import AlertMessage
 from services.roles.rival_reports import Rival
 from services.rules import pausing
@@ -202,6 +203,37 @@ async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> 
         await alerts.record_begun_and_ended(db)
         await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == []
+
+
+async def test_an_error_about_one_server_or_in_one_condition_hides_no_other_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (bad, broken), (_, other) = await a_logging_server(), await a_logging_server()
+    say, over = alert_conditions._paused_rule, set[int]()
+
+    def paused(server_id: int, row: Rule) -> Trouble:
+        if server_id in over:
+            raise ValueError("unreadable")
+        return say(server_id, row)
+
+    monkeypatch.setattr(alert_conditions, "_paused_rule", paused)
+    over.add(bad.id or 0)
+    async with transaction() as db:
+        for rule in (broken, other):
+            await pausing.pause_role(db, rule.server_id, rule.role_id, "Gone.", "role_gone")
+    assert [one.channel_id != bad.log_channel_id for one in await to_tell()] == [True]
+    over.clear()
+    assert [title for title, _over in await tell_all()] == ["A role was deleted: the rule A rule is paused"]
+    over.add(bad.id or 0)
+    assert await tell_all() == [], "what could not be read is not over"
+
+    async def failing(*_: object) -> list[Trouble]:
+        raise ValueError("unreadable")
+
+    monkeypatch.setattr(alert_conditions, "_paused", failing)
+    async with transaction() as db:
+        (await db.get_one(Server, bad.id)).bot_permissions = 0
+    assert [title for title, _over in await tell_all()] == ["The bot lacks permissions"]
 
 
 async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_until_it_is_followed_again() -> None:

@@ -91,7 +91,7 @@ async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay(
     async with transaction() as db:
         await limits.pause(db)
     async with transaction() as db:
-        (trouble,) = await alert_conditions.of_all(db, [far])
+        (trouble,) = (await alert_conditions.of_all(db, [far])).found
         paused = await backlog.paused_rules(db, far)
         terms = (await snapshot.rules_for(db, [Claim(far, "1", 1, 0, queue.SWEPT)]))[far]
     assert trouble.title == "Too many rules: 13 of them are paused"
