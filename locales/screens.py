@@ -14,6 +14,7 @@ from typing import Any
 from locales import (
     ENGLISH,
     LANGUAGES,
+    N_,
     forms,
     language,
     listed,
@@ -25,7 +26,21 @@ from locales import (
     whether_spoken,
 )
 from locales import _ as translated
-from locales.marks import FORMS, IN_CONTEXT, LANGUAGE, LIST, NUMBER, PIECE, PLURAL, SPOKEN, Call, has_marks, replaced
+from locales.marks import (
+    FORMS,
+    IN_CONTEXT,
+    LANGUAGE,
+    LIST,
+    NUMBER,
+    PIECE,
+    PLURAL,
+    SPOKEN,
+    TEXT,
+    Call,
+    Mark,
+    has_marks,
+    replaced,
+)
 
 PAGES = "languages"
 """The folder of the pages in other languages, beside that of the built files."""
@@ -34,6 +49,12 @@ _SERVED = {"index.html": "index.html", "__spa-fallback.html": "404.html"}
 
 Reflex copies the fallback to `404.html` only after everything else.
 """
+NEW_VERSION, RELOAD = N_("A new version of this app is available."), N_("Reload")
+FRAMEWORK_TEXTS = {
+    NEW_VERSION: re.compile(rf"""(["'`]){re.escape(NEW_VERSION)}(["'`])"""),
+    RELOAD: re.compile(rf"""(\.textContent\s*=\s*["'`]){re.escape(RELOAD)}(["'`])"""),
+}
+"""The texts of the framework's banner for a page of an older version, and where they are in its script."""
 _SCRIPT_PATH = re.compile(r"/assets/(?=[^/\"'`\s]+\.js\b)")
 _INLINE_SCRIPT = re.compile(r"<script\b[^>]*>.*?</script>", re.S)
 _TAG = re.compile(r"([A-Za-z]+(?:-[A-Za-z]+)*)-[0-9a-f]{8}")
@@ -56,7 +77,7 @@ def language_of_tag(tag: str) -> str | None:
 
 def write(built: Path) -> None:
     """Write every language. Raises MarkLeft."""
-    scripts = {file.name: file.read_text() for file in sorted((built / "assets").glob("*.js"))}
+    scripts = {file.name: _with_our_marks(file.read_text()) for file in sorted((built / "assets").glob("*.js"))}
     pages = {file.relative_to(built): file.read_text() for file in sorted(built.rglob("*.html"))}
     for chosen in LANGUAGES[1:]:
         with speaking(chosen):
@@ -66,6 +87,15 @@ def write(built: Path) -> None:
             _keep(built / "assets" / name, in_script(text), text)
         for name, text in pages.items():
             _keep(built / name, in_page(text), text)
+
+
+def _with_our_marks(script: str) -> str:
+    """Return a built script with marks in place of the framework's own texts for people."""
+    if NEW_VERSION not in script:
+        return script
+    for text, place in FRAMEWORK_TEXTS.items():
+        script = place.sub(rf"\g<1>{Mark.of(TEXT, text)}\g<2>", script)
+    return script
 
 
 def _write_language(built: Path, scripts: dict[str, str], pages: dict[Path, str]) -> None:

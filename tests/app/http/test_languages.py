@@ -176,3 +176,14 @@ async def test_an_unknown_language_is_no_choice() -> None:
     async with browser() as visitor:
         assert "set-cookie" not in (await visitor.get("/language/fr")).headers
         assert "set-cookie" not in (await visitor.head("/language/ja")).headers
+
+
+def test_the_frameworks_own_banner_is_in_every_language() -> None:
+    build.ensure_built(lambda _: None)
+    for chosen in LANGUAGES[1:]:
+        with speaking(chosen):
+            texts = [_(text) for text in screens.FRAMEWORK_TEXTS]
+        written = [file.read_text() for file in (BUILT / "assets").glob(f"{chosen}-????????/*.js")]
+        (banner,) = [script for script in written if texts[0] in script]
+        assert re.search(rf"""textContent=["'`]{texts[1]}["'`]""", banner)
+        assert not any(text in banner for text in screens.FRAMEWORK_TEXTS if text != screens.RELOAD)
