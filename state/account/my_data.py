@@ -13,7 +13,7 @@ from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
 from services.wallets import wallets
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.retry import ask
 from state.core.session import SessionState
 from state.core.toasts import say
@@ -109,7 +109,7 @@ class MyDataState(rx.State):
         ]
         self.loaded, self.failed = True, False
 
-    @signed_in
+    @writes
     async def sign_out(self, actor: Actor, session: str) -> None:
         """End one of the other sessions."""
         async with transaction() as db:
@@ -117,7 +117,7 @@ class MyDataState(rx.State):
             self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]
         await say(self, _("Logged out"), _("That browser is logged out."))
 
-    @signed_in
+    @writes
     async def use_wallets(self, actor: Actor, server_id: int, use: bool) -> None:
         """Count the person's wallets in a server, or stop counting them."""
         chosen = await self._choose(actor, server_id, use=use)
@@ -127,7 +127,7 @@ class MyDataState(rx.State):
             said = _("Your wallets no longer count in {server}. The server's rules decide when their roles are taken.")
         await say(self, _("Saved"), said.format(server=chosen.name))
 
-    @signed_in
+    @writes
     async def share_wallets(self, actor: Actor, server_id: int, share: bool) -> None:
         """Show the person's shortened addresses to a server's admins, or stop showing them."""
         chosen = await self._choose(actor, server_id, share=share)
@@ -135,7 +135,7 @@ class MyDataState(rx.State):
         said = sees if share else _("Admins of {server} no longer see your addresses.")
         await say(self, _("Saved"), said.format(server=chosen.name))
 
-    @signed_in
+    @writes
     async def choose_payout(self, actor: Actor, server_id: int, wallet: str) -> None:
         """Put one of the person's wallets on a server's airdrop list, or withdraw it."""
         # No wallet has the id 0; None withdraws.
@@ -179,7 +179,7 @@ class MyDataState(rx.State):
         """Close the dialog."""
         self.asked = is_open
 
-    @signed_in
+    @writes
     async def forget(self, actor: Actor):
         """Delete everything about the person and end the session."""
         if not self.asked or self.typed.strip().lower() != CONFIRMATION:

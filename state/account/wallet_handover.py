@@ -9,7 +9,7 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, WalletNotFound
 from services.privacy import wallet_handover
 from state.account.wallets import WalletsState
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 
 LONGEST_CODE = 40
@@ -47,7 +47,7 @@ class HandoverState(rx.State):
         """Set the code of the other account."""
         self.entered, self.fault, self.asked = code[:LONGEST_CODE], "", ""
 
-    @signed_in
+    @writes
     async def offer(self, actor: Actor) -> None:
         """Show a new code."""
         # No wallet has the id 0; None stands for all of them.
@@ -66,7 +66,7 @@ class HandoverState(rx.State):
         )
         self.valid = said.format(time=day_and_time(made.expires_at), count=made.wallets)
 
-    @signed_in
+    @writes
     async def withdraw(self, actor: Actor) -> None:
         """Make the shown code invalid."""
         async with transaction() as db:
@@ -95,7 +95,7 @@ class HandoverState(rx.State):
         if not is_open:
             self.asked = ""
 
-    @signed_in
+    @writes
     async def take(self, actor: Actor):
         """Take the wallets over."""
         if not self.asked:

@@ -12,7 +12,7 @@ from services.core.chain_names import chain_title
 from services.core.errors import WalletNotFound
 from services.runtime import rate_limits
 from services.wallets import names, wallets
-from state.core.gate import background, signed_in
+from state.core.gate import background, signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.core.watchers import Watcher
@@ -96,7 +96,7 @@ class WalletsState(rx.State):
         if not is_open:
             self.asked_id = 0
 
-    @signed_in
+    @writes
     async def remove(self, actor: Actor) -> None:
         """Remove the wallet that the dialog is about."""
         wallet_id, self.asked_id = self.asked_id, 0

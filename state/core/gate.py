@@ -25,7 +25,7 @@ from services.core import request_ids
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
 from services.core.storable_text import can_be_kept
-from services.runtime import rejections
+from services.runtime import rate_limits, rejections
 
 _log = logging.getLogger(__name__)
 PAYLOAD_BYTES = 64 * 1024
@@ -212,23 +212,40 @@ async def _required_actor(state: BaseState) -> Actor:
     return actor
 
 
+async def _counted_actor(state: BaseState) -> Actor:
+    actor = await _required_actor(state)
+    await rate_limits.spend(rate_limits.WRITES, actor.user_id)
+    return actor
+
+
 def signed_in(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
     """Pass the signed-in actor to the handler as its first argument, resolved at every call; raise without one.
 
     `state.core.errors` turns NotSignedIn into the signed-out view.
     """
+    return _guarded(handler, _required_actor)
 
+
+def writes(handler: Callable[Concatenate[Any, Actor, P], Any]) -> Any:
+    """Pass the signed-in actor as `signed_in` does, to a handler that changes something.
+
+    Its calls and the person's changes by the API count together towards LIMIT_WRITES. Raises TooMany.
+    """
+    return _guarded(handler, _counted_actor)
+
+
+def _guarded(handler: Callable[Concatenate[Any, Actor, P], Any], who: Callable[[BaseState], Awaitable[Actor]]) -> Any:
     @functools.wraps(handler)
     async def streamed(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Any]:
         request_ids.begin()
-        actor = await _required_actor(self)
+        actor = await who(self)
         async for outcome in handler(self, actor, *args, **kwargs):
             yield outcome
 
     @functools.wraps(handler)
     async def awaited(self: BaseState, *args: P.args, **kwargs: P.kwargs) -> Any:
         request_ids.begin()
-        return await handler(self, await _required_actor(self), *args, **kwargs)
+        return await handler(self, await who(self), *args, **kwargs)
 
     guarded: Any = streamed if inspect.isasyncgenfunction(handler) else awaited
     # Reflex and the gate must see the arguments that the browser sends, which are all except the actor.

@@ -8,7 +8,7 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
 from services.servers import servers
-from state.core.gate import signed_in
+from state.core.gate import writes
 from state.core.toasts import refuse, say
 
 
@@ -17,7 +17,7 @@ class ServerFormState(rx.State):
 
     pending: bool = False
 
-    @signed_in
+    @writes
     async def create(self, actor: Actor, form: dict[str, str]):
         """Add the server and open its configuration."""
         discord_id, name = form.get("discordServerId", "").strip(), form.get("serverName", "").strip()

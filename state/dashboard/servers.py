@@ -15,7 +15,7 @@ from services.core.actors import Actor
 from services.runtime import rate_limits
 from services.runtime.database_faults import UNANSWERED
 from services.servers import servers
-from state.core.gate import background, signed_in
+from state.core.gate import background, signed_in, writes
 from state.core.retry import ask
 from state.core.session import MEMBER, SessionState
 from state.core.timing import (
@@ -99,7 +99,7 @@ class DashboardState(InviteTabs, rx.State):
                 await self._read(actor)
             yield AnalyticsState.load()
 
-    @signed_in
+    @writes
     async def refresh(self, actor: Actor):
         """Read from Discord again which servers the person runs."""
         self.refreshing = True

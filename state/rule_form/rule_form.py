@@ -27,7 +27,7 @@ from services.rules.types.registry import rule_type
 from services.rules.wording import Names
 from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.retry import ask
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
@@ -327,7 +327,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
             **draft.details,
         }  # fmt: skip
 
-    @signed_in
+    @writes
     async def save(self, actor: Actor, form: dict[str, str | bool | None]):
         """Create the rule and return to the server's configuration. A change that can cost a role is confirmed first.
 
@@ -368,7 +368,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         if not is_open:
             self.asking = False
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Save the rule that the dialog is about."""
         self.asking, self.pending, self.fault = False, True, ""

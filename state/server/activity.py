@@ -21,7 +21,7 @@ from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
 from state.core.errors import UNREADABLE
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
@@ -219,7 +219,7 @@ class ActivityState(ServerTab, rx.State):
         if not is_open:
             self.asked_batch = ""
 
-    @signed_in
+    @writes
     async def undo(self, actor: Actor):
         """Undo the batch that the dialog asks about."""
         batch, self.asked_batch = self.asked_batch, ""

@@ -11,7 +11,7 @@ from services.core.actors import Actor
 from services.core.errors import HoldfastError, NotSignedIn
 from services.guilds import alert_channel, channels
 from services.runtime import rate_limits
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.panel import PanelState
@@ -67,7 +67,7 @@ class ChannelsState(ServerTab, rx.State):
             return REPAIR
         return CHECK if self.name else CREATE
 
-    @signed_in
+    @writes
     async def repair(self, actor: Actor, what: str):
         """Create the channel, or fix what is wrong with it; nothing if the screen shows by now that it is done.
 
@@ -94,7 +94,7 @@ class ChannelsState(ServerTab, rx.State):
         """Select another log channel, without saving it."""
         self.chosen = channel_id[:32]
 
-    @signed_in
+    @writes
     async def save(self, actor: Actor):
         """Save the selected log channel."""
         self.saving = True

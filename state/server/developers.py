@@ -14,8 +14,7 @@ from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
 from services.core.relative_times import ago
-from services.runtime import rate_limits
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.webhook_form import WebhookState
@@ -126,14 +125,13 @@ class DevelopersState(ServerTab, rx.State):
             for one in self.choices
         ]
 
-    @signed_in
+    @writes
     async def create(self, actor: Actor):
         """Create the token and show it this once."""
         self.working, self.fault_field, self.fault_text = True, "", ""
         yield
         try:
             page = await self._page()
-            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             scopes = [one.key for one in self.choices if one.chosen]
             end = now() + timedelta(days=int(self.life))
             async with transaction() as db:
@@ -162,7 +160,7 @@ class DevelopersState(ServerTab, rx.State):
         if not is_open:
             self.asked_id = 0
 
-    @signed_in
+    @writes
     async def revoke(self, actor: Actor):
         """Revoke the token that the dialog asks about."""
         token_id, self.asked_id = self.asked_id, 0

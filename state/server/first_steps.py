@@ -15,7 +15,7 @@ from services.health.first_steps import CHANNEL as CHANNEL
 from services.health.first_steps import MEMBER as MEMBER
 from services.health.first_steps import ORDER as ORDER
 from services.health.first_steps import RULE as RULE
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import TABS, open_tab, page_of
@@ -66,7 +66,7 @@ class FirstStepsState(rx.State):
         finally:
             self.shown_for = page.server_id
 
-    @signed_in
+    @writes
     async def hide(self, actor: Actor) -> None:
         """Hide the checklist of this server from all its admins."""
         page = await page_of(self, self.shown_for)

@@ -14,7 +14,7 @@ from services.health import server
 from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from services.roles import rival_reports
 from services.triggers.chain_cursor import COINS, WALLETS
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
@@ -68,7 +68,7 @@ class ServerHealthState(ServerTab, rx.State):
             self._show(view)
             self.shown_for = page.server_id
 
-    @signed_in
+    @writes
     async def follow_again(self, actor: Actor, role_id: str) -> None:
         """Let the rules decide again about a role that is left alone."""
         page = await self._page()

@@ -14,7 +14,7 @@ from services.core.errors import NotFound, ProviderUnavailable
 from services.core.relative_times import ago
 from services.servers import held_back
 from services.servers.held_back import HeldBackView, Loser, Trip
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
@@ -119,7 +119,7 @@ class HeldBackState(rx.State):
         if not is_open:
             self.asked_role = ""
 
-    @signed_in
+    @writes
     async def decide(self, actor: Actor):
         """Carry out the decision that the dialog is about."""
         role_id, self.asked_role = self.asked_role, ""

@@ -20,7 +20,7 @@ from services.triggers import rechecks, sweep
 from settings import settings
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
@@ -198,7 +198,7 @@ class MembersState(ServerTab, rx.State):
         if page is not None:
             await self._read_why(actor, page)
 
-    @signed_in
+    @writes
     async def check_everybody(self, actor: Actor) -> None:
         """Recheck all members of the server."""
         page = await self._page()
@@ -216,7 +216,7 @@ class MembersState(ServerTab, rx.State):
                 ),
             )
 
-    @signed_in
+    @writes
     async def check(self, actor: Actor, member: str) -> None:
         """Recheck one member."""
         page = await self._page()
@@ -225,7 +225,7 @@ class MembersState(ServerTab, rx.State):
             await rechecks.of_member(db, gateways(), actor, page.server_id, member)
         self.checking, self.left, self.asked, self._settled = member[:32], 1, 1, False
 
-    @signed_in
+    @writes
     async def protect(self, actor: Actor, member: str, protected: bool) -> None:
         """Protect a member from losing roles, or end the protection."""
         page = await self._page()
@@ -237,7 +237,7 @@ class MembersState(ServerTab, rx.State):
         else:
             await say(self, _("No longer protected"), _("This member keeps and loses roles by the rules again."))
 
-    @signed_in
+    @writes
     async def follow_again(self, actor: Actor, role_id: str) -> None:
         """Let the rules decide again about a role of the open member that is left alone."""
         page = await self._page()

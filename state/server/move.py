@@ -19,7 +19,7 @@ from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
 from state.core.entered_dates import end_of_day, start_of_day
 from state.core.errors import UNREADABLE
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
@@ -226,7 +226,7 @@ class MoveState(ServerTab, rx.State):
         """Choose the channel of the announcement; empty for none."""
         self.channel = channel_id[:32]
 
-    @signed_in
+    @writes
     async def save(self, actor: Actor):
         """Begin the move, or change it."""
         is_new = self.state in {NONE, views.APPROVED}
@@ -321,7 +321,7 @@ class MoveState(ServerTab, rx.State):
         if not is_open:
             self.asked = ""
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Carry out what the dialog asks about."""
         what, self.asked = self.asked, ""

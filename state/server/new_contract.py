@@ -20,7 +20,7 @@ from services.rules.replacements.running_migrations import ContractInUse, Runnin
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.entered_dates import end_of_day
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
@@ -233,7 +233,7 @@ class MigrationState(ServerTab, rx.State):
         if not is_open:
             self.asked = ""
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Carry out what the dialog asks about."""
         what, self.asked = self.asked, ""

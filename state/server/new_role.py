@@ -14,7 +14,7 @@ from services.rules.replacements import new_role
 from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
 from services.servers import servers
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
@@ -159,7 +159,7 @@ class NewRoleState(rx.State):
         if not is_open:
             self.asked = False
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Let the rules give the new role."""
         if not self.asked:

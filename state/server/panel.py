@@ -13,7 +13,7 @@ from services.guilds import channels, markdown, panel
 from services.guilds.channels import ChannelsView
 from services.guilds.panel import PanelTexts
 from services.runtime import rate_limits
-from state.core.gate import signed_in
+from state.core.gate import signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import page_of
 
@@ -139,7 +139,7 @@ class PanelState(rx.State):
         """Fill in the default texts, without saving them."""
         self._fill(panel.default_texts(self.language))
 
-    @signed_in
+    @writes
     async def save(self, actor: Actor, form: dict[str, str]):
         """Save the texts and change the panel that is posted."""
         # The person may have submitted before the pause after typing.

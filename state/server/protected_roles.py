@@ -11,7 +11,7 @@ from services.core.actors import Actor
 from services.core.relative_times import ago
 from services.servers import protection
 from services.servers.protection import ProtectedRole
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
@@ -72,7 +72,7 @@ class ProtectedRolesState(ServerTab, rx.State):
         """Select another role, without protecting it."""
         self.chosen = role_id[:32]
 
-    @signed_in
+    @writes
     async def protect(self, actor: Actor):
         """Protect the selected role."""
         if not self.chosen:
@@ -98,7 +98,7 @@ class ProtectedRolesState(ServerTab, rx.State):
         if not is_open:
             self.asked_role = ""
 
-    @signed_in
+    @writes
     async def end(self, actor: Actor):
         """End the protection that the dialog is about."""
         role_id, self.asked_role = self.asked_role, ""

@@ -19,7 +19,7 @@ from services.engine.previews.proposals import Activation, RuleChange, RuleDelet
 from services.rules import limits, rules
 from services.rules.wording import Line
 from services.runtime import rate_limits
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
@@ -162,7 +162,7 @@ class RulesState(ServerTab, rx.State):
         if not is_open:
             self.asked_id = 0
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Carry out what the dialog asks about."""
         rule_id, self.asked_id = self.asked_id, 0

@@ -14,7 +14,7 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, WebhookNotFound
 from services.core.relative_times import ago
 from services.runtime import rate_limits
-from state.core.gate import public, signed_in
+from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
 
@@ -125,7 +125,7 @@ class WebhookState(rx.State):
         """Choose an event, or leave it out."""
         self.choices = _choices([one.key for one in self.choices if (chosen if one.key == key else one.chosen)])
 
-    @signed_in
+    @writes
     async def save(self, actor: Actor):
         """Set the webhook; its secret is shown only once, the first time."""
         if not self.editing:
@@ -134,7 +134,6 @@ class WebhookState(rx.State):
         yield
         try:
             page = await page_of(self, self._shown_for)
-            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             chosen = [one.key for one in self.choices if one.chosen]
             async with transaction() as db:
                 made = await webhooks.put(db, gateways(), actor, page.server_id, self.typed, chosen)
@@ -151,7 +150,7 @@ class WebhookState(rx.State):
         finally:
             self.saving = False
 
-    @signed_in
+    @writes
     async def send_test(self, actor: Actor):
         """Queue a test event."""
         self.working = True
@@ -181,7 +180,7 @@ class WebhookState(rx.State):
         if not is_open:
             self.asked = ""
 
-    @signed_in
+    @writes
     async def confirm(self, actor: Actor):
         """Carry out what the dialog asks about."""
         what, self.asked = self.asked, ""
@@ -191,7 +190,6 @@ class WebhookState(rx.State):
         yield
         try:
             page = await page_of(self, self._shown_for)
-            await rate_limits.spend(rate_limits.WRITES, actor.user_id)
             async with transaction() as db:
                 if what == DELETE:
                     await webhooks.remove(db, gateways(), actor, page.server_id)

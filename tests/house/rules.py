@@ -67,7 +67,7 @@ TAKES = frozenset({"remove_role", "remove_roles", "remove_member_role"})
 SETS_TAKING = re.compile(r"SET\b[^;]*?\bstate\s*=\s*'taking'(?![^;]*\bSET\b)", re.S)
 
 NAMELESS = frozenset({"utils", "util", "helpers", "helper", "common", "misc"})
-GUARDS = frozenset({"signed_in", "public"})
+GUARDS = frozenset({"signed_in", "writes", "public"})
 NOT_HANDLERS = frozenset({"property", "staticmethod", "classmethod", "var", "cached_var", "computed_var"})
 STATE_ROOTS = frozenset({"rx.State", "State", "reflex.State", "rx.ComponentState", "rx.SharedState", "BaseState"})
 DEVELOPMENT_METHOD = re.compile(

@@ -5,8 +5,11 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from models import Breaker, now, transaction
 from services.core.errors import NotFound
+from services.runtime import rate_limits
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
@@ -138,6 +141,28 @@ async def test_what_is_still_open_changes_nothing_once_the_rights_are_gone(sign_
         before = await rows()
         await deed()
         assert await rows() != before, f"{name}: with the rights it works"
+
+
+async def test_each_change_counts_towards_the_one_limit_of_changes(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in(town.people["bob"]["username"])
+    names, spent, spend = await names_of(town), list[str](), rate_limits._spend
+    async with transaction() as db:
+        db.add(Breaker(server_id=town.server_id, role_id=names["role_id"], would_lose=7, holders=9))
+    made = await deeds(tab, town, names)
+
+    async def noted(key: str, per_minute: float) -> None:
+        spent.append(key)
+        await spend(key, per_minute)
+
+    monkeypatch.setattr(rate_limits, "_spend", noted)
+    await browser.client.post("/api/admin/sync-servers")
+    (counted,) = [key for key in spent if key.startswith("writes:user:")]
+    for name, deed in made.items():
+        spent.clear()
+        await deed()
+        assert counted in spent, name
 
 
 async def test_what_is_read_again_once_the_rights_are_gone_shows_nothing_more(sign_in: SignIn, town: Town) -> None:
