@@ -111,7 +111,9 @@ class MyDataState(rx.State):
 
     @writes
     async def sign_out(self, actor: Actor, session: str) -> None:
-        """End one of the other sessions."""
+        """End one of the other sessions; nothing if a first click has ended it."""
+        if all(one.id != session for one in self.sessions):
+            return
         async with transaction() as db:
             await sessions.close_one(db, actor, session)
             self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]

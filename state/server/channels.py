@@ -96,11 +96,13 @@ class ChannelsState(ServerTab, rx.State):
 
     @writes
     async def save(self, actor: Actor):
-        """Save the selected log channel."""
+        """Save the selected log channel; the second click of a double click would greet it again."""
         self.saving = True
         yield
         try:
             page = await self._page()
+            if self.chosen == self.log_channel_id:
+                return
             async with transaction() as db:
                 name = await alert_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
         except HoldfastError as fault:

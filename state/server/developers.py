@@ -128,6 +128,8 @@ class DevelopersState(ServerTab, rx.State):
     @writes
     async def create(self, actor: Actor):
         """Create the token and show it this once."""
+        if not self.is_open:
+            return  # The second click of a double click would find no name.
         self.working, self.fault_field, self.fault_text = True, "", ""
         yield
         try:

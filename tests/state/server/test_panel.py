@@ -33,6 +33,7 @@ async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in
     channel = await opened(tab, ChannelsState, server_id, "channel")
     state = await tab.state(PanelState)
     developers = await opened(tab, DevelopersState, server_id, "developers")
+    developers.open_form()
     await tab.run(state.enter_title("Welcome"))
     # The address names the next server before its tabs have been read.
     tab.go("/server-config", serverId=server_id + 1, tab="channel")
