@@ -21,9 +21,11 @@ from components.pages.server.rules import rules_tab
 from components.pages.server.tab_outlines import missing_server
 from components.ui.button import button, link_button
 from components.ui.effects.changed import when_changed
+from components.ui.effects.every import every
 from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _
 from settings import settings
+from state.core.timing import SERVER_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from state.server.channels import ChannelsState
@@ -80,6 +82,10 @@ def _load_again() -> list[rx.event.EventCallback[()]]:
     return cast("list[rx.event.EventCallback[()]]", list(LOAD))
 
 
+def _read_tabs() -> list[rx.event.EventCallback[()]]:
+    return cast("list[rx.event.EventCallback[()]]", [load for tab in TABS for load in tab.loads])
+
+
 def server_config() -> rx.Component:
     """Return the server's name and its tabs."""
     return member_frame(
@@ -110,6 +116,10 @@ def _server() -> rx.Component:
             _("Its rules, its members, and everything that happened there."),
             link_button(_("Back to Dashboard"), "/dashboard", kind="quiet", icon="arrow-left"),
             link_button(_("Add Rule"), ServerPageState.add_rule_url, kind="primary", icon="plus"),
+        ),
+        every(SERVER_POLL_SECONDS, ServerPageState.look, seen_only=True),
+        rx.cond(
+            rx.Var.create(ServerPageState.bot_turns) != 0, when_changed(f"{ServerPageState.bot_turns}", _read_tabs())
         ),
         rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
         first_steps(),

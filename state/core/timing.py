@@ -38,6 +38,8 @@ REACH_POLL_SECONDS, REACH_WATCHED_SECONDS = 2.0, 3_600.0
 """Time between two reads of the progress of a rule's count, and how long they go on."""
 HELD_BACK_POLL_SECONDS = 5.0
 """Time between two reads of the held-back removals, for the banner above a server's tabs."""
+SERVER_POLL_SECONDS = 5.0
+"""Time between two reads of whether the bot is in the server, on a server's page."""
 RULES_POLL_SECONDS = 5.0
 """Time between two reads of how many holders the rules have, on the Rules tab."""
 MOVE_POLL_SECONDS = 10.0

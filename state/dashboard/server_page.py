@@ -13,6 +13,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import Conflict, NotFound, NotSignedIn, ProviderUnavailable
+from services.guilds import permissions
 from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import signed_in
@@ -40,6 +41,8 @@ class ServerPageState(rx.State):
     fault: str = ""
     """Why not even the server's name could be read; otherwise empty."""
     bot_invited: bool = True
+    bot_turns: int = 0
+    """How often the bot has joined or left while the page was open: the open tab is then read again."""
     _read_for: int = 0
 
     def _read_address(self) -> None:
@@ -94,6 +97,20 @@ class ServerPageState(rx.State):
                 raise
         self._name(server.id, server.name)
         self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
+
+    @signed_in
+    async def look(self, actor: Actor) -> None:
+        """Read the server again if the bot has joined or left it since; the screen calls this every few seconds."""
+        if not self.loaded or self.missing or self.fault or self._read_for != self.server_id:
+            return
+        async with transaction() as db:
+            stored = await permissions.find_server(db, self.server_id)
+        before = self.bot_invited
+        if stored is not None and stored.bot_invited == before:
+            return
+        await after_change(self._read(actor))
+        if self.bot_invited != before:
+            self.bot_turns += 1
 
     @signed_in
     async def invite(self, actor: Actor) -> EventSpec:

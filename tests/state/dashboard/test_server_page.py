@@ -7,11 +7,12 @@ import pytest
 import reflex as rx
 
 from components.pages import server_config
+from models import Server, transaction
 from services.core.actors import Actor
 from services.runtime.task_cancellation import stop
 from state.dashboard.server_page import TABS, ServerPageState
 from tests.app.api.browsers import Browser
-from tests.state.conftest import Tab
+from tests.state.conftest import SignIn, Tab
 from tests.state.towns import with_rule
 
 
@@ -85,3 +86,24 @@ def test_the_page_has_the_content_of_every_tab() -> None:
     made = str(server_config.server_config().render())
     for mark in ("No rules yet", "member-search", "activity-kind"):
         assert mark in made, mark
+
+
+async def test_an_open_page_notices_that_the_bot_joins_and_leaves(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    tab.go("/server-config", serverId=server_id)
+    page = await tab.state(ServerPageState)
+    await tab.run(page.load())
+    assert page.bot_invited
+
+    async def stored(*, there: bool) -> None:
+        async with transaction() as db:
+            (await db.get_one(Server, server_id)).bot_invited = there
+        await tab.run(page.look())
+
+    await stored(there=True)
+    assert (page.bot_invited, page.bot_turns) == (True, 0)
+    await stored(there=False)
+    assert (page.bot_invited, page.bot_turns) == (False, 1)
+    await stored(there=True)
+    assert (page.bot_invited, page.bot_turns) == (True, 2), "the open tab is read again each time"
