@@ -57,8 +57,11 @@ class ChannelsState(ServerTab, rx.State):
         self.name, self.faults = seen.name or "", list(seen.faults)
         self.options = [ChannelOptionView(one.id, one.name) for one in seen.options]
         known = {one.id for one in seen.options}
-        self.log_channel_id = seen.log_channel_id if seen.log_channel_id in known else ""
-        self.chosen = self.log_channel_id
+        stored = seen.log_channel_id if seen.log_channel_id in known else ""
+        # A choice that is not saved yet stays.
+        if self.shown_for != page.server_id or self.chosen == self.log_channel_id or self.chosen not in {"", *known}:
+            self.chosen = stored
+        self.log_channel_id = stored
         (await self.get_state(PanelState))._open(page.server_id, seen)
         self.shown_for = page.server_id
 

@@ -14,10 +14,12 @@ from services.core.errors import NotFound, ProviderUnavailable
 from services.core.relative_times import ago
 from services.servers import held_back
 from services.servers.held_back import HeldBackView, Loser, Trip
+from services.triggers import rechecks
 from state.core.gate import public, signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
+from state.server.members import MembersState
 
 _log = logging.getLogger(__name__)
 
@@ -135,6 +137,10 @@ class HeldBackState(rx.State):
         try:
             async with transaction() as db:
                 await answer(db, gateways(), actor, page.server_id, role_id, seen)
+                waiting = await rechecks.waiting(db, page.server_id)
+            if waiting and await open_tab(self, "members") is not None:
+                # The list below shows who still has the role.
+                (await self.get_state(MembersState))._follow_all(waiting)
             if self.asked_approve:
                 await say(self, _("Removals approved"), _("{role} is being taken now.").format(role=self.asked_name))
             else:

@@ -204,9 +204,9 @@ class MembersState(ServerTab, rx.State):
         page = await self._page()
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
-            self.asked = await sweep.recheck_server(db, gateways(), actor, page.server_id)
-        if self.asked:
-            self.checking, self.left, self._settled = EVERYBODY, self.asked, False
+            count = await sweep.recheck_server(db, gateways(), actor, page.server_id)
+        if count:
+            self._follow_all(count)
         else:
             await say(
                 self,
@@ -215,6 +215,10 @@ class MembersState(ServerTab, rx.State):
                     product=settings().product_name
                 ),
             )
+
+    def _follow_all(self, count: int) -> None:
+        """Show how many of these members are still to be checked, and read the list again when none is."""
+        self.checking, self.left, self.asked, self._settled = EVERYBODY, count, count, False
 
     @writes
     async def check(self, actor: Actor, member: str) -> None:

@@ -19,6 +19,7 @@ from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import LeftRuleView
+from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 
 
@@ -178,3 +179,5 @@ class NewRoleState(rx.State):
         finally:
             self.working = False
         yield RulesState.load
+        # The rules decide which roles can be protected.
+        yield ProtectedRolesState.load

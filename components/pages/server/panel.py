@@ -11,6 +11,7 @@ from components.ui.field import field, select_input, text_area, text_input
 from locales import LANGUAGES, _, listed, own_name
 from settings import settings
 from state.core.timing import PANEL_DEBOUNCE_MILLISECONDS
+from state.server.channels import ChannelsState
 from state.server.panel import BUTTON, COLOR, LANGUAGE, TEXT, TITLE, BlockView, PanelState, RunView
 
 PLACEHOLDERS = listed(("{server}", "{bot}", "{button}"))
@@ -99,7 +100,7 @@ def panel_card() -> rx.Component:
                     ),
                     class_name="flex flex-wrap justify-end gap-3",
                 ),
-                on_submit=PanelState.save,
+                on_submit=[PanelState.save, ChannelsState.load],
                 class_name="flex min-w-0 flex-col gap-4",
             ),
             rx.el.div(

@@ -15,6 +15,7 @@ from components.ui.placeholders import empty
 from locales import _, forms
 from state.core.timing import RULES_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
+from state.server.new_contract import MigrationState
 from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
@@ -22,6 +23,8 @@ from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowVie
 
 def rules_tab() -> rx.Component:
     """Return the list of rules, and the dialog before an action."""
+    # The rules decide which contracts the card below offers.
+    confirmed = [RulesState.confirm, MigrationState.load]
     return rx.el.div(
         every(RULES_POLL_SECONDS, RulesState.look, seen_only=True),
         once_loaded(
@@ -49,8 +52,8 @@ def rules_tab() -> rx.Component:
             cancel=button(_("Leave it as it is"), kind="quiet", on_click=RulesState.close_dialog(False)),
             action=rx.cond(
                 RulesState.asked_what == DELETE,
-                button(RulesState.asked_action, kind="danger", on_click=RulesState.confirm),
-                button(RulesState.asked_action, kind="primary", on_click=RulesState.confirm),
+                button(RulesState.asked_action, kind="danger", on_click=confirmed),
+                button(RulesState.asked_action, kind="primary", on_click=confirmed),
             ),
         ),
     )
@@ -116,7 +119,7 @@ def _moving() -> rx.Component:
         _RuleImport.create(
             server=ServerPageState.server_id,
             words=_IMPORT_WORDS,
-            on_made=RulesState.imported,
+            on_made=[RulesState.imported, ProtectedRolesState.load, MigrationState.load],
             key=ServerPageState.server_id,
         ),
         rx.el.div(

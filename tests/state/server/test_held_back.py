@@ -12,6 +12,7 @@ from services.core.errors import Conflict
 from services.rules import rules
 from state.dashboard.servers import DashboardState
 from state.server.held_back import SHOWN_ON, HeldBackState
+from state.server.members import EVERYBODY, MembersState
 from state.server.rules import RulesState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import SignIn, Tab
@@ -214,3 +215,12 @@ async def test_the_open_rules_show_how_many_holders_an_approval_left(
 
     monkeypatch.setattr(rules, "list_rules", read_again)
     await tab.run(rules_tab.look())
+
+
+async def test_the_open_list_of_members_follows_an_approval(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = tripped
+    members = await opened(tab, MembersState, rule["serverId"], "members")
+    state = await opened(tab, HeldBackState, rule["serverId"], "members")
+    state.ask(rule["roleId"], True)
+    await tab.run(state.decide())
+    assert (members.checking, members.asked > 0) == (EVERYBODY, True), "it is read again when nobody waits"

@@ -27,6 +27,18 @@ async def test_the_inputs_stay_while_their_texts_do(sign_in: SignIn) -> None:
     assert (state.key, state.title) == (key + 1, title), "new inputs show the default texts"
 
 
+async def test_a_log_channel_that_is_not_saved_yet_stays_chosen(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    channel = await opened(tab, ChannelsState, server_id, "channel")
+    channel.choose(channel.options[0].id)
+    await tab.run(channel.load())
+    assert (channel.chosen, channel.log_channel_id) == (channel.options[0].id, "")
+    channel.choose("7")
+    await tab.run(channel.load())
+    assert channel.chosen == "", "there is no such channel"
+
+
 async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in: SignIn) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
