@@ -105,6 +105,17 @@ async def names_of(db: AsyncSession, server_id: int, *, shadow: bool) -> tuple[R
     )
 
 
+async def changes_of(db: AsyncSession, server_id: int) -> dict[int, tuple[str, str, str, int]]:
+    """Return the name, state, role and number of holders of each rule, for a screen that shows the rules.
+
+    Use it only to decide whether to read the rules again: it checks no permission.
+    """
+    wanted = [Rule.server_id == server_id, col(Rule.deleted_at).is_(None)]
+    found = await db.exec(select(Rule.id, Rule.name, Rule.state, Rule.role_id).where(*wanted))
+    counted = await rollups.holders(db, [server_id])
+    return {number: (name, state, role_id, counted.get(number, 0)) for number, name, state, role_id in found if number}
+
+
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:
     """Return the rules of each server, oldest first."""
     ids = list(server_ids)

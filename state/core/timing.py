@@ -41,7 +41,7 @@ HELD_BACK_POLL_SECONDS = 5.0
 SERVER_POLL_SECONDS = 5.0
 """Time between two reads of whether the bot is in the server, on a server's page."""
 RULES_POLL_SECONDS = 5.0
-"""Time between two reads of how many holders the rules have, on the Rules tab."""
+"""Time between two reads of whether rules or their holders have changed, on the Rules tab."""
 MOVE_POLL_SECONDS = 10.0
 """Time between two reads of who has arrived, on the Move tab."""
 FIRST_STEPS_POLL_SECONDS = 10.0

@@ -11,12 +11,11 @@ from locales import N_, _, ngettext, short_day
 from models import transaction
 from services.collections.census import days, reach
 from services.collections.census.days import ReachOnDay
-from services.core import rollups
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import NotFound, ProviderUnavailable
 from services.engine.previews.proposals import Activation, RuleChange, RuleDeletion
-from services.rules import limits, rules
+from services.rules import limits, rules, views
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes
@@ -93,13 +92,16 @@ class RulesState(ServerTab, rx.State):
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Read the rules again if their holders are not as many as shown: roles move while the tab is open."""
+        """Read the rules again if others or their holders are there than shown; the screen calls this often.
+
+        Roles move while the tab is open, another admin changes rules, and a rule is paused by what happens in Discord.
+        """
         page = await open_tab(self, "rules")
         if page is None or self.shown_for != page.server_id or self.asked_id or self.working:
             return
         async with transaction() as db:
-            present = await rollups.holders(db, [page.server_id])
-        if all(row.holders == present.get(row.id, 0) for row in self.rows):
+            present = await views.changes_of(db, page.server_id)
+        if present == {row.id: (row.name, row.state, row.role_id, row.holders) for row in self.rows}:
             return
         try:
             await self._reread(actor)

@@ -198,7 +198,7 @@ async def test_a_program_says_what_it_was_shown(tripped: tuple[Tab, Browser, dic
     assert "Nobody waits for a decision" in await decided(409, seen=seen)
 
 
-async def test_the_open_rules_show_how_many_holders_an_approval_left(
+async def test_the_open_rules_show_what_becomes_of_them_and_how_many_holders_an_approval_left(
     tripped: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab, _, rule = tripped
@@ -209,6 +209,10 @@ async def test_the_open_rules_show_how_many_holders_an_approval_left(
             (await db.get_one(Grant, grant.id)).state = "taken"
         await tab.run(rules_tab.look())
     assert [row.holders for row in rules_tab.rows] == [0]
+    async with transaction() as db:
+        (await db.get_one(Rule, rule["id"])).state = "paused"
+    await tab.run(rules_tab.look())
+    assert [row.state for row in rules_tab.rows] == ["paused"], "nobody pressed a button"
 
     async def read_again(*_: object) -> None:
         raise AssertionError("nothing has changed")
