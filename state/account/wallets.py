@@ -60,6 +60,13 @@ class WalletsState(rx.State):
         await self._read(actor)
         yield WalletsState.name_rows()
 
+    @signed_in
+    async def tab_changed(self, actor: Actor, hidden: bool):
+        """Read the list again when the tab is shown: a wallet may have been verified in Discord or another tab."""
+        if not hidden and self.loaded:
+            await self._read(actor)
+            yield WalletsState.name_rows()
+
     async def _read(self, actor: Actor) -> None:
         async def read() -> list[wallets.WalletView]:
             async with transaction() as db:

@@ -22,6 +22,7 @@ LOAD = (WalletProofState.load, WalletsState.load)
 def wallets() -> rx.Component:
     """Return the form on the left and the list on the right."""
     return member_frame(
+        rx.window_event_listener(on_visibility_change=WalletsState.tab_changed),
         page_head(
             _("Wallet Verification"),
             _("Verify that a wallet is yours, without connecting it."),

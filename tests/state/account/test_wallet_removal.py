@@ -56,6 +56,22 @@ async def test_a_wallet_that_another_tab_has_removed_leaves_the_list(
     assert state.rows == []
 
 
+async def test_what_was_done_elsewhere_shows_when_somebody_comes_back_to_the_tab(
+    sign_in: SignIn, screen: tuple[Tab, WalletsState], town: Town
+) -> None:
+    tab, state = screen
+    other, _ = await sign_in(town.people["carol"]["username"])
+    other.go("/wallet-verification")
+    beside = await other.state(WalletsState)
+    await other.run(beside.load())
+    await other.run(beside.ask_remove(state.asked_id))
+    await other.run(beside.remove())
+    await tab.run(state.tab_changed(True))
+    assert len(state.rows) == 1
+    await tab.run(state.tab_changed(False))
+    assert state.rows == []
+
+
 async def test_a_removal_is_not_denied_while_the_database_is_away(
     screen: tuple[Tab, WalletsState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
