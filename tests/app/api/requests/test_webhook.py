@@ -77,8 +77,9 @@ async def test_a_deletion_and_its_undo_are_both_queued(browser: Browser, town: T
     assert (await browser.client.post(f"{at}/events/{deleted['batch']}/undo")).status_code == 200
     async with transaction() as db:
         turn = await webhook_deliveries.claim(db, "test")
-    assert turn is not None
-    assert [json.loads(one.body or b"")["data"] for one in turn.orders] == [
+        assert turn is not None
+        orders = await webhook_deliveries.due(db, turn)
+    assert [json.loads(one.body or b"")["data"] for one in orders] == [
         {"ruleId": made["id"], "ruleName": "Cats", "change": "deleted"},
         {"ruleId": made["id"], "ruleName": "Cats", "change": "created"},
     ]
