@@ -5,7 +5,6 @@ import re
 import tomllib
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from math import inf
 from pathlib import Path
 from string import Template
 from typing import Annotated, Any, Literal, Self
@@ -17,9 +16,19 @@ from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_vali
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from setting_checks import (
+    NO_POSTGRESQL,
+    REDIS,
+    SOONEST_LOOK,
+    as_browsers_write_it,
+    distinct,
+    is_a_pace,
+    is_an_origin,
+    is_postgresql,
+    is_readable,
+)
+
 ROOT = Path(__file__).resolve().parent
-SOONEST_LOOK = 0.1
-"""Shortest time in seconds between two polls of a chain."""
 LONGEST_DAYS = 36_500
 """The longest time that a setting takes. PostgreSQL's calendar ends, and beyond it each job would fail."""
 OF_A_CHAIN = re.compile(r"(rpc_ws_|rpc_|follow_seconds_)([a-z0-9]+)")
@@ -33,17 +42,6 @@ ENV_FILE = Path(os.environ.get("HOLDFAST_HOME") or ROOT) / ".env"
 SANDBOX = ROOT / "sandbox" / "product.env"
 """The settings of a start against the sandbox. Images and wheels lack it: they start live or not at all."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-USUAL_PORTS = {"http": 80, "https": 443}
-"""The ports that addresses of these schemes leave out."""
-POSTGRESQL = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
-NO_POSTGRESQL = (
-    "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database. Write special "
-    "characters of the password as in other addresses: % is %25, / is %2F, : is %3A, @ is %40."
-)
-SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::\d*)?")
-"""The server in the address of a database: a host, and perhaps its port."""
-REDIS = frozenset({"redis", "rediss", "unix"})
-"""What the addresses of a database and of a Redis begin with."""
 CALLBACK_PATH = "/api/auth/discord/callback"
 """Where Discord sends people back to after signing in, below PUBLIC_URL; it is registered in the Developer Portal."""
 
@@ -228,7 +226,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not _is_an_origin(self.public_url):
+        if not is_an_origin(self.public_url):
             raise ValueError(
                 f"PUBLIC_URL must be http(s)://host[:port] without a path, not {self.public_url!r}. "
                 "A name with letters outside ASCII is written in its form that begins with xn--."
@@ -254,7 +252,7 @@ class Settings(BaseSettings):
             if name.startswith("rpc_") and not all(map(is_readable, text.split())):
                 raise ValueError(f"{name.upper()} has an entry that is not an address, such as https://host/path.")
         for chain, pace in self._of_chains("follow_seconds_").items():
-            if not _is_a_pace(pace):
+            if not is_a_pace(pace):
                 raise ValueError(f"FOLLOW_SECONDS_{chain.upper()} must be 0, or at least {SOONEST_LOOK} seconds.")
         found = SHARDS.fullmatch(self.bot_shards)
         first, last, count = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
@@ -277,79 +275,9 @@ def _kind(name: str) -> str:
     return found[1] if found else ""
 
 
-def as_browsers_write_it(url: str) -> str:
-    """Return PUBLIC_URL in lower case, without its usual port or a slash at its end; a path stays, to be refused.
-
-    Browsers leave both out of the Origin header, with which PUBLIC_URL is compared.
-    """
-    scheme, separator, rest = url.strip().partition("://")
-    host, slash, path = rest.rstrip("/").partition("/")
-    name, colon, port = host.lower().rpartition(":")
-    if colon and (port == "" or (port.isascii() and port.isdigit())):
-        usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())
-        host = name if usual else f"{name}:{int(port)}"
-    return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
-
-
-def is_readable(url: str) -> bool:
-    """Return whether a URL can be split into its parts at all."""
-    try:
-        _ = urlsplit(url).port
-    except ValueError:
-        return False
-    return True
-
-
-def is_postgresql(url: str) -> bool:
-    """Return whether a URL is a database's address that psycopg and SQLAlchemy can split.
-
-    Their errors repeat parts of the URL, and so of a password with characters that are not percent-encoded.
-    """
-    scheme, _, rest = url.partition("://")
-    server = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
-    encoded = not re.search(r"%(?![0-9A-Fa-f]{2})", url)
-    return scheme in POSTGRESQL and encoded and bool(SERVER.fullmatch(server))
-
-
-def _is_an_origin(url: str) -> bool:
-    """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
-    if not is_readable(url):
-        return False
-    parts = urlsplit(url)
-    host = parts.netloc.isascii() and not {"@", " "} & set(parts.netloc) and bool(parts.hostname)
-    return host and parts.scheme in {"http", "https"} and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
-
-
-def _is_a_pace(text: str) -> bool:
-    """Return whether a text is a valid number of seconds between two polls."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        return False
-    return seconds == 0 or SOONEST_LOOK <= seconds < inf
-
-
 _SECRETS = (name.upper() for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation))
 SECRET_SETTINGS = frozenset({*_SECRETS, "SESSION_SECRET"})
 """Names of the environment variables whose values are secret."""
-
-
-@cache
-def distinct(urls: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the addresses in order, without those that lead to the same place as an earlier one.
-
-    Unreadable ones stay, for `make doctor` to name; the settings refuse them.
-    """
-    found: dict[tuple[object, ...], str] = {}
-    for url in urls:
-        if not is_readable(url):
-            found[(url,)] = url
-            continue
-        parts = urlsplit(url)
-        port = parts.netloc.rpartition(":")[2]
-        port = port if port.isdigit() else str(USUAL_PORTS.get(parts.scheme, ""))
-        found.setdefault((parts.scheme, parts.username, parts.hostname, port, parts.path.rstrip("/"), parts.query), url)
-    return tuple(found.values())
 
 
 def environment() -> dict[str, str]:

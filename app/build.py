@@ -28,7 +28,8 @@ LOCK = ROOT / "data" / "build.lock"
 LOG = ROOT / "data" / "build.log"
 SOURCES = (
     "components", "state", "services", "locales", "gateways/chains", "assets", "reflex.lock/package-lock.json",
-    "app/app.py", "app/pages.py", "app/build.py", "rxconfig.py", "settings.py", "requirements.txt", ".npmrc",
+    "app/app.py", "app/pages.py", "app/build.py", "rxconfig.py", "setting_checks.py", "settings.py",
+    "requirements.txt", ".npmrc",
 )  # fmt: skip
 BAKED_SETTINGS = (
     "product_name", "brand", "brand_year", "sandbox", "support_invite", "contact_address", "hosting_dashboard",

@@ -28,6 +28,7 @@ from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
+from setting_checks import as_browsers_write_it, distinct, is_readable
 from settings import (
     CALLBACK_PATH,
     ENV_FILE,
@@ -37,10 +38,7 @@ from settings import (
     SHORTEST_KEY,
     Settings,
     SettingsError,
-    as_browsers_write_it,
-    distinct,
     environment,
-    is_readable,
     load,
 )
 

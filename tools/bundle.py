@@ -17,7 +17,7 @@ from tools.steps import PYTHON
 ROOT = Path(__file__).resolve().parents[1]
 CODE = (
     "app", "bot", "components", "gateways", "jobs", "locales", "models", "services", "state", "rxconfig.py",
-    "settings.py",
+    "setting_checks.py", "settings.py",
 )  # fmt: skip
 FILES = ("pyproject.toml", "LICENSE")
 SCREENS = (".web/build/client", ".web/build/languages", ".web/backend", ".web/env.json", ".web/reflex.json")

@@ -10,7 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http import languages
 from app.http.headers import SecurityHeaders
 from locales import N_, _
-from settings import CALLBACK_PATH, LOOPBACK, USUAL_PORTS, settings
+from setting_checks import USUAL_PORTS
+from settings import CALLBACK_PATH, LOOPBACK, settings
 
 # Browser paths that set or need cookies, which belong to one host.
 _BROWSER_CALLS = frozenset({"/api/auth/discord", "/api/auth/discord/connect", CALLBACK_PATH, "/api/auth/logout"})

@@ -17,7 +17,8 @@ from locales import LANGUAGES, browser_language, screens, speaking
 from models import transaction
 from services.accounts import sessions, users
 from services.runtime.database_faults import NO_ANSWER
-from settings import is_readable, settings
+from setting_checks import is_readable
+from settings import settings
 
 _PATIENCE = 1.0
 """Seconds that a choice waits for the database; without an answer it is stored in the browser alone."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
-from settings import SettingsError, is_readable
+from setting_checks import is_readable
+from settings import SettingsError
 
 DEEPEST_STATE = 128
 """Blocks whose state a node without an archive keeps; confirmed and settled blocks must be less deep than this."""

@@ -16,7 +16,8 @@ from sqlmodel import SQLModel
 
 from models.db.database import libpq_url, psycopg_url
 from models.db.lost_connections import NOTICE_OUR_END, WatchedConnection
-from settings import NO_POSTGRESQL, environment, is_postgresql, version
+from setting_checks import NO_POSTGRESQL, is_postgresql
+from settings import environment, version
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 """A waiting ALTER TABLE blocks later queries, so a migration uses a short lock_timeout and retries.

@@ -17,7 +17,7 @@ from locales import N_
 from locales.stored_texts import said, storable, storable_count
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
-from settings import is_readable
+from setting_checks import is_readable
 
 CLOCKS_DIFFER = timedelta(seconds=60)
 """By how much a block's time may be earlier than the time at which its transactions were sent."""

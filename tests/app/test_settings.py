@@ -28,6 +28,12 @@ def live(monkeypatch: pytest.MonkeyPatch, **changed: str | None) -> None:
             monkeypatch.setenv(name, value)
 
 
+def _copy_settings(to: Path) -> None:
+    """Copy the modules of the settings, which read the `.env` beside them."""
+    for name in ("settings.py", "setting_checks.py"):
+        shutil.copy2(ROOT / name, to / name)
+
+
 def test_without_credentials_it_is_the_sandbox():
     found = load()
     assert found.sandbox
@@ -151,7 +157,7 @@ def test_the_sandbox_is_never_served_under_a_public_name(monkeypatch: pytest.Mon
 
 def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path: Path):
     """The settings module is copied, because `.env` lies beside it."""
-    (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
+    _copy_settings(tmp_path)
     (tmp_path / "sandbox").mkdir()
     (tmp_path / "sandbox" / "product.env").write_text((ROOT / "sandbox" / "product.env").read_text())
     (tmp_path / "gateways" / "chains").mkdir(parents=True)
@@ -178,7 +184,7 @@ def test_the_file_counts_where_the_environment_says_nothing_or_is_empty(tmp_path
 
 def test_the_file_may_set_nodes_of_any_chain(tmp_path: Path) -> None:
     """The table of chains decides which keys are chains, so the settings keep all of them."""
-    (tmp_path / "settings.py").write_text((ROOT / "settings.py").read_text())
+    _copy_settings(tmp_path)
     lines = [f"{name}={value}" for name, value in LIVE.items()]
     lines += ["RPC_NINTH='https://a.example https://b.example' # two", "RPC_WS_NINTH=wss://c.example", "RPC_POLYGON="]
     lines += ["FOLLOW_SECONDS_NINTH=7", "RPC_BASE=https://d.example", "CHAINS_FILE=more.toml # ours"]
@@ -201,7 +207,7 @@ def test_a_path_of_chains_starts_where_the_file_of_settings_is(tmp_path: Path, i
     code, home = tmp_path / "product", tmp_path / "home"
     for made in (code, home):
         made.mkdir()
-    (code / "settings.py").write_text((ROOT / "settings.py").read_text())
+    _copy_settings(code)
     beside = home if installed else code
     (beside / ".env").write_text("CHAINS_FILE=more.toml\n")
     done = subprocess.run(

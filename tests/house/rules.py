@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 ROOMS = ("app", "components", "state", "services", "gateways", "models", "bot", "jobs", "locales")
 LONGEST = 450
 
-# The rooms that each room may import. Each may also import itself, and all but the sandbox may import `settings`.
+SETTINGS = frozenset({"settings", "setting_checks"})
+# The rooms that each room may import. Each may also import itself, and all but the sandbox may import SETTINGS.
 ARROWS: Mapping[str, frozenset[str]] = {
     "app": frozenset({"components", "state", "services", "gateways", "models", "bot", "jobs", "locales"}),
     "components": frozenset({"state", "locales"}),
@@ -129,9 +130,9 @@ def imports_against_the_arrows(module: Module) -> Iterator[str]:
         return
     for name, taken in module.imports:
         target = name.partition(".")[0]
-        if target == module.room or target not in {*ROOMS, "sandbox", "settings", "tests", "benchmarks", "rxconfig"}:
+        if target == module.room or target not in {*ROOMS, *SETTINGS, "sandbox", "tests", "benchmarks", "rxconfig"}:
             continue
-        if target == "settings" and module.room != "sandbox":
+        if target in SETTINGS and module.room != "sandbox":
             continue
         if target in ARROWS[module.room]:
             continue

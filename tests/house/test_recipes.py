@@ -20,6 +20,7 @@ COPIED = (
     "models",
     "services",
     "state",
+    "setting_checks.py",
     "settings.py",
     "sandbox/__init__.py",
     "sandbox/base",

@@ -1,0 +1,91 @@
+"""Checks of the values that an operator sets: addresses and numbers. `settings.py` says what is wrong with them."""
+
+import re
+from functools import cache
+from math import inf
+from urllib.parse import urlsplit
+
+SOONEST_LOOK = 0.1
+"""Shortest time in seconds between two polls of a chain."""
+USUAL_PORTS = {"http": 80, "https": 443}
+"""The ports that addresses of these schemes leave out."""
+POSTGRESQL = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+NO_POSTGRESQL = (
+    "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database. Write special "
+    "characters of the password as in other addresses: % is %25, / is %2F, : is %3A, @ is %40."
+)
+SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::\d*)?")
+"""The server in the address of a database: a host, and perhaps its port."""
+REDIS = frozenset({"redis", "rediss", "unix"})
+"""What the addresses of a database and of a Redis begin with."""
+
+
+def as_browsers_write_it(url: str) -> str:
+    """Return PUBLIC_URL in lower case, without its usual port or a slash at its end; a path stays, to be refused.
+
+    Browsers leave both out of the Origin header, with which PUBLIC_URL is compared.
+    """
+    scheme, separator, rest = url.strip().partition("://")
+    host, slash, path = rest.rstrip("/").partition("/")
+    name, colon, port = host.lower().rpartition(":")
+    if colon and (port == "" or (port.isascii() and port.isdigit())):
+        usual = port == "" or int(port) == USUAL_PORTS.get(scheme.lower())
+        host = name if usual else f"{name}:{int(port)}"
+    return f"{scheme.lower()}{separator}{host.lower()}{slash}{path}"
+
+
+def is_readable(url: str) -> bool:
+    """Return whether a URL can be split into its parts at all."""
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        return False
+    return True
+
+
+def is_postgresql(url: str) -> bool:
+    """Return whether a URL is a database's address that psycopg and SQLAlchemy can split.
+
+    Their errors repeat parts of the URL, and so of a password with characters that are not percent-encoded.
+    """
+    scheme, _, rest = url.partition("://")
+    server = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
+    encoded = not re.search(r"%(?![0-9A-Fa-f]{2})", url)
+    return scheme in POSTGRESQL and encoded and bool(SERVER.fullmatch(server))
+
+
+def is_an_origin(url: str) -> bool:
+    """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
+    if not is_readable(url):
+        return False
+    parts = urlsplit(url)
+    host = parts.netloc.isascii() and not {"@", " "} & set(parts.netloc) and bool(parts.hostname)
+    return host and parts.scheme in {"http", "https"} and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
+
+
+def is_a_pace(text: str) -> bool:
+    """Return whether a text is a valid number of seconds between two polls."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        return False
+    return seconds == 0 or SOONEST_LOOK <= seconds < inf
+
+
+@cache
+def distinct(urls: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses in order, without those that lead to the same place as an earlier one.
+
+    Unreadable ones stay, for `make doctor` to name; the settings refuse them.
+    """
+    found: dict[tuple[object, ...], str] = {}
+    for url in urls:
+        if not is_readable(url):
+            found[(url,)] = url
+            continue
+        parts = urlsplit(url)
+        port = parts.netloc.rpartition(":")[2]
+        usual = str(USUAL_PORTS.get(parts.scheme, ""))
+        place = (parts.scheme, parts.username, parts.hostname, port if port.isdigit() else usual)
+        found.setdefault((*place, parts.path.rstrip("/"), parts.query), url)
+    return tuple(found.values())
