@@ -2,11 +2,13 @@
 
 import os
 import re
+import sys
 import tomllib
 from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from string import Template
+from types import TracebackType
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -57,6 +59,21 @@ def version() -> str:
 
 class SettingsError(Exception):
     """Raised when settings are missing or contradict each other; the text says what to do."""
+
+
+_usual_hook = sys.excepthook
+
+
+def _say_what_to_do(kind: type[BaseException], fault: BaseException, trace: TracebackType | None) -> None:
+    """Print refused settings as their sentence alone, whichever program they end; any other error as usual."""
+    if isinstance(fault, SettingsError):
+        print(fault, file=sys.stderr)
+    else:
+        _usual_hook(kind, fault, trace)
+
+
+# Some modules read the settings when they are imported, before a program could catch the error.
+sys.excepthook = _say_what_to_do
 
 
 class Settings(BaseSettings):

@@ -35,10 +35,10 @@ def main() -> int:
     if refused := refusal():
         print(f"holdfast| {refused}", flush=True)
         return 1
-    if os.geteuid() == 0:
-        say("running as root, which nothing here needs: an ordinary user is safer")
     try:
         chosen = load()
+        if os.geteuid() == 0:
+            say("running as root, which nothing here needs: an ordinary user is safer")
         if journal(ROOT).open:
             update = "holdfast update" if KEPT.exists() else "make update"
             raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
