@@ -8,6 +8,7 @@ if __name__ == "__main__":
 import asyncio
 import contextlib
 import signal
+import sys
 
 from bot.client import build
 from bot.client_restart import live
@@ -32,6 +33,8 @@ async def _run() -> None:
 
 def main() -> None:
     """Run until stopped."""
+    if not settings().database_url:
+        sys.exit("DATABASE_URL is not set: the bot alone needs the database that web and jobs share.")
     logs.set_up()
     logs.note_start("bot")
     garbage_collection.freeze()

@@ -156,6 +156,8 @@ def main() -> int:
         return asyncio.run(_ask_for_sweep())
     if given.command == "rollup":
         return asyncio.run(_rebuild())
+    if not settings().database_url:
+        sys.exit("DATABASE_URL is not set: the jobs alone need the database that web and bot share.")
     logs.note_start("jobs")
     asyncio.run(_run({part for part in PARTS if part not in given.without}))
     return 0

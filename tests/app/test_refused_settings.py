@@ -31,3 +31,17 @@ def test_root_is_told_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setenv("DISCORD_CLIENT_ID", "1")
     assert start.main() == 1
     assert "holdfast| A live start needs all of Discord's credentials." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", ["bot", "jobs"])
+def test_bot_and_jobs_alone_say_that_they_need_a_database(tmp_path: Path, module: str) -> None:
+    """Without an address they would ask libpq's usual one, again and again."""
+    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
+    done = subprocess.run(
+        [sys.executable, "-m", module],
+        cwd=ROOT, env=environment | {"HOLDFAST_HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "DATABASE_URL is not set" in done.stderr
+    assert "Traceback" not in done.stderr
