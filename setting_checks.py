@@ -18,6 +18,14 @@ SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::\d*)?")
 """The server in the address of a database: a host, and perhaps its port."""
 REDIS = frozenset({"redis", "rediss", "unix"})
 """What the addresses of a database and of a Redis begin with."""
+WEB, SOCKET = frozenset({"http", "https"}), frozenset({"ws", "wss"})
+"""What the addresses of a provider, and of a WebSocket that announces blocks, begin with."""
+HOST = re.compile(r"[\w.:%~-]+")
+"""A host's name, in any alphabet, or its number."""
+NOT_ONE = re.compile(r"\s|,(?:https?|wss?)://")
+"""What separates two addresses, or cuts one in two. The parser drops line breaks silently."""
+KEY = re.compile(r"[!-~]*")
+"""A provider's key: a header carries no other character."""
 
 
 def as_browsers_write_it(url: str) -> str:
@@ -41,6 +49,14 @@ def is_readable(url: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_address(url: str, schemes: frozenset[str] = WEB) -> bool:
+    """Return whether a URL is one address with one of these schemes and a host."""
+    if not is_readable(url) or NOT_ONE.search(url):
+        return False
+    parts = urlsplit(url)
+    return parts.scheme in schemes and bool(HOST.fullmatch(parts.hostname or ""))
 
 
 def is_postgresql(url: str) -> bool:

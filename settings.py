@@ -19,12 +19,16 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from setting_checks import (
+    KEY,
     NO_POSTGRESQL,
     REDIS,
+    SOCKET,
     SOONEST_LOOK,
+    WEB,
     as_browsers_write_it,
     distinct,
     is_a_pace,
+    is_address,
     is_an_origin,
     is_postgresql,
     is_readable,
@@ -46,6 +50,17 @@ SANDBOX = ROOT / "sandbox" / "product.env"
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 CALLBACK_PATH = "/api/auth/discord/callback"
 """Where Discord sends people back to after signing in, below PUBLIC_URL; it is registered in the Developer Portal."""
+
+ADDRESSES = (
+    "discord_api_url", "discord_authorize_url", "discord_token_url", "discord_revoke_url", "discord_cdn_url",
+    "opensea_api_url", "opensea_url", "alchemy_nft_url", "magiceden_api_url", "magiceden_url", "ipfs_gateway_url",
+    "arweave_gateway_url", "solana_names_url",
+)  # fmt: skip
+"""Settings that are addresses of providers. Braces in one stand for a part of it."""
+LINKS = ("support_invite", "hosting_dashboard")
+"""Settings that are links on screens; one may lead to a page of our own."""
+KEYS = ("discord_client_id", "discord_client_secret", "discord_bot_token", "opensea_api_key", "alchemy_api_key")
+"""Settings that providers issued, which requests carry as they are."""
 
 # These have to be set together before Holdfast talks to the real Discord.
 LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")
@@ -236,6 +251,11 @@ class Settings(BaseSettings):
         found = {name: value for name, value in named.items() if isinstance(value, str) and value and _kind(name)}
         return {**given, "by_chain": found}
 
+    @field_validator(*KEYS, mode="before")
+    @classmethod
+    def _as_issued(cls, given: object) -> object:
+        return given.strip() if isinstance(given, str) else given
+
     @field_validator("public_url")
     @classmethod
     def _as_browsers_write_it(cls, given: str) -> str:
@@ -266,8 +286,23 @@ class Settings(BaseSettings):
         if self.redis_url and (not is_readable(self.redis_url) or self.redis_url.partition("://")[0] not in REDIS):
             raise ValueError("REDIS_URL is not the address of a Redis: redis://:password@host:6379/0, for example.")
         for name, text in self.by_chain.items():
-            if name.startswith("rpc_") and not all(map(is_readable, text.split())):
-                raise ValueError(f"{name.upper()} has an entry that is not an address, such as https://host/path.")
+            schemes = SOCKET if name.startswith("rpc_ws_") else WEB
+            if name.startswith("rpc_") and not all(is_address(url, schemes) for url in text.split()):
+                example = "a WebSocket's address, such as wss" if schemes is SOCKET else "an address, such as https"
+                raise ValueError(
+                    f"{name.upper()} has an entry that is not {example}://host/path. Separate several by spaces."
+                )
+        for name in (*ADDRESSES, *LINKS):
+            url = re.sub(r"\{\w+\}", "x", str(getattr(self, name)))
+            if url and not is_address(url) and not (name in LINKS and url.startswith("/")):
+                raise ValueError(f"{name.upper()} is not an address, such as https://host/path.")
+        for name in KEYS:
+            key = getattr(self, name) or ""
+            if not KEY.fullmatch(key.get_secret_value() if isinstance(key, SecretStr) else key):
+                raise ValueError(
+                    f"{name.upper()} has a character that no key has, such as a space or an invisible one. "
+                    "Copy the key again."
+                )
         for chain, pace in self._of_chains("follow_seconds_").items():
             if not is_a_pace(pace):
                 raise ValueError(f"FOLLOW_SECONDS_{chain.upper()} must be 0, or at least {SOONEST_LOOK} seconds.")

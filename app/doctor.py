@@ -28,7 +28,7 @@ from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
-from setting_checks import as_browsers_write_it, distinct, is_readable
+from setting_checks import as_browsers_write_it, distinct, is_address, is_readable
 from settings import (
     CALLBACK_PATH,
     ENV_FILE,
@@ -251,7 +251,7 @@ def _chains(values: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding(ADVICE, name, text, "Remove it, or take the address of another node.")
         if not urls:
             yield Finding(ADVICE, name, f"{variable} is not set: the chain is off.", f"Set {variable} to its nodes.")
-        elif wrong := [url for url in urls if not is_readable(url) or urlsplit(url).scheme not in {"http", "https"}]:
+        elif wrong := [url for url in urls if not is_address(url)]:
             how = "Separate several by spaces; each is an https:// address."
             yield Finding(LACKING, name, f"{variable} has {len(wrong)} entries that are not addresses.", how)
         elif len(urls) == 1:

@@ -79,6 +79,7 @@ def test_the_redirect_is_the_one_that_sign_ins_send_however_the_address_is_typed
         ({"OPENSEA_API_KEY": ""}, "OpenSea key"),
         ({"RPC_BASE": ""}, "Nodes"),
         ({"RPC_BASE": "one.example"}, "Chain base"),
+        ({"RPC_BASE": "https://one.example,https://two.example"}, "Chain base"),
         ({"SANDBOX_URL": "http://localhost:3210"}, "Sandbox"),
     ],
 )

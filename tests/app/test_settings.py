@@ -330,6 +330,13 @@ def test_a_time_beyond_the_databases_calendar_is_refused(
         ("DATABASE_URL", "postgresql://me:s3cret?b@db/x"), ("DATABASE_URL", "postgresql://[s3cret/x"),
         ("RPC_BASE", "https://[s3cret https://b.example"),
         ("RPC_BASE", "https://a.example:s3cret/"), ("RPC_WS_BASE", "wss://[s3cret"),
+        ("RPC_BASE", "a.example/s3cret"), ("RPC_BASE", "https://a.example htps://b.example/s3cret"),
+        ("RPC_BASE", "https://a.example/s3cret,https://b.example"), ("RPC_SOLANA", "https://a.example,https://s3cret"),
+        ("RPC_BASE", "https:///s3cret"), ("RPC_WS_BASE", "https://a.example/s3cret"), ("RPC_WS_BASE", "wss://…"),
+        ("DISCORD_API_URL", "discord.com/s3cret"), ("OPENSEA_API_URL", "api.opensea.io"),
+        ("IPFS_GATEWAY_URL", "ipfs.io"), ("ALCHEMY_NFT_URL", "{network}.g.alchemy.com/nft/v3"),
+        ("SOLANA_NAMES_URL", "a.example/{name}"), ("SUPPORT_INVITE", "discord.gg/s3cret"),
+        ("DISCORD_CDN_URL", "https://cdn.discordapp.com\n/s3cret"), ("HOSTING_DASHBOARD", "dashboard.example"),
     ],
 )  # fmt: skip
 def test_an_address_that_no_process_could_use_is_refused_by_name_and_not_repeated(
@@ -348,9 +355,30 @@ def test_an_address_that_no_process_could_use_is_refused_by_name_and_not_repeate
         ("DATABASE_URL", "postgres://me@db/x"), ("DATABASE_URL", "postgresql:///x?host=/run/postgresql"),
         ("DATABASE_URL", "postgresql+psycopg://me@a,b/x"), ("DATABASE_URL", "postgresql://me:a%25b#c@db:5432/x?a=b@c"),
         ("DATABASE_URL", "postgresql://me:a@b@[::1]:5432/x"), ("DATABASE_URL", "postgresql://"),
-        ("RPC_BASE", "https://[::1]:8545 http://a.example"),
+        ("RPC_BASE", "https://[::1]:8545 http://a.example"), ("RPC_BASE", "https://me:s3cret@my_node.local:8545/a,b?c"),
+        ("RPC_WS_BASE", "ws://10.0.0.1:8546"), ("RPC_BASE", "http://bücher.example HTTPS://A.EXAMPLE"),
+        ("ALCHEMY_NFT_URL", "https://{network}.g.alchemy.com/nft/v3"), ("SUPPORT_INVITE", "/sandbox-console"),
+        ("SOLANA_NAMES_URL", "https://a.example/{name}/b"), ("SUPPORT_INVITE", "https://discord.gg/a"),
     ],
 )  # fmt: skip
 def test_every_usual_address_is_taken(monkeypatch: pytest.MonkeyPatch, name: str, given: str) -> None:
     live(monkeypatch, **{name: given})
     assert load()
+
+
+@pytest.mark.parametrize("name", ["DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN", "OPENSEA_API_KEY", "ALCHEMY_API_KEY"])
+@pytest.mark.parametrize("given", ["s3cret\u200b", "s3crét", "two s3cret", "s3cret\nOTHER"])
+def test_a_key_that_no_request_could_carry_is_refused_and_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, name: str, given: str
+) -> None:
+    """A page's invisible character was copied too: no client could be made, and each process ended with a traceback."""
+    live(monkeypatch, **{name: given})
+    with pytest.raises(SettingsError, match=f"^{name} has a character that no key has") as refused:
+        load()
+    assert "s3cr" not in str(refused.value)
+
+
+def test_a_keys_space_at_its_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, DISCORD_BOT_TOKEN=" token\n", DISCORD_CLIENT_ID="1 ")
+    found = load()
+    assert (found.discord_bot_token.get_secret_value(), found.discord_client_id) == ("token", "1")
