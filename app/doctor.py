@@ -411,12 +411,12 @@ def main() -> int:
     if url := values.get("DATABASE_URL"):
         found += [asyncio.run(database(url)), *asyncio.run(connections(url))]
     found += asyncio.run(added_nodes(values))
-    start = refused() if any(one.level == LACKING for one in found) else None
+    start = refused()
     for one in [*found, *([start] if start else [])]:
         print(f"{one.level:<8} {one.name}: {one.text}")
         if one.how:
             print(f"{'':<8} → {one.how}")
-    lacking = sum(one.level == LACKING for one in found)
+    lacking = sum(one.level == LACKING for one in found) or int(start is not None)
     print(f"\n{conclusion(lacking, refused=start is not None)}")
     return 1 if lacking else 0
 

@@ -101,6 +101,7 @@ def test_no_secret_is_repeated() -> None:
     [
         (WHOLE, 0, "Nothing is lacking; `make live-check` asks the providers themselves."),
         ({}, 1, "lacking for a live start. Until then a start uses the sandbox."),
+        ({**WHOLE, "BOT_SHARDS": "many"}, 1, "1 thing is lacking for a live start, and nothing starts until then."),
     ],
 )
 def test_the_end_and_the_exit_code_say_whether_something_is_lacking(
