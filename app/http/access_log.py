@@ -12,14 +12,20 @@ from services.runtime.logs import printable, redact
 
 LONGEST = 300
 """Characters of a URL that a line shows."""
+HEALTH = "/health"
 _access = logging.getLogger("holdfast.access")
 
 
 class AccessLog:
-    """Gives each request an id, or keeps the one a proxy gave it; logs method, path, status, milliseconds."""
+    """Gives each request an id, or keeps the one a proxy gave it; logs method, path, status, milliseconds.
+
+    A check of the health has a line only when its status changes: supervisors and monitors repeat it every few seconds,
+    and while something is wrong these lines would hide what the processes say about it.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._health: int | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on and log its result. Refused requests with long URLs are only counted."""
@@ -46,8 +52,13 @@ class AccessLog:
             if len(asked) > LONGEST and 400 <= status < 500:
                 # None of our links is so long, and a stranger must not fill the log with such URLs.
                 rejections.count("request refused: a long address")
-            else:
+            elif asked != HEALTH or self._is_news(status):
                 asked = printable(redact(asked))[:LONGEST]
-                # A 503 has been logged where it arose, and /health repeats it every few seconds.
+                # A 503 has been logged where it arose.
                 level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
                 _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)
+
+    def _is_news(self, status: int) -> bool:
+        """Note the status of a check of the health; return whether the one before had another."""
+        before, self._health = self._health, status
+        return status != before

@@ -169,7 +169,7 @@ class Supervisor:
                 if ready and self._postgres is not None:
                     await asyncio.to_thread(self._postgres.shorten_log)
             try:
-                await asyncio.wait_for(self._stopping.wait(), pause or (WATCH_SECONDS if ready else 0.1))
+                await asyncio.wait_for(self._stopping.wait(), pause or (WATCH_SECONDS if ready or told else 0.1))
             except TimeoutError:
                 continue
 
