@@ -256,6 +256,17 @@ class Settings(BaseSettings):
     def _as_issued(cls, given: object) -> object:
         return given.strip() if isinstance(given, str) else given
 
+    @field_validator("data_dir")
+    @classmethod
+    def _in_a_home(cls, given: Path) -> Path:
+        """Return the path with `~` as a home directory. Earlier versions made a directory of that name: it stays."""
+        if not given.parts[:1] or given.parts[0][0] != "~" or (ROOT / given).exists():
+            return given
+        try:
+            return given.expanduser()
+        except RuntimeError:
+            raise ValueError(f"{given.parts[0]} is no home here: write the whole path.") from None
+
     @field_validator("public_url")
     @classmethod
     def _as_browsers_write_it(cls, given: str) -> str:

@@ -13,7 +13,7 @@ from app.postgres.binaries import PostgresFailed
 from app.supervisor.installed import journal
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
-from app.supervisor.plan import Web, make_plan
+from app.supervisor.plan import Web, make_plan, tilde_warning
 from app.supervisor.supervisor import StartFailed, Supervisor
 from app.supervisor.system import refusal
 from settings import ROOT, SettingsError, load, version
@@ -39,6 +39,8 @@ def main() -> int:
         chosen = load()
         if os.geteuid() == 0:
             say("running as root, which nothing here needs: an ordinary user is safer")
+        if warning := tilde_warning(chosen.data_dir):
+            say(warning)
         if journal(ROOT).open:
             update = "holdfast update" if KEPT.exists() else "make update"
             raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")

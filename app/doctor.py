@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from app.supervisor.plan import tilde_warning
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused
@@ -341,6 +342,12 @@ def env_file(file: Path) -> Iterator[Finding]:
         yield Finding(ADVICE, "Settings file", text, f"chmod 600 {file}")
 
 
+def data_directory(values: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield advice if the data lies in a directory that is named `~`."""
+    if warning := tilde_warning(Path(values.get("DATA_DIR") or "")):
+        yield Finding(ADVICE, "Data", warning)
+
+
 async def database(url: str) -> Finding:
     """Ask the database whether it keeps session state such as locks and lets us store data; return the finding."""
     how = "Let a pooler such as PgBouncer work in session mode (pool_mode = session), or connect without one."
@@ -407,7 +414,7 @@ def refused() -> Finding | None:
 def main() -> int:
     """Print every finding; return 0 if nothing is lacking, otherwise 1."""
     values = environment()
-    found = [*examine(values), *env_file(ENV_FILE)]
+    found = [*examine(values), *env_file(ENV_FILE), *data_directory(values)]
     if url := values.get("DATABASE_URL"):
         found += [asyncio.run(database(url)), *asyncio.run(connections(url))]
     found += asyncio.run(added_nodes(values))

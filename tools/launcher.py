@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
         reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
         print(f"{here / '.env'} cannot be read: {reason}.")
         return 1
-    data = here / (os.environ.get("DATA_DIR") or named or usual)
+    data = _in_a_home(here, os.environ.get("DATA_DIR") or named or str(usual))
     # Earlier versions did not read DATA_DIR in `.env`: do not start without the data that they left in `data`.
     if not os.environ.get("DATA_DIR") and (usual / "live").exists() and not (data / "live").exists():
         print(f"DATA_DIR in .env is {data}, but your data is in {usual}: move it there, or take DATA_DIR out of .env.")
@@ -69,6 +69,11 @@ def _absolute(word: str) -> str:
     if not file or file.startswith("-") or "://" in file:
         return word
     return f"{option}{equals}{Path(file).absolute()}"
+
+
+def _in_a_home(here: Path, named: str) -> Path:
+    """Return an absolute path, with `~` as a home directory unless there is a directory of that name (settings.py)."""
+    return here / (named if (here / named).exists() else os.path.expanduser(named))
 
 
 def _data_dir(file: Path) -> str:

@@ -34,6 +34,16 @@ def data_dir(settings: Settings) -> Path:
     return (ROOT / settings.data_dir).resolve()
 
 
+def tilde_warning(given: Path) -> str | None:
+    """Return a warning if the data lies in a directory that is named `~`, which earlier versions made of DATA_DIR."""
+    if not str(given).startswith("~") or not (ROOT / given).exists():
+        return None
+    return (
+        f"DATA_DIR is {given}, and the data is in {ROOT / given}, where an earlier version put it. To have it in "
+        f"{os.path.expanduser(given)}, stop Holdfast and move the directory there."
+    )
+
+
 def home_dir(settings: Settings) -> Path:
     """Return the directory of what this mode stores: a live start finds nothing of the sandbox's."""
     return data_dir(settings) / ("sandbox" if settings.sandbox else "live")

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from app.doctor import ADVICE, LACKING, RIGHT, connections, database, env_file, examine, main
+from app.doctor import ADVICE, LACKING, RIGHT, connections, data_directory, database, env_file, examine, main
+from app.supervisor import plan
 from gateways.chains.catalogue import CHAINS
 from gateways.discord.application import SessionStarts
 from models import transaction, use
@@ -359,3 +360,14 @@ def test_a_pace_that_is_too_much_for_free_plans_is_named(more: dict[str, str], s
     assert all(one.level == ADVICE for one in found)
     assert [part for part in said if part not in found[0].text] == []
     assert not any("/key" in one.text for one in found)
+
+
+def test_data_in_a_directory_named_tilde_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setattr(plan, "ROOT", tmp_path)
+    assert list(data_directory({"DATA_DIR": "~/roles"})) == []
+    (tmp_path / "~" / "roles").mkdir(parents=True)
+    (found,) = data_directory({"DATA_DIR": "~/roles"})
+    assert found.level == ADVICE
+    assert f"{tmp_path}/~/roles" in found.text
+    assert "/home/somebody/roles" in found.text

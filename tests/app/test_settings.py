@@ -382,3 +382,19 @@ def test_a_keys_space_at_its_ends_is_left_out(monkeypatch: pytest.MonkeyPatch) -
     live(monkeypatch, DISCORD_BOT_TOKEN=" token\n", DISCORD_CLIENT_ID="1 ")
     found = load()
     assert (found.discord_bot_token.get_secret_value(), found.discord_client_id) == ("token", "1")
+
+
+def test_a_tilde_is_the_home_directory_unless_data_lie_under_that_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Earlier versions made a directory `~` beside the code. Its data must not vanish."""
+    live(monkeypatch)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("DATA_DIR", "~/roles")
+    assert load().data_dir == Path("/home/somebody/roles")
+    (tmp_path / "~" / "roles").mkdir(parents=True)
+    assert load().data_dir == Path("~/roles")
+    monkeypatch.setenv("DATA_DIR", "~nobody-of-this-name/roles")
+    with pytest.raises(SettingsError, match=r"^DATA_DIR: ~nobody-of-this-name is no home"):
+        load()

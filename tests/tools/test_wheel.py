@@ -66,6 +66,18 @@ def test_the_directory_of_the_data_may_be_named_in_the_env_file(
     assert [environment["DATA_DIR"] for _, environment in becomes] == [here, "/elsewhere", here]
 
 
+def test_a_tilde_is_the_home_directory_unless_data_lie_under_that_name(
+    becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".env").write_text("DATA_DIR=~/roles\n")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    launcher.main(["run"])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~" / "roles").mkdir(parents=True)
+    launcher.main(["run"])
+    assert [environment["DATA_DIR"] for _, environment in becomes] == ["/home/somebody/roles", f"{tmp_path}/~/roles"]
+
+
 def test_data_that_a_named_directory_would_hide_stop_the_command(
     becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
