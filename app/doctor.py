@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from app.supervisor.plan import tilde_warning
+from app.supervisor.plan import newest_migration, tilde_warning
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused
@@ -41,6 +41,7 @@ from settings import (
     SettingsError,
     environment,
     load,
+    version,
 )
 
 PORTAL = "https://discord.com/developers/applications"
@@ -378,6 +379,9 @@ async def database(url: str) -> Finding:
     if found.encoding != "UTF8":
         text = f"The database's encoding is {found.encoding}, which has no place for many people's names."
         return Finding(LACKING, "Database", text, "Create it again with ENCODING 'UTF8'.")
+    if found.migration > newest_migration():
+        text = f"The database is of a newer version than {version()}: its migration {found.migration} is unknown here."
+        return Finding(LACKING, "Database", text, "Install that version, or restore a backup from before it.")
     return Finding(RIGHT, "Database", "DATABASE_URL works, keeps locks and LISTEN, and lets us make tables.")
 
 

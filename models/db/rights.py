@@ -1,7 +1,8 @@
-"""Check that the product may make and change its tables in a database."""
+"""Check that the product may make and change its tables in a database, and which version made them."""
 
 from dataclasses import dataclass
 
+import psycopg
 from sqlmodel import SQLModel
 
 from models.db.database import libpq_url
@@ -26,6 +27,8 @@ class DatabaseRights:
     others_tables: bool
     """Whether some of the product's tables belong to an account whose rights this one does not have."""
     encoding: str
+    migration: str
+    """The number of the newest migration that the database has; empty if it has none, or none that we may read."""
 
 
 async def read(url: str) -> DatabaseRights:
@@ -33,5 +36,9 @@ async def read(url: str) -> DatabaseRights:
     async with await WatchedConnection.connect(libpq_url(url), autocommit=True) as connection:
         # An extension or another program may have tables there too.
         row = await (await connection.execute(_QUESTION, ([*SQLModel.metadata.tables, "alembic_version"],))).fetchone()
-    assert row is not None
-    return DatabaseRights(*row)
+        assert row is not None
+        try:
+            done = await (await connection.execute("SELECT max(version_num) FROM alembic_version")).fetchone()
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
+            done = None
+    return DatabaseRights(*row, migration=str(done[0] or "") if done else "")

@@ -173,6 +173,20 @@ async def test_the_database_is_asked_itself(database_url: str, monkeypatch: pyte
     assert "session mode" in found.how
 
 
+async def test_a_database_of_a_newer_version_is_named(database_url: str) -> None:
+    with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+        before = admin.execute("SELECT version_num FROM alembic_version").fetchone()
+        admin.execute("UPDATE alembic_version SET version_num = '9999'")
+    try:
+        found = await database(database_url)
+    finally:
+        with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
+            admin.execute("UPDATE alembic_version SET version_num = %s", before)
+    assert found.level == LACKING
+    assert "newer version" in found.text
+    assert "9999" in found.text
+
+
 @pytest.fixture
 def guest(database_url: str) -> Iterator[str]:
     """The address of the same database for an account that has no rights of its own."""
