@@ -29,6 +29,8 @@ STUCK_SECONDS = 120
 LONGEST_LOG = 8 * 2**20  # bytes; a longer log is moved aside
 # A socket path has at most 107 bytes on Linux; `.s.PGSQL.5432.lock` and a slash take 19 of them.
 LONGEST_SOCKET_DIR = 107 - 19
+DISK_FULL = "No space left on device"
+"""What PostgreSQL's programs say of a full disk, in the locale in which we run them."""
 UNUSABLE = frozenset('"$`\\')
 """Characters of a path that have a meaning for the shell with which `pg_ctl` starts the server."""
 
@@ -334,7 +336,10 @@ class Postgres:
     def _failure(self, done: subprocess.CompletedProcess[str]) -> PostgresFailed:
         tail = self.log.read_text(errors="replace").splitlines()[-12:] if self.log.exists() else []
         program = Path(done.args[0]).name
-        return PostgresFailed("\n".join([f"{program} failed: {done.stdout.strip()}", f"{self.log} ends:", *tail]))
+        said = [f"{program} failed: {done.stdout.strip()}", f"{self.log} ends:", *tail]
+        if DISK_FULL in done.stdout or DISK_FULL in " ".join(tail[-3:]):
+            said = [f"The disk of {self.data_dir} is full: make room.", *said]
+        return PostgresFailed("\n".join(said))
 
 
 def _make_private(directory: Path, account: DatabaseAccount) -> bool:

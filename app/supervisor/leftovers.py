@@ -55,12 +55,15 @@ class Lock:
         self.say(running)
 
     def say(self, running: Running) -> None:
-        """Replace the published state."""
+        """Replace the published state. Raises OSError with the file's name, which a full disk's own error lacks."""
         assert self._file is not None, "take() comes first"
-        self._file.seek(0)
-        self._file.truncate()
-        json.dump(asdict(running), self._file)
-        self._file.flush()
+        try:
+            self._file.seek(0)
+            self._file.truncate()
+            json.dump(asdict(running), self._file)
+            self._file.flush()
+        except OSError as fault:
+            raise OSError(fault.errno, fault.strerror, str(self._path)) from None
 
     def release(self) -> None:
         """Release the lock."""

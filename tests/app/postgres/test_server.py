@@ -182,6 +182,15 @@ def test_a_data_path_that_its_programs_cannot_take_is_refused_in_a_sentence(shor
     assert not (short_dir / name).exists()
 
 
+def test_a_full_disk_is_named_before_what_the_programs_say(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'FATAL:  could not write to file "pg_wal/xlogtemp.7": No space left on device'
+    monkeypatch.setattr(Postgres, "_call", lambda *_: subprocess.CompletedProcess(["/bin/initdb"], 1, said, ""))
+    with pytest.raises(
+        PostgresFailed, match=rf"^The disk of {short_dir}/db is full: make room\.\ninitdb failed: FATAL"
+    ):
+        Postgres(short_dir / "db").start()
+
+
 def test_a_squatter_on_the_short_name_gets_nothing(made: Path, short_dir: Path, tmp_path: Path) -> None:
     deep = copied(made, short_dir.joinpath(*["a-rather-long-name-of-a-directory"] * 4))
     with Postgres(deep, durable=False) as database:
