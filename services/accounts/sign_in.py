@@ -11,7 +11,7 @@ from sqlmodel import col, delete
 from gateways import Gateways
 from gateways.discord.oauth import TokenSet
 from gateways.discord.types import OAuthUser
-from gateways.transport.errors import ProviderError
+from gateways.transport.errors import ProviderError, Unauthorized
 from models import SignIn, User, now
 from models.db.session import AsyncSession
 from services.accounts import sessions, users
@@ -25,6 +25,7 @@ SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
 """Where a sign-in ends if it has no return path."""
 SIGN_IN_LIFE = timedelta(minutes=10)
+NO_SECRET = "Discord rejects DISCORD_CLIENT_SECRET. Copy it again: Developer Portal › OAuth2 › Reset Secret."
 _log = logging.getLogger(__name__)
 
 
@@ -107,7 +108,11 @@ async def take(db: AsyncSession, *, state: str, login_cookie: str | None) -> Jou
 async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
     """Exchange the code at Discord and read the person. Raises SignInFailed when Discord refuses or fails."""
     try:
-        tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
+        try:
+            tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
+        except Unauthorized:  # a code that is refused is another error
+            _log.critical("%s", NO_SECRET)
+            raise
         return SignInProof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:
         _log.warning("sign-in failed reason=%s", error)

@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 from sqlalchemy import text
 from sqlmodel import select, update
@@ -14,6 +15,7 @@ from gateways import close_gateways, gateways
 from models import Session, SignIn, now, transaction
 from services.accounts import return_paths, sessions, sign_in
 from services.accounts.users import ensure
+from services.core.errors import SignInFailed
 from settings import settings
 
 
@@ -143,3 +145,24 @@ def test_the_redirect_address_comes_from_the_settings(monkeypatch: pytest.Monkey
         assert sign_in.redirect_uri() == f"{public}/api/auth/discord/callback"
     monkeypatch.undo()
     settings.cache_clear()
+
+
+async def test_a_rejected_client_secret_is_said_with_what_to_do(
+    product: None, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The person can do nothing about it, and sees only that the sign-in failed."""
+    monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
+    settings.cache_clear()
+    await close_gateways()
+    fault = {"target": "discord", "kind": "answer", "path": "/oauth2/token", "status": 401}
+    journey = sign_in.Journey(sign_in.SIGN_IN, "v" * 43, "/dashboard", None)
+    async with httpx.AsyncClient(base_url=sandbox_url) as sandbox:
+        await sandbox.post("/control/faults", json=fault | {"body": {"error": "invalid_client"}})
+        try:
+            with pytest.raises(SignInFailed):
+                await sign_in.ask(gateways(), journey, "a-code")
+        finally:
+            await sandbox.delete("/control/faults")
+        with pytest.raises(SignInFailed):
+            await sign_in.ask(gateways(), journey, "a-code")
+    assert [record.getMessage() for record in caplog.records if record.levelname == "CRITICAL"] == [sign_in.NO_SECRET]
