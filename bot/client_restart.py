@@ -114,6 +114,9 @@ async def live(build: Build, token: str) -> None:
             continue
         if refused:
             log.critical("%s", said(sentence))
+        elif isinstance(fault, KNOWN):
+            cause = f"{type(fault).__name__}: {(str(fault).splitlines() or [''])[0]}"
+            log.error("client ended, starting another reason=%s cause=%s", said(sentence), cause)
         else:
             log.error("client ended, starting another reason=%s", said(sentence), exc_info=fault)
         pause = FIRST_PAUSE if loop.time() - began > LIVED_WELL else min(pause * 2, LONGEST_PAUSE)
