@@ -188,6 +188,9 @@ def describe(code: int) -> str:
     """Describe a process's end: its exit code, or the signal that ended it."""
     if code >= 0:
         return f"exit code {code}"
+    if code == -signal.SIGKILL:
+        # The kernel's own note of that is in a log that few operators know.
+        return "SIGKILL, as when memory runs out"
     try:
         return signal.Signals(-code).name
     except ValueError:  # real-time signals have no names but the first and the last
