@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -219,6 +220,8 @@ def main() -> int:
     looking = commands.add_parser("psql", help="PostgreSQL's prompt", add_help=False, prefix_chars="\0")
     looking.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args()
+    # A backup at night drops what it prints, and only errors are mailed.
+    complain = partial(print, file=sys.stderr)
     try:
         if given.command == "make":
             _make(given.to)
@@ -228,15 +231,15 @@ def main() -> int:
             _restore(given.file, given.force)
     except (BackupFailed, PostgresFailed, NoDatabaseAccount, SettingsError, psycopg.Error) as fault:
         if isinstance(fault, psycopg.Error) and is_unreadable(fault):
-            print("DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database")
+            complain("DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database")
         else:
-            print(str(fault).strip())
+            complain(str(fault).strip())
         return 1
     except OSError as fault:  # a full or read-only disk, or data of another user
-        print(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+        complain(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
         return 1
     except KeyboardInterrupt:
-        print("stopped")
+        complain("stopped")
         return 130
     return 0
 

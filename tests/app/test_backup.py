@@ -261,7 +261,7 @@ def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(
         command, env=environment | {"DATA_DIR": str(short_dir)}, cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stdout + done.stderr
-    assert ("stopped" in done.stdout) is (code == 130)
+    assert ("stopped" in done.stderr) is (code == 130)
     assert mark_in(database) == "old"
     said: list[str] = []
     finish_or_undo(database, said.append)
@@ -298,7 +298,7 @@ def test_no_backup_is_made_of_a_database_that_is_being_replaced(
     lock.take(Running(os.getpid(), "a restore"))
     assert backup.main() == 1
     lock.release()
-    assert f"Process {os.getpid()} starts or replaces the database" in capsys.readouterr().out
+    assert f"Process {os.getpid()} starts or replaces the database" in capsys.readouterr().err
 
 
 def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_an_address_that_is_none_of_a_postgresql_is_not_printed(
     monkeypatch.setenv("DATABASE_URL", "postgres//me:s3cret@db/x")
     monkeypatch.setattr(sys, "argv", ["backup", "make"])
     assert backup.main() == 1
-    said = capsys.readouterr().out
+    said = capsys.readouterr().err
     assert "DATABASE_URL is not the address of a PostgreSQL" in said
     assert "s3cret" not in said
 

@@ -49,7 +49,7 @@ def test_the_running_products_database_is_asked_and_stays(data: Path) -> None:
     with Postgres(data / "sandbox" / "db", durable=False, say=lambda _: None) as server:
         lock.take(Running(os.getpid(), "http://localhost:3000"))
         starting = asked(data)
-        assert (starting.returncode, "try again when it is ready" in starting.stdout) == (1, True)
+        assert (starting.returncode, "try again when it is ready" in starting.stderr) == (1, True)
         lock.say(Running(os.getpid(), "http://localhost:3000", server.url))
         assert asked(data).stdout == "embedded\n"
         assert server.is_running()
@@ -64,4 +64,4 @@ def test_a_database_elsewhere_is_asked_instead(data: Path, short_dir: Path) -> N
 
 def test_without_a_database_it_says_so(short_dir: Path) -> None:
     done = asked(short_dir)
-    assert (done.returncode, "There is no database in" in done.stdout) == (1, True)
+    assert (done.returncode, "There is no database in" in done.stderr) == (1, True)

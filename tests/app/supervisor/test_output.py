@@ -27,7 +27,14 @@ def test_a_line_that_is_nested_too_deep_to_be_read_is_repeated_as_it_is() -> Non
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(3, "exit code 3"), (-9, "SIGKILL, as when memory runs out"), (-15, "SIGTERM"), (-35, "signal 35"), (-127, "signal 127")]
+    ("code", "said"),
+    [
+        (3, "exit code 3"),
+        (-9, "SIGKILL, as when memory runs out"),
+        (-15, "SIGTERM"),
+        (-35, "signal 35"),
+        (-127, "signal 127"),
+    ],
 )
 def test_every_end_of_a_program_is_described(code: int, said: str) -> None:
     """An error here would end the task that starts the program again."""
