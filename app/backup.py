@@ -166,6 +166,7 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
     """
     check(file)
     refuse_newer(file)
+    _refuse_root(database)
     restore_swap.finish(database, say)
     if (database / "cluster").exists():
         if not force:
@@ -182,6 +183,17 @@ def restore(file: Path, database: Path, *, force: bool, say: Say) -> None:
         restore_swap.discard(database)
         raise
     restore_swap.put_in_place(database, database.with_name(f"{database.name}.before-{_stamp()}"), say)
+
+
+def _refuse_root(database: Path) -> None:
+    """Raise BackupFailed for root if another account has the database: it could not start one that root makes."""
+    if os.geteuid() != 0 or not database.exists() or (owner := database.stat().st_uid) == 0:
+        return
+    try:
+        name = database.owner()
+    except KeyError:
+        name = f"#{owner}"
+    raise BackupFailed(f"{database} belongs to {name}: restore as that account, as in sudo -u {name} make restore.")
 
 
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:

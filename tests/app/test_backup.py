@@ -148,6 +148,19 @@ def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir:
     assert str(kept) in " ".join(said)
 
 
+def test_root_does_not_restore_what_another_account_runs(
+    short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database was root's afterwards, and the account that runs the product could not start it."""
+    database = make_one(short_dir, "old")
+    if os.geteuid() == 0:
+        os.chown(database, 65534, 65534)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(BackupFailed, match=rf"^{database} belongs to .+: restore as that account, as in sudo -u "):
+        backup.restore(short_dir / "old.dump", database, force=True, say=print)
+    assert sorted(path.name for path in short_dir.iterdir()) == ["db", "old.dump"]
+
+
 def run_program(program: str, *arguments: str | Path) -> str:
     """Run one of PostgreSQL's programs and return what it prints."""
     return subprocess.run([program_dir() / program, *arguments], capture_output=True, text=True, check=True).stdout
