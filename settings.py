@@ -72,6 +72,11 @@ def version() -> str:
     return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
 
 
+def newest_migration() -> str:
+    """Return the number of this version's newest migration, with which the name of its file begins."""
+    return max(path.name.partition("_")[0] for path in (ROOT / "models/migrations/versions").glob("[0-9]*.py"))
+
+
 class SettingsError(Exception):
     """Raised when settings are missing or contradict each other; the text says what to do."""
 

@@ -30,10 +30,10 @@ from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
-from app.supervisor.plan import data_dir, database_dir, home_dir, newest_migration
+from app.supervisor.plan import data_dir, database_dir, home_dir
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
-from settings import ROOT, Settings, SettingsError, load, version
+from settings import ROOT, Settings, SettingsError, load, newest_migration, version
 
 TABLES = "--schema=public"
 """The schema of the product's tables. A schema `before_<time>` from an earlier restore is not part of a backup."""

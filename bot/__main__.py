@@ -14,12 +14,18 @@ from bot.client import build
 from bot.client_restart import live
 from gateways import close_gateways
 from models import use
+from services.health import readiness
 from services.runtime import garbage_collection, logs
 from settings import settings
 
 
+async def _live() -> None:
+    await readiness.until_migrated()
+    await live(build, settings().discord_bot_token.get_secret_value())
+
+
 async def _run() -> None:
-    task = asyncio.create_task(live(build, settings().discord_bot_token.get_secret_value()))
+    task = asyncio.create_task(_live())
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, task.cancel)

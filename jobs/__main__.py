@@ -93,6 +93,7 @@ def lives(parts: Collection[str]) -> list[Life]:
 
 
 async def _run(parts: Collection[str]) -> None:
+    await readiness.until_migrated()
     tasks = [asyncio.create_task(life()) for life in lives(parts)]
     running = asyncio.gather(*tasks)
     loop = asyncio.get_running_loop()

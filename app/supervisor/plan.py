@@ -11,7 +11,7 @@ from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
-from settings import LIVE_CREDENTIALS, LOOPBACK, ROOT, SECRET_SETTINGS, Settings
+from settings import LIVE_CREDENTIALS, LOOPBACK, ROOT, SECRET_SETTINGS, Settings, newest_migration
 
 # The sandbox's exit code if no start can succeed, such as when its EVM node is missing and cannot be downloaded.
 SANDBOX_CANNOT_START = 3
@@ -93,11 +93,6 @@ def make_plan(settings: Settings, web: Web) -> ProcessPlan:
         health=None if web is Web.ABSENT else health,
         ready_text=f"Holdfast is ready at {settings.public_url}{console}",
     )
-
-
-def newest_migration() -> str:
-    """Return the number of the newest migration, with which the name of its file begins."""
-    return max(path.name.partition("_")[0] for path in (ROOT / "models/migrations/versions").glob("[0-9]*.py"))
 
 
 def _web(settings: Settings, web: Web) -> Program:

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-import psycopg
 from sqlmodel import SQLModel
 
+from models.db import schema_version
 from models.db.database import libpq_url
 from models.db.lost_connections import WatchedConnection
 
@@ -37,8 +37,5 @@ async def read(url: str) -> DatabaseRights:
         # An extension or another program may have tables there too.
         row = await (await connection.execute(_QUESTION, ([*SQLModel.metadata.tables, "alembic_version"],))).fetchone()
         assert row is not None
-        try:
-            done = await (await connection.execute("SELECT max(version_num) FROM alembic_version")).fetchone()
-        except (psycopg.errors.UndefinedTable, psycopg.errors.InsufficientPrivilege):
-            done = None
-    return DatabaseRights(*row, migration=str(done[0] or "") if done else "")
+        migration = await schema_version.read(connection) or ""
+    return DatabaseRights(*row, migration=migration)

@@ -1,15 +1,28 @@
 """Whether the parts that must work together have started."""
 
+import asyncio
 import json
+import logging
 from typing import ClassVar
 
+import psycopg
 from sqlalchemy import text
 
+from models.db import schema_version
+from models.db.database import connect
 from models.db.session import AsyncSession
 from services.core.errors import HoldfastError
 from services.guilds.gateway import shards
 from services.triggers.gateway_events import BOT_READY
-from settings import ROOT, settings
+from settings import ROOT, newest_migration, settings
+
+TOO_OLD = (
+    "The database is of an older version than this program, which waits for its migrations: run "
+    "`python -m alembic upgrade head` once, with this version."
+)
+ASKED_EVERY = 10.0
+"""Seconds between two looks at the version of a database that is too old."""
+_log = logging.getLogger(f"holdfast.{__name__}")
 
 
 class NotRunning(HoldfastError):
@@ -31,6 +44,26 @@ def running_database() -> str:
     if not url:
         raise NotRunning("Holdfast does not run here: start it, or set DATABASE_URL.")
     return str(url)
+
+
+async def until_migrated() -> None:
+    """Return once the database has this version's migrations; without them every part would fail again and again.
+
+    Also return if it cannot be asked, which the parts report themselves. A newer database is right: during an update
+    two versions share it.
+    """
+    while await _is_too_old():
+        _log.critical("%s", TOO_OLD)
+        await asyncio.sleep(ASKED_EVERY)
+
+
+async def _is_too_old() -> bool:
+    try:
+        async with await connect() as connection:
+            found = await schema_version.read(connection)
+    except psycopg.Error:
+        return False
+    return found is not None and found < newest_migration()
 
 
 async def database_answers(db: AsyncSession) -> None:
