@@ -21,7 +21,7 @@ TOO_OLD = (
     "`python -m alembic upgrade head` once, with this version."
 )
 ASKED_EVERY = 10.0
-"""Seconds between two looks at the version of a database that is too old."""
+"""Seconds between two questions for the version of a database that is too old."""
 _log = logging.getLogger(f"holdfast.{__name__}")
 
 
