@@ -377,11 +377,11 @@ def test_a_pace_that_is_too_much_for_free_plans_is_named(more: dict[str, str], s
 
 
 def test_data_in_a_directory_named_tilde_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/homes/somebody")
     monkeypatch.setattr(plan, "ROOT", tmp_path)
     assert list(data_directory({"DATA_DIR": "~/roles"})) == []
     (tmp_path / "~" / "roles").mkdir(parents=True)
     (found,) = data_directory({"DATA_DIR": "~/roles"})
     assert found.level == ADVICE
     assert f"{tmp_path}/~/roles" in found.text
-    assert "/home/somebody/roles" in found.text
+    assert "/homes/somebody/roles" in found.text

@@ -390,9 +390,9 @@ def test_a_tilde_is_the_home_directory_unless_data_lie_under_that_name(
     """Earlier versions made a directory `~` beside the code. Its data must not vanish."""
     live(monkeypatch)
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/homes/somebody")
     monkeypatch.setenv("DATA_DIR", "~/roles")
-    assert load().data_dir == Path("/home/somebody/roles")
+    assert load().data_dir == Path("/homes/somebody/roles")
     (tmp_path / "~" / "roles").mkdir(parents=True)
     assert load().data_dir == Path("~/roles")
     monkeypatch.setenv("DATA_DIR", "~nobody-of-this-name/roles")

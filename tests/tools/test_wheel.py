@@ -70,12 +70,12 @@ def test_a_tilde_is_the_home_directory_unless_data_lie_under_that_name(
     becomes: list[tuple[list[str], dict[str, str]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / ".env").write_text("DATA_DIR=~/roles\n")
-    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("HOME", "/homes/somebody")
     launcher.main(["run"])
     monkeypatch.chdir(tmp_path)
     (tmp_path / "~" / "roles").mkdir(parents=True)
     launcher.main(["run"])
-    assert [environment["DATA_DIR"] for _, environment in becomes] == ["/home/somebody/roles", f"{tmp_path}/~/roles"]
+    assert [environment["DATA_DIR"] for _, environment in becomes] == ["/homes/somebody/roles", f"{tmp_path}/~/roles"]
 
 
 def test_data_that_a_named_directory_would_hide_stop_the_command(

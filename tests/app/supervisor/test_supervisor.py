@@ -441,14 +441,6 @@ def test_a_short_look_at_the_lock_does_not_refuse_a_start(tmp_path: Path) -> Non
     assert running(tmp_path / "nowhere") is None
 
 
-def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    """A full disk's own error names no file."""
-    (tmp_path / "supervisor.lock").symlink_to("/dev/full")
-    with pytest.raises(OSError, match=r"supervisor\.lock") as fault:
-        Lock(tmp_path).take(Running(1, "http://localhost:1"))
-    assert fault.value.filename == str(tmp_path / "supervisor.lock")
-
-
 def alive(pid: int) -> bool:
     """Return whether the process runs (one that is dead but not yet waited for does not)."""
     try:

@@ -8,6 +8,7 @@ import pytest
 
 from app import __main__ as start
 from app import backup
+from app.supervisor.leftovers import Lock, Running
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,11 @@ def test_data_that_cannot_be_used_are_named_in_one_sentence(
     said = (printed.out if main is start.main else printed.err).splitlines()[-1]
     assert str(tmp_path / "data") in said
     assert "cannot be used: " in said
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """A full disk's own error names no file."""
+    (tmp_path / "supervisor.lock").symlink_to("/dev/full")
+    with pytest.raises(OSError, match=r"supervisor\.lock") as fault:
+        Lock(tmp_path).take(Running(1, "http://localhost:1"))
+    assert fault.value.filename == str(tmp_path / "supervisor.lock")
