@@ -22,7 +22,7 @@ from models import use
 from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import readiness
-from services.runtime import node_limit_sharing
+from services.runtime import node_limit_sharing, rate_limits
 from settings import CALLBACK_PATH, Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
@@ -56,6 +56,8 @@ async def ask_all(outside: Gateways, chosen: Settings) -> list[CheckResult]:
         ("Discord: the bot's connections", lambda: _connections(outside)),
         ("OpenSea: a profile", lambda: _profile(outside)),
     ]
+    if chosen.redis_url:
+        checks.append(("Redis", _redis))
     for chain in CHAINS:
         for place in range(outside.chains.endpoints(chain)):
             checks.append((f"{chain}: node {place + 1}", _node(outside, chain, place)))
@@ -139,6 +141,12 @@ async def _profile(outside: Gateways) -> str:
     return "a profile was read"
 
 
+async def _redis() -> str:
+    if not await rate_limits.redis_answers():
+        raise Wrong("It does not answer at REDIS_URL: no screen would get beyond Loading.")
+    return "it answers"
+
+
 def _node(outside: Gateways, chain: str, place: int) -> Check:
     async def ask() -> str:
         head = await outside.chains.head(chain, place)
@@ -195,6 +203,7 @@ async def _run() -> tuple[list[CheckResult], str]:
     try:
         return await ask_all(gateways(), settings()), await store_limits()
     finally:
+        await rate_limits.forget()
         await close_gateways()
 
 

@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -89,6 +89,13 @@ class SharedCounts:
         each = MINUTE / per_minute
         answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
         return float(cast("bytes", answer))
+
+    async def answers(self) -> bool:
+        """Return whether Redis answers."""
+        try:
+            return bool(await cast("Awaitable[bool]", self._redis.ping()))  # pyright: ignore[reportUnknownMemberType]
+        except (RedisError, OSError):
+            return False
 
     async def close(self) -> None:
         """Close the connections."""
@@ -181,6 +188,12 @@ def _in_force() -> Counts:
         address = settings().redis_url
         _counts = SharedCounts(address) if address else OwnCounts()
     return _counts
+
+
+async def redis_answers() -> bool | None:
+    """Return whether the Redis of REDIS_URL answers; None without that setting."""
+    counts = _in_force()
+    return await counts.answers() if isinstance(counts, SharedCounts) else None
 
 
 async def forget() -> None:

@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -20,7 +21,7 @@ from services.core import queue
 from services.health import provider_records, public_status
 from services.health.provider_records import Recorder
 from services.privacy import retention
-from services.runtime import counters
+from services.runtime import counters, rate_limits
 from services.triggers import sweep
 from settings import settings, version
 from tests.app.api.browsers import PUBLIC_URL, Browser
@@ -62,6 +63,19 @@ async def test_while_all_is_well_every_part_says_so(browser: Browser):
     assert {body[part]["state"] for part in ("database", "queue", "bot", "lastSweep", "housekeeping")} == {"good"}
     assert body["bot"]["connected"] is True
     assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_a_redis_that_does_not_answer_is_bad(browser: Browser, redis_url: str, monkeypatch: pytest.MonkeyPatch):
+    """Without it no screen gets beyond Loading, while every call of the API works."""
+    await all_is_well()
+    assert "redis" not in (await browser.client.get("/health/deep")).json()
+    for url, status, state in ((redis_url, 200, "good"), ("redis://127.0.0.1:1/0", 503, "bad")):
+        await rate_limits.forget()
+        monkeypatch.setattr(rate_limits, "settings", lambda url=url: SimpleNamespace(redis_url=url))
+        answer = await browser.client.get("/health/deep")
+        body = answer.json()
+        assert (answer.status_code, body["state"], body["redis"]["state"]) == (status, state, state)
+    await rate_limits.forget()
 
 
 async def test_a_bot_that_is_not_heard_is_bad(browser: Browser):
