@@ -1,9 +1,13 @@
 """Checks of the values that an operator sets: addresses and numbers. `settings.py` says what is wrong with them."""
 
 import re
+from collections import Counter
 from functools import cache
 from math import inf
+from pathlib import Path
 from urllib.parse import urlsplit
+
+from dotenv.parser import parse_stream
 
 SOONEST_LOOK = 0.1
 """Shortest time in seconds between two polls of a chain."""
@@ -86,6 +90,13 @@ def is_a_pace(text: str) -> bool:
     except ValueError:
         return False
     return seconds == 0 or SOONEST_LOOK <= seconds < inf
+
+
+def set_twice(file: Path) -> list[str]:
+    """Return the settings that an env file has more than once, in upper case."""
+    with file.open(encoding="utf-8") as lines:
+        found = Counter(one.key.upper() for one in parse_stream(lines) if one.key)
+    return [name for name, times in found.items() if times > 1]
 
 
 @cache

@@ -29,7 +29,7 @@ from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
-from setting_checks import as_browsers_write_it, distinct, is_address, is_readable
+from setting_checks import as_browsers_write_it, distinct, is_address, is_readable, set_twice
 from settings import (
     CALLBACK_PATH,
     ENV_FILE,
@@ -338,10 +338,13 @@ def _seconds(values: Mapping[str, str], chain: str) -> float:
 
 
 def env_file(file: Path) -> Iterator[Finding]:
-    """Yield advice if accounts other than the owner may open the file of the settings."""
+    """Yield advice if other accounts may open the file of the settings, and for each setting that it has twice."""
     if file.exists() and (mode := file.stat().st_mode & 0o777) & 0o077:
         text = f"Other accounts of this machine may open {file} (mode {mode:o}), which has your secrets."
         yield Finding(ADVICE, "Settings file", text, f"chmod 600 {file}")
+    for name in set_twice(file) if file.is_file() else []:
+        text = f"{file} sets {name} more than once: only the last line counts, even an empty one."
+        yield Finding(ADVICE, "Settings file", text, "Remove the others.")
 
 
 def data_directory(values: Mapping[str, str]) -> Iterator[Finding]:
@@ -390,13 +393,10 @@ async def connections(url: str) -> list[Finding]:
     """Return how many new connections of the bot Discord allows today, according to what the bot has stored."""
     with contextlib.suppress(psycopg.Error):
         if (left := await identifies.budget_at(url)) is not None:
-            how = "A bot that connects again and again has a reason, which its log says."
-            counted = f"{left.left:,} of {left.total:,} are left today."
-            return [
-                Finding(ADVICE, "Bot's connections", identifies.warning_text(left), how)
-                if left.is_scarce
-                else Finding(RIGHT, "Bot's connections", counted)
-            ]
+            if left.is_scarce:
+                how = "A bot that connects again and again has a reason, which its log says."
+                return [Finding(ADVICE, "Bot's connections", identifies.warning_text(left), how)]
+            return [Finding(RIGHT, "Bot's connections", f"{left.left:,} of {left.total:,} are left today.")]
     return []
 
 

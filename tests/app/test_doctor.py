@@ -376,6 +376,15 @@ def test_a_pace_that_is_too_much_for_free_plans_is_named(more: dict[str, str], s
     assert not any("/key" in one.text for one in found)
 
 
+def test_a_setting_that_the_env_file_has_twice_is_named(tmp_path: Path) -> None:
+    """The last one counts, such as an empty line of the template below one's own."""
+    file = tmp_path / ".env"
+    file.write_text("RPC_BASE=https://a.example\n# RPC_BASE=\nPORT=3000\nexport rpc_base=\n")
+    file.chmod(0o600)
+    (found,) = env_file(file)
+    assert (found.level, "RPC_BASE" in found.text, "a.example" in found.text) == (ADVICE, True, False)
+
+
 def test_data_in_a_directory_named_tilde_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", "/homes/somebody")
     monkeypatch.setattr(plan, "ROOT", tmp_path)
