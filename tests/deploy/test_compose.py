@@ -41,3 +41,10 @@ def test_redis_asks_for_a_password() -> None:
     assert "--requirepass" in " ".join(services["redis"]["command"])
     assert "ports" not in services["redis"]
     assert "ports" not in services["postgres"]
+
+
+def test_postgresql_takes_the_connections_of_all_processes() -> None:
+    """Two web workers, a bot and two jobs, as the file's head starts them; each pool holds up to 40, and a few wait."""
+    services = yaml_of(FILES[1])["services"]
+    workers = int(services["web"]["environment"]["WEB_CONCURRENCY"])
+    assert int(services["postgres"]["command"][-1].removeprefix("max_connections=")) >= 45 * (workers + 1 + 2)
