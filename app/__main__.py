@@ -54,11 +54,14 @@ def main() -> int:
         if arguments.build or KEPT.exists():
             ensure_built(say)
         asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))
-    except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:
+    except SettingsError as fault:  # they also say in which format the log is
         print(f"holdfast| {fault}", flush=True)
         return 1
+    except (AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:
+        say(str(fault))
+        return 1
     except OSError as fault:  # a full or read-only disk, or data of another user
-        print(f"holdfast| {fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.", flush=True)
+        say(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
         return 1
     return 0
 

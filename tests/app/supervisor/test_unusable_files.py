@@ -1,5 +1,6 @@
 """A start and a backup where a file cannot be used end with one sentence that names it."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from app import __main__ as start
 from app import backup
 from app.supervisor.leftovers import Lock, Running
+from settings import settings
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,23 @@ def test_data_that_cannot_be_used_are_named_in_one_sentence(
     said = (printed.out if main is start.main else printed.err).splitlines()[-1]
     assert str(tmp_path / "data") in said
     assert "cannot be used: " in said
+
+
+def test_a_start_that_fails_says_so_in_the_format_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").touch()
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("LOG_FORMAT", "json")
+    monkeypatch.setattr(sys, "argv", ["holdfast"])
+    settings.cache_clear()
+    try:
+        assert start.main() == 1
+    finally:
+        settings.cache_clear()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert "cannot be used: " in lines[-1]["message"]
 
 
 def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
