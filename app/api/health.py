@@ -18,13 +18,12 @@ from services.health import metrics, monitoring, public_status, readiness
 from services.health.metrics import Metric
 from services.health.monitoring import BotHeartbeat, DeepHealth, PartHealth, WorkHealth
 from services.health.public_status import StatusView
-from services.health.views import BAD, GOOD, LagHealth, SweepHealth
+from services.health.views import BAD, LagHealth, SweepHealth
 from services.runtime import rate_limits
 from services.runtime.database_faults import NO_ANSWER
 from settings import settings, version
 
 router = APIRouter(tags=["health"], generate_unique_id_function=unique_id)
-NO_REDIS = "Redis does not answer. Until it does, no screen gets beyond Loading."
 _DEEP_PATIENCE = 5.0
 """Seconds that `/health/deep` waits for the database."""
 
@@ -57,8 +56,8 @@ async def deep(request: Request) -> Response:
     except NO_ANSWER as fault:
         answer = DeepAnswer(state=BAD, database=monitoring.without_database(type(fault).__name__))
     if (redis := await rate_limits.redis_answers()) is not None:
-        part = PartHealth(GOOD, "Redis answers.") if redis else PartHealth(BAD, NO_REDIS)
-        answer = answer.model_copy(update={"redis": part, "state": answer.state if redis else BAD})
+        state = answer.state if redis else BAD
+        answer = answer.model_copy(update={"redis": monitoring.of_redis(answers=redis), "state": state})
     body = answer.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_UNSAID)
     return JSONResponse(body, status_code=503 if answer.state == BAD else 200)
 

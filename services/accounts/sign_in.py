@@ -25,7 +25,6 @@ SIGN_IN, CONNECT = "sign_in", "connect"
 HOME = {SIGN_IN: "/dashboard", CONNECT: "/invite"}
 """Where a sign-in ends if it has no return path."""
 SIGN_IN_LIFE = timedelta(minutes=10)
-NO_SECRET = "Discord rejects DISCORD_CLIENT_SECRET. Copy it again: Developer Portal › OAuth2 › Reset Secret."
 _log = logging.getLogger(__name__)
 
 
@@ -111,7 +110,9 @@ async def ask(outside: Gateways, journey: Journey, code: str) -> SignInProof:
         try:
             tokens = await outside.oauth.exchange(code=code, verifier=journey.verifier, redirect_uri=redirect_uri())
         except Unauthorized:  # a code that is refused is another error
-            _log.critical("%s", NO_SECRET)
+            _log.critical(
+                "Discord rejects DISCORD_CLIENT_SECRET. Copy it again: Developer Portal › OAuth2 › Reset Secret."
+            )
             raise
         return SignInProof(await outside.oauth.me(tokens.access_token), tokens)
     except ProviderError as error:

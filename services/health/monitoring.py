@@ -76,6 +76,13 @@ def without_database(reason: str) -> PartHealth:
     return PartHealth(BAD, _("The database does not answer ({reason}).").format(reason=reason))
 
 
+def of_redis(*, answers: bool) -> PartHealth:
+    """Return the health of Redis, which has the state of the screens."""
+    if answers:
+        return PartHealth(GOOD, _("Redis answers."))
+    return PartHealth(BAD, _("Redis does not answer. Until it does, no screen gets beyond Loading."))
+
+
 async def view(db: AsyncSession) -> DeepHealth:
     """Return the state of everything; it is in the database, so any process can report it."""
     moment = now()

@@ -27,8 +27,8 @@ ON_SCREENS = frozenset(
 """Elements and functions of the screens whose unnamed arguments people read, and the states' toasts."""
 FOR_OPERATORS = frozenset(
     {
-        "app/api/__init__.py", "app/api/requests/openapi.py", "gateways/chains/chain_file.py", "jobs/__main__.py",
-        "services/accounts/encryption.py",
+        "app/api/__init__.py", "app/api/requests/openapi.py", "bot/__main__.py", "gateways/chains/chain_file.py",
+        "jobs/__main__.py", "services/accounts/encryption.py",
         "services/health/metrics.py", "services/health/readiness.py",
     }
 )  # fmt: skip
