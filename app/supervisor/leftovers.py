@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -52,7 +53,12 @@ class Lock:
                 raise AlreadyRunning(holder)
             time.sleep(0.02)
         self._file = file
-        self.say(running)
+        try:
+            self.say(running)
+        except OSError:
+            with suppress(OSError):  # what could not be written fails again
+                self.release()
+            raise
 
     def say(self, running: Running) -> None:
         """Replace the published state. Raises OSError with the file's name, which a full disk's own error lacks."""
@@ -67,9 +73,9 @@ class Lock:
 
     def release(self) -> None:
         """Release the lock."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
 
 
 def running(data_dir: Path) -> Running | None:

@@ -1,5 +1,6 @@
 """A start and a backup where a file cannot be used end with one sentence that names it."""
 
+import gc
 import json
 import sys
 from collections.abc import Callable
@@ -58,3 +59,5 @@ def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"supervisor\.lock") as fault:
         Lock(tmp_path).take(Running(1, "http://localhost:1"))
     assert fault.value.filename == str(tmp_path / "supervisor.lock")
+    del fault
+    gc.collect()  # a file that nobody closed would be a ResourceWarning, and so an error
