@@ -33,6 +33,16 @@ async def screen(sign_in: SignIn, town: Town) -> tuple[Tab, WalletsState]:
     return tab, state
 
 
+async def _remove_elsewhere(sign_in: SignIn, town: Town, wallet_id: int) -> None:
+    """Remove carol's wallet in another tab."""
+    other, _ = await sign_in(town.people["carol"]["username"])
+    other.go("/wallet-verification")
+    beside = await other.state(WalletsState)
+    await other.run(beside.load())
+    await other.run(beside.ask_remove(wallet_id))
+    await other.run(beside.remove())
+
+
 async def test_a_second_press_is_not_answered_with_an_error(screen: tuple[Tab, WalletsState]) -> None:
     tab, state = screen
     for _ in range(2):
@@ -45,12 +55,7 @@ async def test_a_wallet_that_another_tab_has_removed_leaves_the_list(
     sign_in: SignIn, screen: tuple[Tab, WalletsState], town: Town
 ) -> None:
     tab, state = screen
-    other, _ = await sign_in(town.people["carol"]["username"])
-    other.go("/wallet-verification")
-    beside = await other.state(WalletsState)
-    await other.run(beside.load())
-    await other.run(beside.ask_remove(state.asked_id))
-    await other.run(beside.remove())
+    await _remove_elsewhere(sign_in, town, state.asked_id)
     with pytest.raises(WalletNotFound):
         await tab.run(state.remove())
     assert state.rows == []
@@ -60,12 +65,7 @@ async def test_what_was_done_elsewhere_shows_when_somebody_comes_back_to_the_tab
     sign_in: SignIn, screen: tuple[Tab, WalletsState], town: Town
 ) -> None:
     tab, state = screen
-    other, _ = await sign_in(town.people["carol"]["username"])
-    other.go("/wallet-verification")
-    beside = await other.state(WalletsState)
-    await other.run(beside.load())
-    await other.run(beside.ask_remove(state.asked_id))
-    await other.run(beside.remove())
+    await _remove_elsewhere(sign_in, town, state.asked_id)
     await tab.run(state.tab_changed(True))
     assert len(state.rows) == 1
     await tab.run(state.tab_changed(False))
