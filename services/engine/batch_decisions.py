@@ -32,7 +32,8 @@ class BatchDecisions:
     def decisions(self, case: Case, decide: Callable[[], list[Decision]]) -> tuple[list[Decision], bool] | None:
         """Return the decisions, and whether there is nothing to do about them; equal cases call `decide` once.
 
-        Return None if balances do not answer everything, or if a delegation or a truce concerns the member.
+        Return None if balances do not answer everything, or if a delegation, a truce or a late gift concerns the
+        member.
         """
         key = self._key(case)
         if key is None:
@@ -63,7 +64,7 @@ class BatchDecisions:
             for one in self._lists[server_id]:
                 listed = case.tables.lists.get(one)
                 held.append(None if listed is None else address in listed)
-        if case.truces:
+        if case.truces or case.late_gifts:
             return None
         roles = case.roles and case.roles & self._roles[server_id].union(grant.role_id for grant in case.grants)
         return server_id, tuple(held), case.grants, roles

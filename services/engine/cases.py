@@ -9,7 +9,7 @@ from services.collections import standards
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import snapshot
-from services.engine.decide import NO_MOVE, GrantFacts, MoveTerms
+from services.engine.decide import NO_MOVE, NO_ROLES, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
 from services.holdings import delegation_claims, delegations, surveys
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
@@ -23,7 +23,6 @@ from services.runtime.loop_steps import in_steps
 
 ListsByServer = Mapping[int, Mapping[str, ReadList]]
 """Lists of addresses by server and digest."""
-NO_ROLES: frozenset[str] = frozenset()
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED, queue.AGAIN})
 """Priorities of reconciles that may follow a purchase that no sighting reported, and of their retries."""
 
@@ -55,6 +54,8 @@ class Case:
     """What our own tables say about the server's wallets."""
     truces: Mapping[str, datetime] = field(default_factory=dict[str, datetime])
     """By role, until when it is left alone because rivals reversed our changes repeatedly."""
+    late_gifts: frozenset[str] = NO_ROLES
+    """Roles that may be ours although the ledger has no line for them: their gift began in an earlier membership."""
     moving: MoveTerms = NO_MOVE
     """The server's open move."""
 
@@ -142,6 +143,7 @@ async def build(
                 followed=frozenset(followed),
                 tables=tables.get(claim.server_id, OwnTables(read_at=at)),
                 truces=truces.get(who, {}),
+                late_gifts=frozenset(member.late_gifts) if member.late_gifts else NO_ROLES,
                 moving=replace(moves.get(claim.server_id, NO_MOVE), has_wallet=who in wallets),
             )
         )

@@ -109,6 +109,7 @@ NEW_ROLE_PAUSE = timedelta(minutes=2)
 """How long the removal of a role waits for the role that its rule gives now, unless that is given earlier."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
+NO_ROLES: frozenset[str] = frozenset()
 WRITES = frozenset({Action.GIVE, Action.RETURN, Action.ADOPT, Action.TAKE})
 """The actions that change a role in Discord, or may lead to a change."""
 
@@ -121,13 +122,17 @@ def decide(
     now: datetime,
     truces: Mapping[str, datetime] = NO_TRUCES,
     moving: MoveTerms = NO_MOVE,
+    late_gifts: frozenset[str] = NO_ROLES,
 ) -> list[Decision]:
     """Return one decision for each role that a rule or the ledger names, in the order of the role ids.
 
     `answers` maps the id of every deciding rule to its answer; a missing one is unknown. `truces` maps each role
     that is neither given nor taken to the time until which that holds. `moving` is the server's open move.
+    `late_gifts` are roles that may be ours although no grant says so.
     """
     ledger = {grant.role_id: grant for grant in grants}
+    # One that is earned is given once more: the writer finds it there, and so the ledger learns that it is ours.
+    live_roles -= late_gifts - ledger.keys()
     by_role, by_id = dict[str, list[RuleTerms]](), dict[int, RuleTerms]()
     for rule in rules:
         by_role.setdefault(rule.role_id, []).append(rule)

@@ -195,11 +195,13 @@ async def _give(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
     return len(rows)
 
 
+# A role whose earlier gift may have arrived late begins with one attempt, so that the writer first reads the member.
 _GIVE = """
     INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at,
                          attempts, created_at, updated_at, request_id)
     SELECT server_id, discord_id, role_id, rule_ids, 'giving', false, evidence, now(), now(),
-           0, now(), now(), request_id
+           CAST(EXISTS (SELECT 1 FROM unanswered u WHERE u.server_id = g.server_id AND u.discord_id = g.discord_id
+                        AND u.role_id = g.role_id AND u.giving) AS integer), now(), now(), request_id
     FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS g (
         server_id integer, discord_id text, role_id text, rule_ids integer[], evidence jsonb, request_id text)
     ORDER BY server_id, discord_id, role_id

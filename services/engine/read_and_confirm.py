@@ -203,7 +203,7 @@ def _conclude(case: Case, found: Mapping[int, list[Reading]], now: datetime) -> 
         if rule.decides:
             answers = (reading.answer for reading in found[rule.id])
             said[rule.id] = verdict_by(rule.expression, case.wallets, answers)
-    return decide(case.rules, said, case.grants, case.roles, now, case.truces, case.moving)
+    return decide(case.rules, said, case.grants, case.roles, now, case.truces, case.moving, case.late_gifts)
 
 
 def _needs_live_member(item: CaseOutcome) -> bool:

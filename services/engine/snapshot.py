@@ -74,6 +74,8 @@ class SeenMember(NamedTuple):
     bot_invited: bool = False
     roles: list[str] | None = None
     left: bool = False
+    late_gifts: Sequence[str] = ()
+    """Roles that may be ours although the ledger has no line for them: their gift began in an earlier membership."""
 
 
 NOT_SEEN = SeenMember()
@@ -151,7 +153,9 @@ _WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_a
 
 
 _MEMBERS = f"""
-    SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL
+    SELECT s.id, c.discord_id, s.discord_id, s.bot_invited, m.roles, m.left_at IS NOT NULL,
+           ARRAY(SELECT u.role_id FROM unanswered u
+                 WHERE u.server_id = c.server_id AND u.discord_id = c.discord_id AND u.giving)
     FROM {_WHOM} JOIN server s ON s.id = c.server_id
     LEFT JOIN member m ON m.server_id = c.server_id AND m.discord_id = c.discord_id
 """

@@ -168,6 +168,7 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
             for server_id, discord_id, count in had
         ],
     )
+    await _record_late_gifts(db, gone)
     await db.execute(delete(Grant).where(grants))
     await db.execute(
         update(Member)
@@ -175,6 +176,27 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
         .values(left_at=func.now(), roles=[])
     )
     await _end_memberships(db, gone)
+
+
+async def _record_late_gifts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
+    """Record in `unanswered` which gifts may still arrive for members who left, in case they come back.
+
+    Discord's answer to such a gift, or the event about it, can come after the event that the member left. Discord
+    removes the roles of those who leave, so older gifts need no record.
+    """
+    servers, people = map(list, zip(*gone, strict=True))
+    await db.execute(text(_LATE_GIFTS), {"servers": servers, "people": people})
+
+
+_LATE_GIFTS = """
+    INSERT INTO unanswered (server_id, discord_id, role_id, giving, at)
+    SELECT server_id, discord_id, role_id, true, now() FROM "grant"
+    JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS m (server_id, discord_id)
+    USING (server_id, discord_id)
+    WHERE state = 'giving' OR (state = 'held' AND updated_at > now() - interval '1 minute')
+    ORDER BY server_id, discord_id, role_id
+    ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now()
+"""
 
 
 async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:

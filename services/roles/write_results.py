@@ -50,7 +50,7 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Record the result of a change, if the ledger still wants it.
 
-    If the grant is gone, the member has left, and perhaps rejoined: the result belongs to the membership that ended.
+    If the grant is gone, the member has left, and perhaps rejoined. The change may have reached either membership.
     """
     if outcome.result in {WriteResult.AGAIN, WriteResult.THEIRS}:
         await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
@@ -67,6 +67,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
         case WriteResult.DONE | WriteResult.ALREADY:
             if state is not None:
                 await _succeeded(db, intent, outcome.result, state)
+            elif intent.giving and outcome.result is WriteResult.DONE:
+                await in_doubt.record_unanswered(db, intent.line, giving=True)
+                await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
             if intent.trial and outcome.result is WriteResult.DONE:
                 await pausing.accepted(db, intent.server_id, intent.role_id)
         case WriteResult.WAIT | WriteResult.NO_GUILD:
