@@ -14,7 +14,7 @@ from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.processes.test_meanwhile import goes_and_comes_back, recorded, the_intent
 from tests.jobs.town import Town, until
-from tests.jobs.watching import given, grants, kinds, looked_at, nobody_is_due, taken
+from tests.jobs.watching import given, grants, kinds, looked_at, no_grants, nobody_is_due, taken
 
 
 @pytest.fixture
@@ -39,6 +39,7 @@ async def until_it_is_sold(town: Town, engine: Engine, token: str) -> None:
         await town.sells(token)
         await town.look()
         await taken(town)
+        await until(lambda: no_grants(town))
     assert "role.taken" in await kinds(town)
 
 
