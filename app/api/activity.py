@@ -1,18 +1,17 @@
 """A server's audit log: read it with filters, download it as CSV, and undo batches of changes."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, date, datetime, time
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import Depends, Query
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
 from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, TIME_OR_DAY, PathId, Text
+from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text, TimeFrom, TimeUntil
 from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
@@ -29,40 +28,21 @@ CSV_PAGE = 200
 _RuleNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
-def _after(given: object) -> object:
-    """Return the end of a day that is named by its date alone; anything else stays as it is."""
-    if not isinstance(given, str) or len(given) != len("2027-01-31"):
-        return given
-    try:
-        return datetime.combine(date.fromisoformat(given), time.max, UTC)
-    except ValueError:
-        return given
-
-
-_Since = Annotated[datetime, TIME_OR_DAY]
-_Until = Annotated[datetime, BeforeValidator(_after), TIME_OR_DAY]
-
-
-def _aware(moment: datetime | None) -> datetime | None:
-    """Return the time with a time zone, which is UTC if it had none."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
-
-
 def _filter(
     kind: Text = "",
     member: Text = "",
     actor: Text = "",
     role_id: Annotated[Text, Query(alias="roleId")] = "",
     rule_id: Annotated[_RuleNumber | None, LEFT_OUT_IF_EMPTY, Query(alias="ruleId")] = None,
-    since: Annotated[_Since | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
-    until: Annotated[_Until | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
+    since: Annotated[TimeFrom | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
+    until: Annotated[TimeUntil | None, LEFT_OUT_IF_EMPTY, Query(description=PERIOD)] = None,
 ) -> LogFilter:
     """Return the filter of a request.
 
     It may name kinds or families of events (`role.taken,rule`), a member (part of a name, or an id), the person who
     acted (`itself` if the product acted), a role, a rule, and a period.
     """
-    return LogFilter(kind, member, role_id, rule_id, actor, None, _aware(since), _aware(until))
+    return LogFilter(kind, member, role_id, rule_id, actor, None, since, until)
 
 
 Filter = Annotated[LogFilter, Depends(_filter)]

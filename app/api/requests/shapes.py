@@ -1,6 +1,8 @@
 """The shapes of our JSON: camelCase names, texts that the database can store, ids that fit their column."""
 
 from collections.abc import AsyncIterator, Mapping
+from datetime import UTC, date, datetime, time
+from functools import partial
 from typing import Annotated, Any, cast
 from urllib.parse import quote
 
@@ -92,6 +94,20 @@ def _first_if_empty(value: object) -> object:
     return 1 if value == "" else value
 
 
+def _at(moment: time, given: object) -> object:
+    """Return this moment of a day that is named by its date alone; anything else stays as it is."""
+    if not isinstance(given, str) or len(given) != len("2027-01-31"):
+        return given
+    try:
+        return datetime.combine(date.fromisoformat(given), moment, UTC)
+    except ValueError:
+        return given
+
+
+def _in_utc(given: datetime) -> datetime:
+    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+
+
 def _none_if_empty(value: object) -> object:
     return None if value == "" else value
 
@@ -107,17 +123,20 @@ QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 PageNumber = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_first_if_empty), Query()]
 LEFT_OUT_IF_EMPTY = BeforeValidator(_none_if_empty)
 """For an optional field of the query: `?ruleId=` counts as none."""
-TIME_OR_DAY = WithJsonSchema(
+_TIME_OR_DAY = WithJsonSchema(
     {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 )
-"""For a time that may also be a date alone."""
+TimeFrom = Annotated[datetime, BeforeValidator(partial(_at, time.min)), AfterValidator(_in_utc), _TIME_OR_DAY]
+TimeUntil = Annotated[datetime, BeforeValidator(partial(_at, time.max)), AfterValidator(_in_utc), _TIME_OR_DAY]
+"""A time, in UTC unless it has a zone, or a date alone, for the start (`TimeFrom`) or the end (`TimeUntil`) of that
+day."""
 
 CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 """The description of an answer that is a CSV file."""
 
 __all__ = [
-    "CSV", "LEFT_OUT_IF_EMPTY", "TIME_OR_DAY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose",
-    "PageNumber", "PathId", "Payload", "QueryId", "Text", "attachment", "disposition",
+    "CSV", "LEFT_OUT_IF_EMPTY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PageNumber",
+    "PathId", "Payload", "QueryId", "Text", "TimeFrom", "TimeUntil", "attachment", "disposition",
 ]  # fmt: skip
 
 

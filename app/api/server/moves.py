@@ -1,14 +1,13 @@
 """A move of roles from another bot: begin it, see who has arrived, and approve its end or undo it."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Query
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import TIME_OR_DAY, ApiAnswer, PageNumber, PathId, Payload, Text
+from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text, TimeFrom, TimeUntil
 from gateways import gateways
 from models import transaction
 from services.engine.previews import impact
@@ -23,32 +22,15 @@ from services.roles.moves.views import MoveView
 router = calls("/servers/{server_id}/move", tags=["move"])
 
 
-def _start_of_day(given: object) -> object:
-    return f"{given}T00:00:00Z" if isinstance(given, str) and len(given) == len("2027-01-31") else given
-
-
-def _end_of_day(given: object) -> object:
-    return f"{given}T23:59:59Z" if isinstance(given, str) and len(given) == len("2027-01-31") else given
-
-
-def _in_utc(given: datetime) -> datetime:
-    return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
-
-
-From = Annotated[datetime, BeforeValidator(_start_of_day), AfterValidator(_in_utc), TIME_OR_DAY]
-Until = Annotated[datetime, BeforeValidator(_end_of_day), AfterValidator(_in_utc), TIME_OR_DAY]
-"""A time, in UTC unless it has a zone, or a date alone, for the start (`From`) or the end (`Until`) of that day."""
-
-
 class MovePayload(Payload):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
     A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start.
     """
 
-    until: Until
+    until: TimeUntil
     roles: list[str] = Field(max_length=1_000)
-    begins_at: From | None = None
+    begins_at: TimeFrom | None = None
     channel_id: str | None = None
 
 

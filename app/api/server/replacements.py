@@ -2,8 +2,8 @@
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import Loose, PathId, Payload
-from app.api.server.moves import MovePreview, Until, previewed
+from app.api.requests.shapes import Loose, PathId, Payload, TimeUntil
+from app.api.server.moves import MovePreview, previewed
 from gateways import gateways
 from models import transaction
 from services.engine.previews.proposals import MigrationEnd, NewContract, NewRole
@@ -29,7 +29,7 @@ class MigrationPayload(Payload):
     new_contract: Loose = ""
     same_ids: bool = False
     both: bool = False
-    until: Until | None = None
+    until: TimeUntil | None = None
     apply: bool = False
 
     def order(self) -> MigrationOrder:
