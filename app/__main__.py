@@ -15,7 +15,7 @@ from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.plan import Web, make_plan, tilde_warning
 from app.supervisor.supervisor import StartFailed, Supervisor
-from app.supervisor.system import refusal
+from app.supervisor.system import refusal, unusable
 from settings import ROOT, SettingsError, load, version
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def main() -> int:
     except (AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount, BuildFailed) as fault:
         say(str(fault))
         return 1
-    except OSError as fault:  # a full or read-only disk, or data of another user
-        say(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+    except OSError as fault:
+        say(unusable(fault))
         return 1
     return 0
 

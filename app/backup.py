@@ -31,6 +31,7 @@ from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.plan import data_dir, database_dir, home_dir
+from app.supervisor.system import unusable
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
 from settings import ROOT, Settings, SettingsError, load, newest_migration, version
@@ -247,8 +248,8 @@ def main() -> int:
         else:
             complain(str(fault).strip())
         return 1
-    except OSError as fault:  # a full or read-only disk, or data of another user
-        complain(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+    except OSError as fault:
+        complain(unusable(fault))
         return 1
     except KeyboardInterrupt:
         complain("stopped")

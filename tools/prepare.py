@@ -9,7 +9,7 @@ import sys
 from contextlib import ExitStack
 from typing import Callable  # noqa: UP035  (also run by Pythons that are too old)
 
-from app.supervisor.system import refusal
+from app.supervisor.system import refusal, unusable
 from tools.progress import StepFailed, Teller
 from tools.steps import (
     LOG,
@@ -66,8 +66,8 @@ def main(target: str, arguments: list[str]) -> int:
     except StepFailed as failed:
         print(failed)
         return 1
-    except OSError as fault:  # a full or read-only disk, or files of another user
-        print(f"{fault.filename or 'A file'} cannot be used: {fault.strerror or fault}.")
+    except OSError as fault:
+        print(unusable(fault))
         return 1
     except KeyboardInterrupt:
         print("\nstopped")

@@ -21,6 +21,7 @@ from app.postgres.account import Say
 from app.postgres.process import end_orphans
 from app.supervisor.installed import STOP, Checkout, Installation, Journal, UpdateFailed, Wheel, journal, run
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
+from app.supervisor.system import unusable
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = 2 * 2**30
@@ -257,9 +258,10 @@ def main() -> int:
             if not _update(note).to(given.version, given.restore.absolute() if given.restore else None):
                 print("There is no newer version.")
     except (UpdateFailed, OSError) as fault:
-        print(fault)
-        if note.open:
-            print("Not everything is back yet. Once the reason is gone, update again: that goes back first.")
+        print(unusable(fault) if isinstance(fault, OSError) else fault)
+        with suppress(OSError):  # if the journal cannot be read, the sentence above says so or names its directory
+            if note.open:
+                print("Not everything is back yet. Once the reason is gone, update again: that goes back first.")
         return 1
     except KeyboardInterrupt:
         print("stopped")

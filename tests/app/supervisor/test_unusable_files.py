@@ -10,14 +10,15 @@ import pytest
 
 from app import __main__ as start
 from app import backup
+from app.supervisor import update
 from app.supervisor.leftovers import Lock, Running
 from settings import settings
 
 
 @pytest.mark.parametrize(
     ("main", "arguments"),
-    [(start.main, []), (backup.main, ["make"]), (backup.main, ["restore", "x.dump"])],
-    ids=["start", "backup", "restore"],
+    [(start.main, []), (backup.main, ["make"]), (backup.main, ["restore", "x.dump"]), (update.main, [])],
+    ids=["start", "backup", "restore", "update"],
 )
 def test_data_that_cannot_be_used_are_named_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
@@ -28,10 +29,13 @@ def test_data_that_cannot_be_used_are_named_in_one_sentence(
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
+    # An update keeps its journal beside the code, and ends by signals in its own way.
+    monkeypatch.setattr(update, "ROOT", tmp_path)
+    monkeypatch.setattr(update.STOP, "listen", lambda: None)
     assert main() == 1
     printed = capsys.readouterr()
     # A backup at night drops what it prints: only errors are mailed.
-    said = (printed.out if main is start.main else printed.err).splitlines()[-1]
+    said = (printed.err if main is backup.main else printed.out).splitlines()[-1]
     assert str(tmp_path / "data") in said
     assert "cannot be used: " in said
 
