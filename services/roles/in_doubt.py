@@ -1,7 +1,8 @@
 """Role writes in doubt: Discord did not answer and may still carry them out, so the opposite change waits.
 
 Otherwise a removal that takes effect after the role was given back would look as if somebody else had taken it. A
-removal is recorded before it is sent, because the process may end before the answer arrives.
+removal is recorded before it is sent, because the process may end before the answer arrives. Gifts that may reach a
+member who left and came back are recorded when they leave (`services/guilds/members.py`).
 """
 
 from collections.abc import Sequence
