@@ -125,14 +125,15 @@ async def change_panel(
     found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _, _ = found.guild_with_bot()
     async with _changing(db, found.server):
-        me = (await outside.discord.me()).id
+        me, before = (await outside.discord.me()).id, panel.texts_of(found.server)
         panel.keep(found.server, panel.checked(texts, guild.name, me))
         channel = await _stored(outside, found.server)
         done = await _panel(db, outside, found, channel, me) if channel else []
     db.add(found.server)
-    await audit.record(
-        db, audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
-    )
+    # The second click of a double click changes nothing.
+    if done or panel.texts_of(found.server) != before:
+        line = audit.line("panel.changed", server_id=server_id, actor=actor.discord_id, data={"done": done})
+        await audit.record(db, line)
     return channel.name if channel else None
 
 

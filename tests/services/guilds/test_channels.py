@@ -143,6 +143,17 @@ async def test_a_servers_own_words_are_in_its_panel_and_stay_there(town: Town):
         assert (await db.get_one(Server, town.server_id)).panel_title is None, "a later default is followed"
 
 
+@pytest.mark.parametrize("posted", [True, False])
+async def test_texts_that_are_saved_twice_are_in_the_log_once(town: Town, posted: bool):
+    if posted:
+        await repair(town)
+    for _turn in range(2):
+        await change(town, title="Hello")
+    async with transaction() as db:
+        asked = select(Event).where(Event.server_id == town.server_id, Event.kind == "panel.changed")
+        assert len((await db.exec(asked)).all()) == 1
+
+
 async def change_language(town: Town, language: str, **texts: str) -> None:
     wanted = replace(panel.in_language(panel.default_texts(), language), **texts)
     async with transaction() as db:
