@@ -39,7 +39,6 @@ async def test_numbers_are_exact_and_texts_stay_as_they_are() -> None:
         ('{"roleId": "1", "roleId": "2"}', "the field “roleId” twice"),
         (json.dumps({str(at): at for at in range(60_000)})[:-1] + ', "59999": 1}', "the field “59999” twice"),
         ("[" * 40_000 + "]" * 40_000, "levels deep"),
-        ("[" * 40_000, "levels deep"),
         ("[" * 25 + "]" * 25, "levels deep"),
         ('{"a":' * 30_000 + "1" + "}" * 30_000, "levels deep"),
         ('["\\u0000"]', "cannot be stored"),
@@ -50,6 +49,12 @@ async def test_numbers_are_exact_and_texts_stay_as_they_are() -> None:
 )
 async def test_what_is_no_document_is_refused_with_a_sentence(text: str | bytes, message: str) -> None:
     assert message in await refused(text)
+
+
+async def test_a_document_that_opens_without_end_is_refused() -> None:
+    said = await refused("[" * 40_000)
+    # The parser of Python 3.14 nests further, and so finds the end before the depth is judged.
+    assert "levels deep" in said or "not JSON" in said
 
 
 async def test_the_size_is_refused_before_anything_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
