@@ -45,9 +45,12 @@ def mend_of(cause: str | None) -> str:
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
     """Pause every deciding rule of a role with the reason; return how many. Given roles stay.
 
-    A rule paused for another cause gets the new one. A rule that an admin paused stays unchanged, and so does a rule
-    beyond the limits, because it would be resumed once the new cause ends.
+    A rule paused for another cause gets the new one, and a rule paused for the same cause the new words, which name the
+    role. A rule that an admin paused stays unchanged, and so does a rule beyond the limits, because it would be resumed
+    once the new cause ends.
     """
+    same = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id, col(Rule.pause_cause) == cause)
+    await db.execute(update(Rule).where(*same, col(Rule.pause_reason) != reason).values(pause_reason=reason))
     return await _pause(db, server_id, reason, cause, col(Rule.role_id) == role_id)
 
 
@@ -279,6 +282,12 @@ async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
             db, audit.line("role.deleted", server_id=server_id, role_id=role_id, data={"holders": holders})
         )
     await sweep_deleted(db)
+
+
+async def role_renamed(db: AsyncSession, server_id: int, role_id: str, name: str) -> None:
+    """Store a role's new name in its rules, those of deleted ones too, because the log names roles by them."""
+    of_role = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id)
+    await db.execute(update(Rule).where(*of_role).values(role_name=name))
 
 
 async def sweep_deleted(db: AsyncSession) -> int:

@@ -181,7 +181,7 @@ async def ready(db: AsyncSession) -> None:
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     """Pause the rules whose role is deleted, dangerous, managed, or above the bot.
 
-    Resume the rules paused for such a cause whose role can be granted again.
+    Resume the rules paused for such a cause whose role can be granted again. Store the present names of roles.
     """
     server = await server_of(db, guild.id)
     if server is None:
@@ -193,12 +193,18 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     server.bot_permissions, server.bot_too_low = bot.permissions, is_too_low(guild.roles, guild.id, bot)
     db.add(server)
     # Those of deleted rules too, as long as members have them from us.
-    used = await db.exec(select(Rule.role_id).where(Rule.server_id == server.id).distinct())
-    for role_id in used.all():
+    used = await db.exec(select(Rule.role_id, Rule.role_name).where(Rule.server_id == server.id).distinct())
+    names: dict[str, set[str]] = {}
+    for role_id, name in used.all():
+        names.setdefault(role_id, set()).add(name)
+    for role_id, stored in names.items():
         role = find(guild.roles, role_id)
         if role is None:
             await pausing.role_gone(db, server.id or 0, role_id)
-        elif refused := judge(role, guild.id, bot):
+            continue
+        if stored != {role.name}:
+            await pausing.role_renamed(db, server.id or 0, role_id, role.name)
+        if refused := judge(role, guild.id, bot):
             await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
         else:
             await pausing.resume_role(db, server.id or 0, role_id)

@@ -2,11 +2,12 @@
 
 import pytest
 from sqlalchemy import text
-from sqlmodel import select
+from sqlmodel import col, select
 
 from models import Breaker, Event, Grant, Rule, now, transaction
 from services.guilds.members import MemberFacts
-from services.rules import pausing
+from services.guilds.role_safety import MANAGE_ROLES
+from services.rules import pausing, views
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents
@@ -79,3 +80,40 @@ async def test_a_deleted_role_of_a_deleted_rule_leaves_nothing_behind() -> None:
     async with transaction() as db:
         assert [(await db.exec(select(table))).all() for table in (Grant, Breaker, Rule)] == [[], [], []]
         assert (await db.exec(select(Event.kind).where(Event.server_id == server.id))).all() == ["role.deleted"]
+
+
+async def test_a_renamed_role_has_its_new_name_in_rules_and_in_what_pauses_them() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, "7")
+        other = await a_rule(db, server, "7")
+        other.deleted_at = now()
+        db.add(other)
+        await a_grant(db, await a_member(db, server, roles=("7",)), other)
+    bot = MemberFacts("1", "the bot", frozenset({"5"}), bot=True)
+
+    async def roles_are(name: str, position: int) -> None:
+        roles = (
+            RoleFacts(server.discord_id, "@everyone", 0, False, MANAGE_ROLES),
+            RoleFacts("5", "bot", 5, True, MANAGE_ROLES),
+            RoleFacts("7", name, position, False, 0),
+        )
+        guild = GuildFacts(server.discord_id, "A server", None, server.owner_id or "", "1", roles, (bot,))
+        async with transaction() as db:
+            await gateway_events.check_roles(db, guild)
+
+    async def named() -> list[tuple[str, str | None]]:
+        async with transaction() as db:
+            found = await db.exec(select(Rule.role_name, Rule.pause_reason).order_by(col(Rule.id)))
+            return list(found.all())
+
+    await roles_are("Whale", 1)
+    assert await named() == [("Whale", None), ("Whale", None)]
+    await roles_are("Whale", 9)
+    await roles_are("Blue Whale", 9)
+    reason = "Blue Whale is above the bot's own role. Move the bot's role above it in Server Settings › Roles."
+    assert await named() == [("Blue Whale", reason), ("Blue Whale", None)]
+    async with transaction() as db:
+        (view,) = await views.of_rules(db, server.id or 0, [rule.id or 0])
+        assert (view.role_name, view.pause_reason) == ("Blue Whale", reason)
+        assert (await db.exec(select(Event.kind).where(Event.server_id == server.id))).all() == ["rule.paused"]
