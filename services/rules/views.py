@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import String, cast, literal_column
 from sqlmodel import col, select
 
 from locales import _
@@ -105,15 +106,16 @@ async def names_of(db: AsyncSession, server_id: int, *, shadow: bool) -> tuple[R
     )
 
 
-async def changes_of(db: AsyncSession, server_id: int) -> dict[int, tuple[str, str, str, int]]:
-    """Return the name, state, role and number of holders of each rule, for a screen that shows the rules.
+async def changes_of(db: AsyncSession, server_id: int) -> dict[int, str]:
+    """Return for each rule a text that is another one once anything of the rule or its number of holders changes.
 
     Use it only to decide whether to read the rules again: it checks no permission.
     """
     wanted = [Rule.server_id == server_id, col(Rule.deleted_at).is_(None)]
-    found = await db.exec(select(Rule.id, Rule.name, Rule.state, Rule.role_id).where(*wanted))
+    # The transaction that wrote the row: it covers every column.
+    found = await db.exec(select(Rule.id, cast(literal_column("rule.xmin"), String)).where(*wanted))
     counted = await rollups.holders(db, [server_id])
-    return {number: (name, state, role_id, counted.get(number, 0)) for number, name, state, role_id in found if number}
+    return {number: f"{written} {counted.get(number, 0)}" for number, written in found if number}
 
 
 async def of_servers(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, tuple[RuleView, ...]]:

@@ -69,6 +69,8 @@ class RulesState(ServerTab, rx.State):
     asked_title: str = ""
     asked_text: str = ""
     asked_action: str = ""
+    _versions: dict[int, str] = {}
+    """What `changes_of` returned when the rules were read."""
 
     @rx.var
     def waiting(self) -> int:
@@ -88,11 +90,12 @@ class RulesState(ServerTab, rx.State):
     def _show(self, found: "_Found", page: ServerPageState) -> None:
         self.room = found.room
         self.rows = [_row(rule, found.reach.get(rule.id), page) for rule in found.rules]
+        self._versions = found.versions
         self.shown_for = page.server_id
 
     @signed_in
     async def look(self, actor: Actor) -> None:
-        """Read the rules again if others or their holders are there than shown; the screen calls this often.
+        """Read the rules again if they, their roles or their holders differ from those shown; called often.
 
         Roles move while the tab is open, another admin changes rules, and a rule is paused by what happens in Discord.
         """
@@ -101,7 +104,7 @@ class RulesState(ServerTab, rx.State):
             return
         async with transaction() as db:
             present = await views.changes_of(db, page.server_id)
-        if present == {row.id: (row.name, row.state, row.role_id, row.holders) for row in self.rows}:
+        if present == self._versions:
             return
         try:
             await self._reread(actor)
@@ -209,6 +212,7 @@ class RulesState(ServerTab, rx.State):
 class _Found:
     """What the tab shows: the rules, how much of its limits the server has used, and each rule's last count."""
 
+    versions: dict[int, str]
     rules: list[rules.RuleView]
     room: str
     reach: Mapping[int, ReachOnDay]
@@ -216,8 +220,11 @@ class _Found:
 
 async def _read(actor: Actor, server_id: int) -> _Found:
     async with transaction() as db:
+        # Before the rules: a change in between is then read again at the next look.
+        versions = await views.changes_of(db, server_id)
         listed = await rules.list_rules(db, gateways(), actor, server_id)
-        return _Found(list(listed), (await limits.room(db, server_id)).words, await days.newest(db, server_id))
+        room = await limits.room(db, server_id)
+        return _Found(versions, listed, room.words, await days.newest(db, server_id))
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,7 @@ async def test_a_program_says_what_it_was_shown(tripped: tuple[Tab, Browser, dic
 async def test_the_open_rules_show_what_becomes_of_them_and_how_many_holders_an_approval_left(
     tripped: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tab, _, rule = tripped
+    tab, browser, rule = tripped
     rules_tab = await opened(tab, RulesState, rule["serverId"], "rules")
     assert [row.holders for row in rules_tab.rows] == [2]
     for grant in await grants(rule):
@@ -213,6 +213,10 @@ async def test_the_open_rules_show_what_becomes_of_them_and_how_many_holders_an_
         (await db.get_one(Rule, rule["id"])).state = "paused"
     await tab.run(rules_tab.look())
     assert [row.state for row in rules_tab.rows] == ["paused"], "nobody pressed a button"
+    another = await browser.client.patch(f"/api/verification-rules/{rule['id']}", json={"minTokens": 3})
+    assert another.status_code == 200, another.text
+    await tab.run(rules_tab.look())
+    assert [row.lines[0].text.split(" of ")[0] for row in rules_tab.rows] == ["At least 3 tokens"]
 
     async def read_again(*_: object) -> None:
         raise AssertionError("nothing has changed")
