@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import reflex as rx
 
+from locales import _
 from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
 from services.rules.rules import RuleView
@@ -67,6 +68,12 @@ class RoleOptions(rx.State, mixin=True):
 
     def _offer(self, found: Sequence[servers.RoleView]) -> None:
         self.roles = [_option(role) for role in found]
+        if self.role_id and self.role_id not in {role.id for role in found}:
+            # Without an option of its own it would look as if no role were chosen.
+            # Translators: said of a role, after its name and a dash.
+            reason = _("deleted in Discord")
+            label = f"{self.role_name} – {reason}"
+            self.roles.append(RoleOptionView(self.role_id, self.role_name, self.role_color, label, False))
         self._name_role()
 
     def _hours(self) -> int:

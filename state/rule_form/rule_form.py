@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import reflex as rx
@@ -14,7 +14,6 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.collections import catalogue
 from services.core.actors import Actor
-from services.core.chain_names import chain_title, form_order
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
 from services.guilds import members_intent
@@ -32,6 +31,7 @@ from state.core.retry import ask
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
+from state.rule_form.chain_options import CHAIN_OPTIONS, ChainOptionView, chain_options
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.condition_groups import from_tree
@@ -47,18 +47,6 @@ OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 UNNAMED = "-"
 _OUTCOME = frozenset({"ruleName", "roleId", "takesOver", "delegated", "removal", "state"})
 """The fields of a change that are no conditions."""
-
-
-@dataclass(frozen=True)
-class ChainOptionView:
-    """A chain to choose, with the reason if no rule can use it."""
-
-    name: str
-    label: str
-    offered: bool
-
-
-CHAIN_OPTIONS = [ChainOptionView(chain, chain_title(chain), True) for chain in form_order()]
 
 
 class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
@@ -395,6 +383,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
                     await rules.create_all(db, gateways(), actor, self._new(draft))
         except HoldfastError as fault:
             await self._refuse(fault.message)
+            if isinstance(fault, FieldRefused) and fault.field == "roleId":
+                # The options are those of the role when the form was opened.
+                yield RuleFormState.load_roles
         else:
             self._saved = True
             count = len(self.tiers) + 1
@@ -435,16 +426,3 @@ def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
 def _half_a_token(draft: ConditionDraft) -> str:
     whole = draft.min_tokens.lstrip("-").isdigit() or not draft.min_tokens
     return "" if whole or not draft.kind.counts else _(rule_draft.WHOLE_TOKENS)
-
-
-def chain_options() -> list[ChainOptionView]:
-    """Return the chains in the form's order, each with whether rules can use it here."""
-    return [_chain(chain) for chain in form_order()]
-
-
-def _chain(chain: str) -> ChainOptionView:
-    reason = rule_draft.chain_refusal(chain)
-    title = chain_title(chain)
-    return ChainOptionView(
-        chain, _("{chain} – no node is set here").format(chain=title) if reason else title, not reason
-    )

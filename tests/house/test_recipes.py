@@ -141,7 +141,7 @@ from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.wording import in_words
 from services.wallets.transaction_check import read_reference
 from settings import settings
-from state.rule_form.rule_form import CHAIN_OPTIONS
+from state.rule_form.chain_options import CHAIN_OPTIONS
 
 print([one.label for one in CHAIN_OPTIONS if one.name == form_order()[-1]], SIMULATED["ninth"].collections[0])
 print([url.partition("/rpc")[2] for url in settings().rpc["ninth"]])

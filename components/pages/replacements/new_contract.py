@@ -11,7 +11,7 @@ from components.ui.dialog import confirm
 from components.ui.effects.texts import counted
 from components.ui.field import field, select_input, switch, text_input
 from locales import _
-from state.rule_form.rule_form import chain_options
+from state.rule_form.chain_options import chain_options
 from state.server.new_contract import (
     END,
     LeftRuleView,

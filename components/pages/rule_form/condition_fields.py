@@ -15,6 +15,7 @@ from components.ui.field import field, number_input, select_input, text_area, te
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
+from state.rule_form.chain_options import ChainOptionView
 from state.rule_form.condition_draft import (
     AT_LEAST,
     AT_MOST,
@@ -36,7 +37,7 @@ from state.rule_form.condition_draft import (
     DetailField,
 )
 from state.rule_form.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
-from state.rule_form.rule_form import ChainOptionView, RuleFormState
+from state.rule_form.rule_form import RuleFormState
 
 TOKEN_FORM = "token-form"
 """The form of the token id entry: Enter adds an id there instead of submitting the rule."""

@@ -24,9 +24,10 @@ from services.runtime import rate_limits
 from state.core import gate
 from state.core.toasts import ToastState
 from state.rule_form import condition_fields, tiers
+from state.rule_form.chain_options import chain_options
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
-from state.rule_form.rule_form import RuleFormState, chain_options
+from state.rule_form.rule_form import RuleFormState
 from tests.state.conftest import SignIn, Tab
 from tests.state.rule_form.filling import CATS, FOXES, OWLS, fill, leaf, somebody
 from tests.state.rule_form.filling import form as form

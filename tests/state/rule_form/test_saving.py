@@ -89,3 +89,20 @@ async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(
     await tab.run(rule.save({"tokenEntry": "777"}))
     (made,) = await stored(town)
     assert made.token_ids == ["5", "777"]
+
+
+async def test_a_role_that_was_deleted_meanwhile_is_shown_as_deleted(
+    form: tuple[Tab, RuleFormState], town: Town
+) -> None:
+    tab, state = form
+    made = await town.call("guilds", guild=town.name, action="add_role", name="Short-lived")
+    await tab.run(state.load_roles())
+    await tab.run(state.choose_role(str(made["id"])))
+    await town.call("guilds", guild=town.name, action="delete_role", role="Short-lived")
+    outcomes = await tab.run(state.save({}))
+    assert state.fault == "This role does not exist in the server (any more). Choose another one."
+    assert RuleFormState.load_roles in outcomes
+    await tab.run(state.load_roles())
+    shown = next(one for one in state.roles if one.id == state.role_id)
+    assert (shown.label, shown.assignable) == ("Short-lived – deleted in Discord", False)
+    assert state.fault != "", "the message stays until something is changed"
