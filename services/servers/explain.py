@@ -227,7 +227,10 @@ def _unchanged(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy]
         return _("Nothing changes until what is unknown has been read.")
     if grant is not None and grant.gift_since is not None:
         return _("Stays, because an admin decided so; once a rule says yes again, rules decide again.")
-    if not any(rule.state == "active" for rule in rules):
+    states = {rule.state for rule in rules}
+    if states == {"shadow"}:
+        return _("Nothing changes while its rules are in shadow.")
+    if "active" not in states:
         return _("Nothing changes while its rules are paused.")
     return _("Stays while a rule that gave it is paused.") if grant is not None else _("Nothing: no rule says yes.")
 
