@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import N_, _, ngettext, sentences
+from locales import N_, _, ngettext, number, sentences
 from locales.stored_texts import said
 from models import ProviderState
 from services.core.addresses import shorten
@@ -122,7 +122,7 @@ def _node(
     if answers == provider_reports.OK and row is not None:
         state, text = GOOD, _("{name} answers.").format(name=name)
         if row.block:
-            text = _("{name} answers; its newest block is {block}.").format(name=name, block=row.block)
+            text = _("{name} answers; its newest block is {block}.").format(name=name, block=number(row.block))
         if used and (alone := single_source.one_node(chain)) is not None:
             state, text, mend = WARNING, f"{text} {alone[0]}", alone[1]
     elif answers == UNKNOWN:
@@ -238,4 +238,4 @@ def _followed(kind: str, chain: str, block: int, behind: int) -> str:
             "{chain} is followed up to block {block}, {count} blocks behind its newest.",
             behind,
         )
-    return text.format(chain=chain, block=block, count=behind)
+    return text.format(chain=chain, block=number(block), count=behind)

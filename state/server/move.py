@@ -169,7 +169,10 @@ class MoveState(ServerTab, rx.State):
     def _fill(self, seen: MoveScreen) -> None:
         """Fill in the form with the open move, or with defaults."""
         move = seen.move if seen.move is not None and seen.move.state != views.APPROVED else None
-        chosen = {role.role_id for role in move.roles} if move else {one.role_id for one in seen.roles}
+        chosen = {one.role_id for one in (move.roles if move else seen.roles)}
+        if len(chosen) > lifecycle.MOST_ROLES:
+            # All of them would be refused, and nobody knows which of them to take out.
+            chosen = set()
         self.choices = [
             MoveChoiceView(one.role_id, one.role_name, one.role_color, one.role_id in chosen) for one in seen.roles
         ]

@@ -18,7 +18,7 @@ CONTRACT = "0x" + "c0" * 20
 
 
 def view(kind: str = CONTRACTS, slices: int = 1) -> FollowView:
-    return FollowView("base", kind, 100, 3, NOW, None, slices)
+    return FollowView("base", kind, 41_000_100, 3, NOW, None, slices)
 
 
 def test_a_contract_in_quarantine_is_said_with_its_reason_and_time() -> None:
@@ -33,9 +33,9 @@ def test_a_contract_in_quarantine_is_said_with_its_reason_and_time() -> None:
 def test_wallets_that_take_turns_are_said() -> None:
     few, coins = provider_health.lag([view(WALLETS), view(COINS)], NOW)
     (many,) = provider_health.lag([view(WALLETS, slices=7)], NOW)
-    assert "members' wallets on Base are followed up to block 100" in few.text
+    assert "members' wallets on Base are followed up to block 41,000,100" in few.text
     assert few.text.startswith("For rules about any NFT,")
-    assert coins.text.startswith("For rules about coins, members' wallets on Base are followed up to block 100")
+    assert coins.text.startswith("For rules about coins, members' wallets on Base are followed up to block 41,000,100")
     assert (few.kind, coins.kind) == (WALLETS, COINS)
     assert "turns" not in few.text
     assert "read in 7 turns" in many.text

@@ -9,7 +9,7 @@ from sqlmodel import delete, select, update
 from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
 from services.core.errors import ProviderUnavailable
 from services.guilds import channels
-from services.roles.moves import coverage
+from services.roles.moves import coverage, lifecycle
 from settings import settings
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
@@ -98,6 +98,16 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert ((await stored())[0].state, move.state) == ("undone", NONE)
     toast = await tab.state(ToastState)
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
+
+
+async def test_of_more_roles_than_a_move_can_have_none_is_chosen_in_advance(sign_in: SignIn, town: Town) -> None:
+    async with transaction() as db:
+        rule = (await db.exec(select(Rule))).one()
+        for number in range(lifecycle.MOST_ROLES):
+            db.add(Rule(**(rule.model_dump() | {"id": None, "role_id": str(9000 + number), "role_name": "Another"})))
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    assert (len(move.choices), [one for one in move.choices if one.chosen]) == (lifecycle.MOST_ROLES + 1, [])
 
 
 async def test_an_end_and_an_undo_say_that_discord_refused_the_messages(
