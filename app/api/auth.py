@@ -15,6 +15,7 @@ from gateways import gateways
 from locales import _, browser_language
 from models import transaction
 from services.accounts import sessions, sign_in, users
+from services.accounts.return_paths import path_of_referrer
 from services.accounts.users import UserView
 from services.core.actors import Actor
 from services.core.errors import Forbidden, HoldfastError, SignInFailed
@@ -35,9 +36,12 @@ async def get_user(caller: Caller) -> UserView:
 
 
 @router.get("/discord", status_code=302, response_class=RedirectResponse)
-async def begin_sign_in(return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
-    """Redirect to Discord to sign in, and return to the path in `return`."""
-    return await _leave(sign_in.SIGN_IN, return_path, None)
+async def begin_sign_in(
+    request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None
+) -> Response:
+    """Redirect to Discord to sign in, and return to the path in `return`, or to the members' screen that asked."""
+    asked = return_path or path_of_referrer(request.headers.get("referer"))
+    return await _leave(sign_in.SIGN_IN, asked, None)
 
 
 @router.get("/discord/connect", status_code=302, response_class=RedirectResponse)

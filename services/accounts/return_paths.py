@@ -1,6 +1,7 @@
 """The paths that a sign-in may return to: the screens of the page table and nothing else."""
 
 import re
+from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 from settings import settings
@@ -14,14 +15,27 @@ ROUTES = (
 )  # fmt: skip
 """The page table's routes; a test compares the two. `[name]` matches one segment of the path."""
 
+MEMBERS_ROUTES = ROUTES[ROUTES.index("/dashboard") : ROUTES.index("/features")]
+"""Those that only members see; a test compares them with the page table too."""
+
 _LONGEST = 1_000
-_PATTERNS = tuple(re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(route))) for route in ROUTES)
+
+
+def _patterns(routes: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(re.sub(r"\\\[\w+\\\]", "[^/]+", re.escape(route))) for route in routes)
+
+
+_PATTERNS, _MEMBERS_PATTERNS = _patterns(ROUTES), _patterns(MEMBERS_ROUTES)
 
 
 def is_screen(path: str) -> bool:
     """Return whether a path without a query is a screen; a trailing slash does not matter."""
+    return _matches(_PATTERNS, path)
+
+
+def _matches(patterns: Iterable[re.Pattern[str]], path: str) -> bool:
     plain = path.rstrip("/") or "/"
-    return any(pattern.fullmatch(plain) for pattern in _PATTERNS)
+    return any(pattern.fullmatch(plain) for pattern in patterns)
 
 
 def checked_return_path(path: str | None) -> str | None:
@@ -43,6 +57,18 @@ def checked_return_path(path: str | None) -> str | None:
     pairs = [(key, value) for key, value in parse_qsl(parts.query, keep_blank_values=True) if key != "session"]
     query = urlencode(pairs, quote_via=quote)
     return quote(plain) + (f"?{query}" if query else "")
+
+
+def path_of_referrer(referrer: str | None) -> str | None:
+    """Return the path and query of a Referer header if it names a screen of ours that only members see.
+
+    A visitor who follows a link to such a screen finds the landing page at its address, and logs in from there.
+    """
+    public = settings().public_url.rstrip("/")
+    if referrer is None or not referrer.startswith(f"{public}/"):
+        return None
+    path = referrer.removeprefix(public)
+    return path if _matches(_MEMBERS_PATTERNS, unquote(urlsplit(path).path)) else None
 
 
 def with_session(path: str, session_id: str) -> str:

@@ -19,9 +19,9 @@ class Browser:
         """The value of the session cookie."""
         return self.client.cookies.get("hf_session")
 
-    async def leave(self, start: str = "/api/auth/discord") -> str:
+    async def leave(self, start: str = "/api/auth/discord", headers: dict[str, str] | None = None) -> str:
         """Begin a sign-in, and return the address of Discord's page."""
-        answer = await self.client.get(start)
+        answer = await self.client.get(start, headers=headers)
         assert answer.status_code == 302, answer.text
         return answer.headers["location"]
 

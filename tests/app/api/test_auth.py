@@ -136,6 +136,26 @@ async def test_a_sign_in_returns_to_the_screen_it_came_from_and_to_no_other_site
         assert answer.headers["location"] == path + str(browser.session_id)
 
 
+@pytest.mark.parametrize(
+    ("path", "back"),
+    [
+        ("/server-config?serverId=7&tab=health", "/server-config?serverId=7&tab=health&session="),
+        ("/dashboard/server/7", "/dashboard/server/7?session="),
+        ("/features", "/dashboard?session="),
+        ("/login", "/dashboard?session="),
+        ("/api/me/export", "/dashboard?session="),
+        ("/server-config/../api/me", "/dashboard?session="),
+        ("", "/dashboard?session="),
+    ],
+)
+async def test_a_sign_in_from_the_address_of_a_members_screen_returns_to_it(browser: Browser, path: str, back: str):
+    public = settings().public_url
+    for origin, expected in ((public, back), ("https://evil.example", "/dashboard?session=")):
+        address = await browser.leave(headers={"referer": f"{origin}{path}"})
+        answer = await browser.come_back(await browser.agree(address, "ada"))
+        assert answer.headers["location"] == expected + str(browser.session_id)
+
+
 async def test_a_return_to_another_browser_than_the_one_that_left_signs_nobody_in(new_browser: Callable[[], Browser]):
     mallory, victim = new_browser(), new_browser()
     back = await mallory.agree(await mallory.leave(), "mallory")

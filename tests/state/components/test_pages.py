@@ -16,7 +16,7 @@ from components.pages.public.error_pages import not_found
 from components.pages.public.landing import landing
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server import activity, members
-from services.accounts.return_paths import ROUTES
+from services.accounts.return_paths import MEMBERS_ROUTES, ROUTES
 from settings import ROOT
 
 
@@ -59,6 +59,8 @@ def test_the_operators_help_pages_can_be_left_out() -> None:
 
 def test_a_sign_in_may_return_to_every_page_of_the_table_and_to_nothing_else() -> None:
     assert sorted(ROUTES) == sorted(page.route for page in PAGES if page.route != "404")
+    members_only = [page.route for page in PAGES if page.visitors is landing and page.route not in {"/", "404"}]
+    assert sorted(MEMBERS_ROUTES) == sorted(members_only)
 
 
 @pytest.mark.parametrize(
