@@ -17,7 +17,7 @@ class HelpCommand(commands.Cog):
     """The command that lists the others."""
 
     # Translators: the name of a command: small letters, no spaces.
-    @nextcord.slash_command(**named(NP_("command", "help"), N_("What this bot does, and how to know it")))
+    @nextcord.slash_command(**named(NP_("command", "help"), N_("What this bot does, and how to recognise it")))
     async def help(self, interaction: Interaction) -> None:
         """List the commands."""
         await answer(interaction, self._help)

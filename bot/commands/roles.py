@@ -83,7 +83,7 @@ class Roles(commands.Cog):
         return await recheck_wait.result(member, before, _("Looked again"), text)
 
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
-    @nextcord.slash_command(**named(NP_("command", "rules"), N_("Which roles there are to earn here")))
+    @nextcord.slash_command(**named(NP_("command", "rules"), N_("The roles that you can earn here")))
     async def rules(self, interaction: Interaction) -> None:
         """List what each rule requires."""
         await self.show_rules(interaction, [])

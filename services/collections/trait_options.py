@@ -47,7 +47,7 @@ async def kinds(db: AsyncSession, outside: Gateways, collection: CollectionView)
         raise unavailable(fault) from fault
     if not told:
         raise CollectionNotFound(
-            _("OpenSea lists no traits for {name}, and its tokens tell none.").format(name=collection.name)
+            _("OpenSea lists no traits for {name}, and its tokens have none.").format(name=collection.name)
         )
     return told
 

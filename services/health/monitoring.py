@@ -145,7 +145,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
     seconds = max(0, int((moment - row.checked_at).total_seconds()))
     if provider_health.bot_is_silent(row, moment):
         return BotHeartbeat(
-            BAD, _("The bot was last heard {length} ago.").format(length=length(seconds)), False, seconds
+            BAD, _("The bot was last heard from {length} ago.").format(length=length(seconds)), False, seconds
         )
     if row.state != "ok":
         text = _("The bot runs, but is not connected to Discord.")

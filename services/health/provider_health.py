@@ -26,7 +26,7 @@ SAYS = {
     provider_reports.STALE: N_("{name} answers with an old block."),
     provider_reports.DOWN: N_("{name} does not answer."),
     provider_reports.BUSY: N_("{name} asks us to wait."),
-    provider_reports.CONFUSED: N_("{name} answers what makes no sense."),
+    provider_reports.CONFUSED: N_("{name} sends answers that make no sense."),
     provider_reports.REFUSED: N_("{name} does not accept our key."),
 }
 """The sentence about a provider, by its state."""
@@ -130,7 +130,7 @@ def _node(
         text = _("{name} has not been asked yet.").format(name=name)
         if row is not None:
             silent = length((now - row.checked_at).total_seconds())
-            text = _("{name} was last heard {length} ago.").format(name=name, length=silent)
+            text = _("{name} was last heard from {length} ago.").format(name=name, length=silent)
         mend = _("If this stays so, the background jobs do not run: tell the person who runs the bot.")
     else:
         state = (BAD if well == 0 else WARNING) if used else OFF

@@ -200,7 +200,7 @@ def _bot(row: ProviderState | None, moment: datetime) -> ProviderStatus:
     if row is None:
         return ProviderStatus(_("Bot"), UNKNOWN, _("Not known yet."), None, None)
     if provider_health.bot_is_silent(row, moment):
-        said = _("The bot does not run. It was last heard {ago}.").format(ago=ago(row.checked_at, moment))
+        said = _("The bot does not run. It was last heard from {ago}.").format(ago=ago(row.checked_at, moment))
         return ProviderStatus(_("Bot"), BAD, said, row.checked_at, row.checked_at)
     if row.state != provider_reports.OK:
         return ProviderStatus(_("Bot"), BAD, _("The bot is not connected to Discord."), row.since, row.checked_at)

@@ -182,7 +182,9 @@ def _bot(server: Server, states: provider_health.States, moment: datetime, scarc
     elif heard is None:
         text = _("The bot does not run. Nobody answers commands or sees who joins.")
     else:
-        text = _("The bot does not run; it was last heard {length} ago. Nobody answers commands or sees who joins.")
+        text = _(
+            "The bot does not run; it was last heard from {length} ago. Nobody answers commands or sees who joins."
+        )
         text = text.format(length=length((moment - heard).total_seconds()))
     return health(BAD, text, _("It reconnects automatically; if not, tell the person who runs it."))
 

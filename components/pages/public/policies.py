@@ -216,7 +216,7 @@ def privacy_policy() -> rx.Component:
                     ),
                     _(
                         "For {days} more days we keep a digest of your Discord ID, which nobody can turn back into "
-                        "the ID without our key. By it we recognize your name in a server's audit log and do not "
+                        "the ID without our key. By it we recognise your name in a server's audit log and do not "
                         "store it again."
                     ).format(days=DIGEST_DAYS),
                     _(

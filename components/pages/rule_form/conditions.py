@@ -122,8 +122,8 @@ def _choice_of_mode(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.C
                     on_change=lambda value: RuleFormState.enter_least(section.number, value),
                     aria_label=rx.cond(
                         root,
-                        _("At least so many conditions"),
-                        filled(_("At least so many of {title}"), title=section.title),
+                        _("Minimum number of conditions"),
+                        filled(_("Minimum number of conditions of {title}"), title=section.title),
                     ),
                     class_name="input input-sm",
                 ),

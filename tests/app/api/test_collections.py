@@ -216,7 +216,7 @@ async def test_a_collection_without_any_trait_says_so(browser: Browser, sandbox:
     contract = await made(sandbox, "arbitrum", "ERC721", "Bare", f"bare-{now():%H%M%S%f}")
     answer = await browser.client.get(f"/api/collection/{contract}/traits?blockchain=arbitrum")
     assert (answer.status_code, answer.json()["message"]) == (
-        404, "OpenSea lists no traits for Bare, and its tokens tell none.",
+        404, "OpenSea lists no traits for Bare, and its tokens have none.",
     )  # fmt: skip
 
 

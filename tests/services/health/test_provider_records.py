@@ -145,7 +145,7 @@ def test_a_node_of_which_nobody_heard_for_long_is_unknown_and_a_chain_without_no
     known = {"base:0": state("base:0", "ok", 600)}
     nodes = provider_health.chain_nodes(Outside(), known, "base", True, now())  # pyright: ignore[reportArgumentType]
     assert [one.answers for one in nodes] == ["unknown", "unknown"]
-    assert "was last heard 10 minutes ago" in nodes[0].text
+    assert "was last heard from 10 minutes ago" in nodes[0].text
     for used, is_ in ((True, "bad"), (False, "off")):
         (off,) = provider_health.chain_nodes(Outside(), {}, "polygon", used, now())  # pyright: ignore[reportArgumentType]
         assert (off.answers, off.state) == ("off", is_)
