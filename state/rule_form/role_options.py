@@ -1,7 +1,7 @@
 """The outcome part of the rule form: the role, the grace time, shadow, and taking over a role."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import reflex as rx
 
@@ -67,14 +67,17 @@ class RoleOptions(rx.State, mixin=True):
         self.grace_hours = str(rule.removal.hours) if rule.removal.mode == GRACE else DEFAULT_GRACE_HOURS
 
     def _offer(self, found: Sequence[servers.RoleView]) -> None:
-        self.roles = [_option(role) for role in found]
-        if self.role_id and self.role_id not in {role.id for role in found}:
-            # Without an option of its own it would look as if no role were chosen.
-            # Translators: said of a role, after its name and a dash.
-            reason = _("deleted in Discord")
-            label = f"{self.role_name} – {reason}"
-            self.roles.append(RoleOptionView(self.role_id, self.role_name, self.role_color, label, False))
+        before = {role.id: role for role in self.roles}
+        stored = RoleOptionView(self.role_id, self.role_name, self.role_color, "", False)
+        known = {role.id for role in found}
+        # Without an option of its own, a deleted role would look as if no role were chosen.
+        gone = [before.get(one, stored) for one in self._chosen_roles() if one and one not in known]
+        self.roles = [*(_option(role) for role in found), *(_deleted(role) for role in dict.fromkeys(gone))]
         self._name_role()
+
+    def _chosen_roles(self) -> list[str]:
+        """Return the ids of the roles that are chosen, with empty ones where none is."""
+        return [self.role_id]
 
     def _hours(self) -> int:
         """Return the grace time in hours; -1 if it is not a number of at least 1."""
@@ -137,3 +140,9 @@ def _option(role: servers.RoleView) -> RoleOptionView:
     label = role.name if role.assignable else f"{role.name} – {role.short_reason}"
     color = f"#{role.color:06x}" if role.color else DEFAULT_COLOR
     return RoleOptionView(role.id, role.name, color, label, role.assignable)
+
+
+def _deleted(role: RoleOptionView) -> RoleOptionView:
+    # Translators: said of a role, after its name and a dash.
+    reason = _("deleted in Discord")
+    return replace(role, label=f"{role.name} – {reason}", assignable=False)

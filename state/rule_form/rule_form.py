@@ -233,6 +233,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         """Whether saving makes several rules."""
         return self.tiered and bool(self.tiers)
 
+    def _chosen_roles(self) -> list[str]:
+        return [self.role_id, *(tier.role for tier in self.tiers)]
+
     def _first_most(self) -> str:
         return self.max_tokens
 

@@ -106,3 +106,9 @@ async def test_a_role_that_was_deleted_meanwhile_is_shown_as_deleted(
     shown = next(one for one in state.roles if one.id == state.role_id)
     assert (shown.label, shown.assignable) == ("Short-lived – deleted in Discord", False)
     assert state.fault != "", "the message stays until something is changed"
+
+    await tab.run(state.add_tier())
+    await tab.run(state.enter_tier(2, "role", state.role_id))
+    await tab.run(state.choose_role(next(one.id for one in state.roles if one.assignable)))
+    await tab.run(state.load_roles())
+    assert [one.label for one in state.roles if one.id == str(made["id"])] == ["Short-lived – deleted in Discord"]
