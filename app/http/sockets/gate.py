@@ -5,7 +5,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, cast
 from urllib.parse import parse_qs
 
@@ -24,6 +24,9 @@ LARGEST_MESSAGE = 128 * 1024
 """Characters; `state/core/gate.py` limits the payload of an event to 64 KiB."""
 OPENED_A_MINUTE = 10
 """Sockets an address may open in a minute, as a multiple of those open at once: each page load opens one."""
+DEEPEST = 32
+"""Levels of a message; those of our screens have about six. Libraries behind the gate fail at several hundred, and log
+each failure with its trace."""
 CHARACTERS_OF_AN_EVENT = 8 * 1024
 """A longer message counts as several events, since each character is read, checked and stored repeatedly."""
 BURST_SECONDS = 10.0
@@ -196,9 +199,27 @@ class _Listener:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_number) if text else None
+        said = json.loads(text, parse_constant=_no_number) if text else None
     except (ValueError, RecursionError):
         raise _Refused("a message is not JSON") from None
+    if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(said):
+        raise _Refused("a message is nested too deeply")
+    return said
+
+
+def _is_too_deep(said: object) -> bool:
+    level = [said]
+    for _level in range(DEEPEST):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return cast("dict[str, object]", value).values()
+    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 def _no_number(name: str) -> NoReturn:

@@ -128,6 +128,8 @@ async def test_what_our_screens_say_is_heard() -> None:
         ('42/_event,7["event",{}]', "a message has a wrong shape"),
         ('42/_event,["event",{}', "a message is not JSON"),
         ('42/_event,["event",' + "[" * 50_000, "a message is not JSON"),
+        (event(payload={"deep": json.loads("[" * 900 + "]" * 900)}), "a message is nested too deeply"),
+        (f'42/_event,["client_error",{"[" * 900}{"]" * 900}]', "a message is nested too deeply"),
         ('42/_event,["event",{"name":"state.take","payload":{"n":NaN}}]', "a message is not JSON"),
         ('42/_event,["event",{"name":"state.take","payload":{"n":' + "9" * 5_000 + "}}]", "a message is not JSON"),
         ('42/_event,["event",{},{}]', "an event has a wrong shape"),
