@@ -10,7 +10,7 @@ from app.http.crawlers import Crawlers
 from app.http.hosts import HostGate
 from app.http.html_pages import Documents, Route
 from app.http.languages import Languages
-from app.http.line_breaks import LineBreaks
+from app.http.odd_paths import OddPaths
 from app.http.shutdown import Leaving
 from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles
@@ -55,7 +55,7 @@ class App(rx.App):
 
     def __call__(self) -> ASGIApp:
         """Return the ASGI app that the web server runs."""
-        return LineBreaks(super().__call__())
+        return OddPaths(super().__call__())
 
 
 app = App(

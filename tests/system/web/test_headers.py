@@ -99,6 +99,13 @@ def test_an_address_that_no_file_can_have_is_a_page_that_is_not_there(web: Web, 
     assert "Traceback" not in web.logged()[before:]
 
 
+@pytest.mark.parametrize("path", ["/" + "a/" * 5_000, "/assets/" + "a/" * 5_000, "/api/status?" + "a&" * 5_000])
+def test_an_address_longer_than_any_of_ours_is_refused(web: Web, path: str) -> None:
+    answer = httpx.get(web.url + path)
+    assert (answer.status_code, answer.headers["content-type"]) == (414, "application/json")
+    assert policy_of(answer)["default-src"] == ["'none'"]
+
+
 @pytest.mark.parametrize("path", ["/api/a%0Ab", "/api/servers/%0A", "/api/auth/user%0A"])
 def test_a_call_with_a_line_break_in_its_path_is_a_call_that_is_not_there(web: Web, path: str) -> None:
     answer = httpx.get(web.url + path, headers={"x-session-id": sign_in(web.url, "ada")})
