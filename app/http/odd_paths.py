@@ -10,7 +10,7 @@ from locales import _
 from services.runtime import rejections
 
 LONGEST = 8 * 1024
-"""Bytes of a path and its query. None of ours is a quarter as long, and a file is looked for by each part of its path."""
+"""Bytes of a path and its query, of which ours have a quarter at most: a file is looked for by each part of a path."""
 
 
 class OddPaths:
