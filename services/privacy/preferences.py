@@ -17,6 +17,7 @@ from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequence
 from services.privacy.export import export
 from services.privacy.payouts import PayoutDownload
 from services.rules import pausing
+from services.runtime import rate_limits
 from services.servers.servers import icon_url
 
 __all__ = [
@@ -107,7 +108,9 @@ async def choose(
     """Store whether the person's wallets count in a server, whether its admins may see them, and the payout address.
 
     None leaves a choice as it is. Roles follow: those earned only by wallets end by their rules' removal policy. Raises
-    ServerNotFound unless the person is a member of that server and the bot is in it, WalletNotFound, FieldRefused.
+    ServerNotFound unless the person is a member of that server and the bot is in it, WalletNotFound, FieldRefused, and
+    TooMany for somebody who agrees too often to what they withdrew: each time the server's log grows, and roles follow.
+    Withdrawing is always possible.
     """
     before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)
     if before is None:
@@ -115,6 +118,10 @@ async def choose(
     use = before.use_wallets if use_wallets is None else use_wallets
     share = before.share_wallets if share_wallets is None else share_wallets
     decided = {"use_wallets": use, "share_wallets": share}
+    paid_to = before.payout_wallet_id if payout is None else payout.wallet_id
+    is_paid_elsewhere = paid_to is not None and paid_to != before.payout_wallet_id
+    if use > before.use_wallets or share > before.share_wallets or is_paid_elsewhere:
+        await rate_limits.spend_choice(server_id, actor.user_id)
     if use != before.use_wallets:
         wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
         await queue.mark_people(db, [actor.discord_id], wallets.all(), servers=[server_id])

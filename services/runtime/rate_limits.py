@@ -108,6 +108,8 @@ PER_ADDRESS = 2
 """How many times a person's limit an address has: a household or an office shares one address."""
 TOKENS_TOGETHER = 3
 """How many times a person's limit all tokens of one person for one server share; another token does not raise it."""
+CHOICES = 6
+"""How often in a minute one member may agree to something in one server: that their wallets count, or are shown."""
 LOG_KIB = 1_024
 """KiB of changed rules that the people of one server may write to its log in a minute."""
 
@@ -163,6 +165,11 @@ async def spend_for_interaction(discord_id: str) -> None:
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:
     """Count one request of an address, which has `share` times the limit of a person. Raises TooMany."""
     await _spend(f"{limit.name}:address:{address}", limit.per_minute * share)
+
+
+async def spend_choice(server_id: int, user_id: int) -> None:
+    """Count that a member agrees to something in a server. Raises TooMany."""
+    await _spend(f"choices:server:{server_id}:user:{user_id}", CHOICES)
 
 
 async def spend_log(server_id: int, size: int) -> None:
