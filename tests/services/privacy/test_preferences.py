@@ -47,11 +47,10 @@ from models.db.session import AsyncSession
 from services.accounts import sessions
 from services.core import audit
 from services.core.actors import Actor
-from services.core.errors import ServerNotFound, TooMany
+from services.core.errors import ServerNotFound
 from services.guilds.gateway import known_people
 from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
-from services.runtime import rate_limits
 from services.servers import verified_counts
 from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
 
@@ -428,27 +427,6 @@ async def test_not_counting_a_wallet_has_the_member_looked_at_and_sharing_does_n
         await preferences.choose(db, one.actor, one.server.id or 0, use_wallets=False, share_wallets=True)
         said = (await db.exec(select(Event.data).where(Event.kind == "member.chose").order_by(col(Event.id)))).all()
     assert said == [{"useWallets": True, "shareWallets": True}, {"useWallets": False, "shareWallets": True}]
-
-
-async def test_nobody_has_roles_come_and_go_all_day_and_withdrawing_is_always_possible(database: str) -> None:
-    async with transaction() as db:
-        one = await somebody(db)
-        elsewhere = await a_server(db)
-        db.add(Member(server_id=elsewhere.id or 0, discord_id=one.actor.discord_id, name="somebody"))
-    server_id, refused = one.server.id or 0, 0
-    for _ in range(2 * rate_limits.CHOICES):
-        async with transaction() as db:
-            await preferences.choose(db, one.actor, server_id, use_wallets=False, share_wallets=False)
-        try:
-            async with transaction() as db:
-                await preferences.choose(db, one.actor, server_id, use_wallets=True, share_wallets=True)
-        except TooMany:
-            refused += 1
-    assert refused >= rate_limits.CHOICES - 1
-    async with transaction() as db:
-        (row,) = (await db.exec(select(MemberChoice).where(MemberChoice.server_id == server_id))).all()
-        assert (row.use_wallets, row.share_wallets) == (False, False)
-        await preferences.choose(db, one.actor, elsewhere.id or 0, share_wallets=True)
 
 
 @pytest.mark.parametrize("why", ["not a member", "left", "bot gone", "no such server"])
