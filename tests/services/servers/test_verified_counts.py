@@ -278,3 +278,46 @@ async def test_a_deleted_server_leaves_nobody_verified_in_it() -> None:
         assert await verified_counts.by_server(db, ids) == {ids[1]: 1}
         await verified_counts.fold(db)
         assert await verified_counts.by_server(db, ids) == {ids[1]: 1}
+
+
+async def test_changes_in_another_server_are_not_read_for_this_one() -> None:
+    async with transaction() as db:
+        mine, crowded = await a_server(db), await a_server(db)
+        await a_member(db, mine, wallet=address())
+        for _ in range(3):
+            await a_member(db, crowded, wallet=address())
+        await verified_counts.fold(db)
+        await a_member(db, mine, wallet=address())
+        stranger = await a_member(db, crowded, wallet=address())
+        # Reading this person would fail from here on.
+        await db.execute(text("ALTER FUNCTION verified_in(text) RENAME TO verified_in_before"))
+        await db.execute(
+            text(
+                f"""
+                CREATE FUNCTION verified_in(who text) RETURNS integer[] LANGUAGE plpgsql STABLE AS $$ BEGIN
+                    ASSERT who <> '{stranger.discord_id}', 'somebody of another server was read';
+                    RETURN verified_in_before(who);
+                END $$
+                """
+            )
+        )
+        ids = [mine.id or 0]
+        assert await verified_counts.by_server(db, ids) == {mine.id: 2}
+        assert await verified_counts.people(db, ids) == 2
+        assert await verified_counts.proofs(db, ids, LONG_AGO) == {}
+
+
+async def test_many_changes_are_counted_before_they_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = text("SELECT reltuples FROM pg_class WHERE relname = 'verified_stale'")
+    monkeypatch.setattr(verified_counts, "MANY", 30)
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(20):
+            await a_member(db, server, wallet=address())
+        assert await verified_counts.fold(db) == 40
+        # The planner then expects as many rows as there are.
+        assert (await db.execute(size)).scalar_one() == 40
+        assert await verified_counts.by_server(db, [server.id or 0]) == {server.id: 20}
+        await a_member(db, server, wallet=address())
+        await verified_counts.fold(db)
+        assert (await db.execute(size)).scalar_one() == 40
