@@ -12,13 +12,14 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import ConfigDict
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.requests.caller import known_caller
+from app.api.requests.caller import known_caller, shown_session_id, shown_token
 from app.api.requests.shapes import ApiAnswer
 from app.http.answer_begun import Begun
 from gateways.transport.errors import ProviderError
@@ -177,12 +178,30 @@ class Faults:
             if begun.yet:
                 raise
             await (await _database_away(Request(scope), fault))(scope, receive, send)
-        except Exception:
+        except Exception as fault:
             if begun.yet:
                 raise
+            if isinstance(fault, SQLAlchemyError) and (nobody := await _forgotten(scope)) is not None:
+                _log.info("caller forgotten meanwhile path=%s reason=%s", scope["path"], type(fault).__name__)
+                await nobody(scope, receive, send)
+                return
             _log.exception("request failed")
             message = _("Something went wrong on our side (request {id}).").format(id=request_ids.current())
             await JSONResponse({"message": message}, 500)(scope, receive, send)
+
+
+async def _forgotten(scope: Scope) -> Response | None:
+    """Return the 401 for a caller whose session or token has ended during the call, as when they deleted their data.
+
+    What the call wrote then refers to rows that are gone.
+    """
+    headers = Headers(scope=scope)
+    try:
+        if shown_token(headers) is None and shown_session_id(headers) is None:
+            return None
+        return await _nobody(Request(scope))
+    except (NotSignedIn, *_AWAY):
+        return None
 
 
 class _NoSuchCall:

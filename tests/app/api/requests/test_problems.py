@@ -8,11 +8,14 @@ import httpx
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import TimeoutError as NoneFree
+from sqlmodel import delete
 
 import models
 from app.api import api
-from models import User, transaction
+from models import Handover, User, now, transaction
+from models.db.session import AsyncSession
 from services.accounts import sessions
+from services.core.actors import Actor
 from services.guilds.gateway import shards
 from services.guilds.gateway.shards import BotProcess, ShardPart
 from services.servers import servers
@@ -395,6 +398,21 @@ async def test_a_fault_of_ours_tells_its_number_and_nothing_of_itself(
     assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
     assert "SELECT secret" in caplog.text
     assert answer.json() == {"message": f"Something went wrong on our side (request {number})."}
+
+
+async def test_somebody_who_is_forgotten_during_a_call_is_nobody_and_nothing_is_logged_as_our_fault(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    async def forgotten(db: AsyncSession, actor: Actor) -> None:
+        async with transaction() as other:
+            await other.exec(delete(User))
+        db.add(Handover(user_id=actor.user_id, code_hash=b"", expires_at=now()))
+        await db.flush()
+
+    monkeypatch.setattr(servers, "list_servers", forgotten)
+    answer = await browser.client.get("/api/servers", headers=await signed_in())
+    assert (answer.status_code, answer.json()) == (401, {"message": "Unauthorized"})
+    assert "Traceback" not in caplog.text
 
 
 async def test_the_calls_are_described(browser: Browser):
