@@ -84,10 +84,18 @@ async def impacts(outside: Gateways, plan: PreviewPlan) -> AsyncIterator[Impact]
         return
     try:
         async for found in _impacts(outside, plan, deadline):
-            few = found.count(GAIN) + found.count(KEEP) < preview_log.FEWEST_NAMED
-            yield found.without_names() if plan.is_identifying and few else found
+            yield found.without_names() if _reveals(found, plan) else found
     finally:
         turn.release()
+
+
+def _reveals(found: Impact, plan: PreviewPlan) -> bool:
+    """Return whether the names would reveal which wallet is whose: so few people meet the rules, or so few do not."""
+    if not plan.is_identifying:
+        return False
+    meeting = len({member.discord_id for member in found.members if member.outcome in {GAIN, KEEP}})
+    others = found.looked - meeting
+    return meeting < preview_log.FEWEST_NAMED or (plan.by_absence and 0 < others < preview_log.FEWEST_NAMED)
 
 
 async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:

@@ -72,6 +72,8 @@ class PreviewPlan:
     """The parts of the proposed rule that depend on a single source; empty if it is deleted."""
     is_identifying: bool = False
     """Whether so few wallets may meet the conditions that names would reveal which wallet is whose."""
+    by_absence: bool = False
+    """Whether so few may fail to meet them that the names of all others would reveal it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,14 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     if isinstance(proposal, MoveEnd):
         return await _plan_of_end(db, outside, actor, proposal.server_id)
     proposed = await _proposed(db, outside, actor, proposal)
-    alone, singling = dict[SingleSource, None](), False
+    alone, singling, by_absence = dict[SingleSource, None](), False, False
     for before, rule in proposed.pairs:
         deletes, is_singling = rule.deleted_at is not None, False
         if not deletes:
             tree = parse(rule.expression)
             await stored_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
             is_singling = preview_log.is_identifying(parse(before.expression), tree)
+            by_absence = by_absence or preview_log.is_identifying_by_absence(parse(before.expression), tree)
             alone.update(dict.fromkeys(single_sources(tree)))
         await preview_log.note(db, actor, rule, deletes=deletes, singling=is_singling)
         singling = singling or is_singling
@@ -115,6 +118,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     return replace(
         planned,
         asked_by=actor.user_id, server_id=proposed.server_id, single_sources=tuple(alone), is_identifying=singling,
+        by_absence=by_absence,
     )  # fmt: skip
 
 
@@ -198,13 +202,17 @@ async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server
     stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.role_id).in_(move.roles)))
     rules = stored.all()
     deciding = [rule for rule in rules if terms_of(rule).decides]
-    singling = preview_log.is_identifying(*(parse(rule.expression) for rule in deciding))
+    trees = [parse(rule.expression) for rule in deciding]
     roles = {rule.role_id: rule.role_name for rule in rules}
     planned = await _plan(db, outside, server_id, [terms_of(rule) for rule in rules], roles, {})
     for batch, _questions in planned.batches:
         for case in batch:
             case.moving = replace(case.moving, begun=True, ended=True)
-    return replace(planned, asked_by=actor.user_id, server_id=server_id, is_identifying=singling)
+    return replace(
+        planned,
+        asked_by=actor.user_id, server_id=server_id, is_identifying=preview_log.is_identifying(*trees),
+        by_absence=preview_log.is_identifying_by_absence(*trees),
+    )  # fmt: skip
 
 
 async def _plan(

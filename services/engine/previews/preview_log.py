@@ -16,7 +16,7 @@ from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import TooMany
-from services.rules.expression import Expression, requirements
+from services.rules.expression import Expression, requirements, with_sense
 from services.rules.rule_rows import document
 from settings import settings
 
@@ -26,6 +26,8 @@ FEWEST_NAMED = 5
 _LONGEST = 4_000
 """The most characters of a rule's document for which the log line stores the expression."""
 _SECONDS = 86_400
+_OF_FEW = frozenset({"tokens", "calls", "lists", "nothing"})
+"""The sources of conditions that may concern few wallets."""
 
 
 def is_identifying(*expressions: Expression) -> bool:
@@ -33,8 +35,13 @@ def is_identifying(*expressions: Expression) -> bool:
 
     Of a condition that only a newer version knows, few may meet too.
     """
-    leaves = (leaf for expression in expressions for leaf in requirements(expression))
-    return any(leaf.kind.source in {"tokens", "calls", "lists", "nothing"} for leaf in leaves)
+    return any(leaf.kind.source in _OF_FEW for expression in expressions for leaf in requirements(expression))
+
+
+def is_identifying_by_absence(*expressions: Expression) -> bool:
+    """Return whether so few may fail to meet a condition: one on what must not be held, or only up to a maximum."""
+    leaves = (leaf for expression in expressions for leaf in with_sense(expression))
+    return any(leaf.kind.source in _OF_FEW and (not wanted or leaf.most is not None) for leaf, wanted in leaves)
 
 
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:

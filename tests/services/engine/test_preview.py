@@ -1,6 +1,7 @@
 """Previews of what a rule would do: how many run at a time, however many anybody asks for."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -23,6 +24,59 @@ def test_names_are_left_out_where_nobody_here_knows_how_few_may_meet_a_condition
     cats = {"type": "basic", "chain": "base", "contract": "0x" + "5e" * 20, "minTokens": 1}
     assert not preview_log.is_identifying(parse_stored(cats))
     assert preview_log.is_identifying(parse_stored(cats), parse_stored(condition))
+
+
+CATS = {"chain": "base", "contract": "0x" + "5e" * 20}
+TOKEN = {"type": "token_id", **CATS, "tokenIds": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("condition", "by_absence"),
+    [
+        (TOKEN, False),
+        ({"type": "basic", **CATS, "minTokens": 1}, False),
+        ({"not": {"type": "basic", **CATS, "minTokens": 1}}, False),
+        ({"all": [{"type": "any_wallet"}, {"not": TOKEN}]}, True),
+        ({"not": {"not": TOKEN}}, False),
+        ({**TOKEN, "minTokens": 0, "maxTokens": 0}, True),
+    ],
+)
+def test_a_rule_on_what_must_not_be_held_can_name_somebody_by_leaving_them_out(
+    condition: dict[str, Any], by_absence: bool
+) -> None:
+    assert preview_log.is_identifying_by_absence(parse_stored(condition)) == by_absence
+
+
+def one_gains(number: int, role_id: str = "1") -> impact.MemberImpact:
+    return impact.MemberImpact(str(number), f"member {number}", role_id, "Role", impact.GAIN)
+
+
+@pytest.mark.parametrize(
+    ("members", "looked", "by_absence", "named"),
+    [
+        ([one_gains(number) for number in range(4)], 100, False, False),
+        ([one_gains(number) for number in range(5)], 100, False, True),
+        # One person who gains the roles of five rules is one person.
+        ([one_gains(1, role_id=str(number)) for number in range(5)], 100, False, False),
+        ([one_gains(number) for number in range(99)], 100, False, True),
+        ([one_gains(number) for number in range(99)], 100, True, False),
+        ([one_gains(number) for number in range(95)], 100, True, True),
+        ([one_gains(number) for number in range(100)], 100, True, True),
+    ],
+)
+async def test_nobody_is_named_where_few_people_meet_a_rule_on_tokens_or_few_do_not(
+    monkeypatch: pytest.MonkeyPatch, members: list[impact.MemberImpact], looked: int, by_absence: bool, named: bool
+) -> None:
+    async def impacts(*_: object) -> AsyncIterator[impact.Impact]:
+        yield impact.Impact(tuple(members), looked, looked)
+
+    monkeypatch.setattr(impact, "_impacts", impacts)
+    plan = PreviewPlan(
+        roles={}, batches=(), names={}, concerned=looked, asked_by=1, is_identifying=True, by_absence=by_absence
+    )
+    found = await impact.whole(OUTSIDE, plan)
+    assert bool(found.members) == named
+    assert found.count(impact.GAIN) == len(members)
 
 
 class Chains:
