@@ -319,7 +319,7 @@ def database_url(databases: Databases) -> Iterator[str]:
     The first person has the same id in each, so what earlier tests counted towards a person's limits is forgotten.
     """
     if (limits := sys.modules.get("services.runtime.rate_limits")) is not None:
-        limits._counts = None
+        vars(limits)["_counts"] = None
     yield databases.ready()
     databases.clear()
 
