@@ -18,7 +18,7 @@ from services.core.addresses import shorten
 from services.core.chain_names import chain_title, form_order
 from services.core.errors import CollectionElsewhere, FieldRefused, HoldfastError, ProviderUnavailable, TooMany
 from services.rules import draft as rule_draft
-from services.rules.expression import MOST_TRAITS
+from services.rules.expression import MAX_LEAVES, MOST_TRAITS
 from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
@@ -44,6 +44,8 @@ CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
 LONGEST = 500
 LONGEST_DETAIL = 5_000
 MOST_OFFERS = 6
+MOST_UNREAD = 2 * MAX_LEAVES
+"""Failed lookups that a form remembers; more than it can show, and somebody may type other addresses all day."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 PENDING, FAILED, NONE = "pending", "failed", "none"
 
@@ -239,7 +241,7 @@ class ConditionFields(rx.State, mixin=True):
         try:
             await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
         except TooMany as fault:
-            self._unread[place] = fault.message
+            self._note_unread(place, fault.message)
             raise
         self.looking = True
         self._unread.pop(place, None)
@@ -254,16 +256,16 @@ class ConditionFields(rx.State, mixin=True):
                     )
         except ProviderUnavailable:
             self._forget(keep_typed=True)
-            self._unread[place] = _("Failed to fetch collection data. Please try again.")
+            self._note_unread(place, _("Failed to fetch collection data. Please try again."))
             await refuse(self, _("Connection error"), self._unread[place])
         except HoldfastError as fault:
             self._forget()
             if isinstance(fault, CollectionElsewhere | FieldRefused):
                 self.offers = [_offer(one) for one in fault.offers[:MOST_OFFERS]]
-            self._unread[place] = fault.message or _("Please check the URL or contract address")
+            self._note_unread(place, fault.message or _("Please check the URL or contract address"))
             await refuse(self, _("Collection not found"), self._unread[place])
         except UNANSWERED:
-            self._unread[place] = _("Failed to fetch collection data. Please try again.")
+            self._note_unread(place, _("Failed to fetch collection data. Please try again."))
             raise
         else:
             self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
@@ -275,6 +277,13 @@ class ConditionFields(rx.State, mixin=True):
             self.looking = False
         async for outcome in self._read_traits():
             yield outcome
+
+    def _note_unread(self, place: tuple[str, str], why: str) -> None:
+        """Note why a collection could not be read, and forget the oldest of too many."""
+        self._unread.pop(place, None)
+        self._unread[place] = why
+        for oldest in list(self._unread)[:-MOST_UNREAD]:
+            del self._unread[oldest]
 
     async def _read_traits(self):
         """Read the trait types. If that fails the person types them, and no message is shown."""
