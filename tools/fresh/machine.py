@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-RELEASES = {"12": "bookworm", "13": "trixie"}
+RELEASES = {"12": "bookworm", "13": "trixie", "sid": "sid"}
+# The releases that are tried unless others are named; sid, Debian's unstable release, has the newest Python.
+STABLE = ("12", "13")
 # What the README asks for, and the certificates that git and pip need.
 PACKAGES = ("git", "make", "python3", "python3-venv", "ca-certificates")
 CLONE = Path("/srv/holdfast")  # inside the chroot
@@ -46,7 +49,7 @@ class FreshFailed(Exception):
 
 @dataclass
 class Machine:
-    """A minimal Debian in a directory; `number` is its release, as in "12"."""
+    """A minimal Debian in a directory; `number` is its release, as in "12" or "sid"."""
 
     number: str
     root: Path
@@ -85,7 +88,7 @@ class Machine:
 def main() -> int:
     """Return 0 if both commands work on every machine, 1 with a printed sentence if not."""
     parser = argparse.ArgumentParser(prog="make fresh", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--releases", nargs="+", default=list(RELEASES), choices=list(RELEASES), metavar="NUMBER")
+    parser.add_argument("--releases", nargs="+", default=list(STABLE), choices=list(RELEASES), metavar="NUMBER")
     parser.add_argument("--without-tests", action="store_true", help="make run only")
     parser.add_argument(
         "--tests", type=str.split, default=[], help='arguments of make test, as in --tests="-n 2 tests/app"'
@@ -270,8 +273,11 @@ def answers(port: int) -> bool:
     try:
         with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
             return answer.status == 200
+    except urllib.error.HTTPError as refused:
+        refused.close()
     except OSError:
-        return False
+        pass
+    return False
 
 
 def free_port() -> int:

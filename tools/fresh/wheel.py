@@ -20,7 +20,18 @@ from functools import partial
 from pathlib import Path
 
 from tools.fresh.image import ACCOUNT, world
-from tools.fresh.machine import PIP_FILES, RELEASES, FreshFailed, Machine, free_port, make, on_each, run, start_and_stop
+from tools.fresh.machine import (
+    PIP_FILES,
+    RELEASES,
+    STABLE,
+    FreshFailed,
+    Machine,
+    free_port,
+    make,
+    on_each,
+    run,
+    start_and_stop,
+)
 from tools.prepare import LIVE_BUILD
 from tools.wheel import MADE, build, stage
 
@@ -30,7 +41,7 @@ HOME = Path("/srv/ada")  # inside the chroot
 def main() -> int:
     """Return 0 if the wheel starts on every release, 1 with a printed sentence if not."""
     parser = argparse.ArgumentParser(prog="make fresh-wheel", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--releases", nargs="+", default=list(RELEASES), choices=list(RELEASES), metavar="NUMBER")
+    parser.add_argument("--releases", nargs="+", default=list(STABLE), choices=list(RELEASES), metavar="NUMBER")
     parser.add_argument("--where", type=Path, help="the directory to make the machines in, which are then kept")
     given = parser.parse_args()
     wheels = sorted(MADE.glob("holdfast-*.whl"), key=lambda path: path.stat().st_mtime)

@@ -107,7 +107,11 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
 
 
 def test_granian_needs_no_kill_for_a_call_that_nobody_answers() -> None:
-    assert ended_while_asked("/never", kill_seconds=60, stuck_seconds=50) == ("connections closed", [503])
+    said, told = ended_while_asked("/never", kill_seconds=60, stuck_seconds=50)
+    first, *rest = said.splitlines()
+    assert (first, told) == ("connections closed", [503])
+    # On Python 3.14 asyncio says that granian does not wait for its own last task.
+    assert [line for line in rest if not line.startswith(("Task was destroyed", "task: <Task pending"))] == []
 
 
 def test_a_worker_that_does_not_end_says_where_it_stands_before_it_is_killed() -> None:

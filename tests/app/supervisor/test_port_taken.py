@@ -1,8 +1,8 @@
 """The supervisor is not ready while another program has the port of the web."""
 
 import asyncio
+import urllib.error
 import urllib.request
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -33,6 +33,11 @@ async def test_it_is_not_ready_while_another_program_answers_at_its_port(tmp_pat
 
 def _answers(port: int) -> bool:
     """Return whether an HTTP server on this machine answers 200."""
-    with suppress(OSError), urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
-        return answer.status == 200
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
+            return answer.status == 200
+    except urllib.error.HTTPError as refused:
+        refused.close()
+    except OSError:
+        pass
     return False

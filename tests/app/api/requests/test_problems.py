@@ -129,7 +129,7 @@ MALFORMED = "The request's body is malformed."
     [
         (b"{", "application/json", NO_JSON.format(line=1, column=2)),
         (b'{"serverId": 1,\n "ruleName": \'x\'}', "application/json", NO_JSON.format(line=2, column=14)),
-        (b'{"serverId": 1,}', "application/merge-patch+json", NO_JSON.format(line=1, column=16)),
+        (b'{"serverId": }', "application/merge-patch+json", NO_JSON.format(line=1, column=14)),
         (b"", "application/json", NO_OBJECT),
         (b"[]", "application/json", NO_OBJECT),
         (b"null", "application/json", NO_OBJECT),
@@ -138,7 +138,8 @@ MALFORMED = "The request's body is malformed."
         (b'{"serverId": 1}', "application/x-www-form-urlencoded", NO_OBJECT),
         (b'{"serverId": 1}', "text/plain", NO_OBJECT),
         (b'{"ruleName": "\xff"}', "application/json", MALFORMED),
-        (b'{"a":' * 5_000, "application/json", MALFORMED),
+        # The parser of Python 3.14 nests further, and so finds the end.
+        (b'{"a":' * 5_000, "application/json", (MALFORMED, NO_JSON.format(line=1, column=25_001))),
         (
             b'{"serverId": 1, "removal": null}', "application/json",
             "Some fields are missing or have a wrong type. removal: Input should be an object",
@@ -146,11 +147,12 @@ MALFORMED = "The request's body is malformed."
     ],
 )  # fmt: skip
 async def test_a_body_that_is_no_json_object_is_told_so_in_plain_words(
-    browser: Browser, body: bytes, kind: str, said: str
+    browser: Browser, body: bytes, kind: str, said: str | tuple[str, ...]
 ) -> None:
     headers = await signed_in() | {"content-type": kind}
     answer = await browser.client.post("/api/verification-rules", content=body, headers=headers)
-    assert (answer.status_code, answer.json()["message"]) == (422, said)
+    assert answer.status_code == 422
+    assert answer.json()["message"] in ([said] if isinstance(said, str) else said)
 
 
 @pytest.mark.parametrize(
