@@ -129,6 +129,20 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
                 found.squeezed[f"{screen.name} at {width}"] = marks
 
 
+async def press_tab(page: Page, times: int) -> None:
+    """Press Tab so many times; no press waits for an answer to the one before, which is drawn and costs most."""
+    keyboard = await page.context.new_cdp_session(page)
+    key = {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9}
+    await asyncio.gather(
+        *(
+            keyboard.send("Input.dispatchKeyEvent", {"type": kind, **key})
+            for _ in range(times)
+            for kind in ("rawKeyDown", "keyUp")
+        )
+    )
+    await keyboard.detach()
+
+
 async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list[str]:
     """Press Tab through the whole page; return the elements not reached, and those whose focus was not visible.
 
@@ -137,8 +151,7 @@ async def walked(who: Visitor, drawn: Callable[[Page], Awaitable[None]]) -> list
     faults: list[str] = []
     for _ in range(REDRAWN):
         wanted = await who.page.evaluate(REACHABLE)
-        for _ in range(len(wanted) + 3 + await who.page.evaluate(WITHIN_DATES)):
-            await who.page.keyboard.press("Tab")
+        await press_tab(who.page, len(wanted) + 3 + await who.page.evaluate(WITHIN_DATES))
         walk = await who.page.evaluate("window.walked")
         missing = [
             await who.page.evaluate(f"document.querySelector('[data-reach=\"{one}\"]')?.outerHTML.slice(0, 160)")
