@@ -13,8 +13,7 @@ from tests.jobs.town import Town, a_town
 async def town(product: None, sandbox_url: str) -> AsyncIterator[Town]:
     """A town owned by ada, where carol holds two tokens and dave one, and only carol has proved her wallet."""
     async with a_town(sandbox_url, "ada", "carol", "dave") as made:
-        for who in ("carol", "carol", "dave"):
-            await made.buys(who)
+        await made.all_buy("carol", "carol", "dave")
         await made.prove("carol")
         yield made
 
