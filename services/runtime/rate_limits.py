@@ -7,9 +7,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
-
 from locales import _
 from services.core.actors import Actor
 from services.core.errors import TooMany
@@ -37,11 +34,18 @@ return '0'
 """
 
 
+class NotCounted(Exception):
+    """Redis does not answer; the text names its fault."""
+
+
 class Counts(Protocol):
     """Request counts per key."""
 
     async def spend(self, key: str, per_minute: float) -> float:
-        """Count one request and return 0, or return the seconds until the next is allowed and count nothing."""
+        """Count one request and return 0, or return the seconds until the next is allowed and count nothing.
+
+        Raises NotCounted.
+        """
         ...
 
     async def close(self) -> None:
@@ -81,20 +85,28 @@ class SharedCounts:
     """Request counts in Redis, shared by all web processes."""
 
     def __init__(self, url: str) -> None:
+        # Imported here, as most installations have no Redis: it makes every start longer and every process larger.
+        from redis.asyncio import Redis
+        from redis.exceptions import RedisError
+
+        self._faults = (RedisError, OSError)
         self._redis = Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)  # pyright: ignore[reportUnknownMemberType]
         self._spend = self._redis.register_script(_SPEND)
 
     async def spend(self, key: str, per_minute: float) -> float:
-        """Count one request and return 0, or return the seconds until the next is allowed. Raises RedisError."""
+        """Count one request and return 0, or return the seconds until the next is allowed. Raises NotCounted."""
         each = MINUTE / per_minute
-        answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
+        try:
+            answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
+        except self._faults as fault:
+            raise NotCounted(type(fault).__name__) from fault
         return float(cast("bytes", answer))
 
     async def answers(self) -> bool:
         """Return whether Redis answers."""
         try:
             return bool(await cast("Awaitable[bool]", self._redis.ping()))  # pyright: ignore[reportUnknownMemberType]
-        except (RedisError, OSError):
+        except self._faults:
             return False
 
     async def close(self) -> None:
@@ -180,9 +192,9 @@ async def spend_log(server_id: int, size: int) -> None:
 async def _spend(key: str, per_minute: float) -> None:
     try:
         wait = await _in_force().spend(key, per_minute)
-    except (RedisError, OSError) as fault:
+    except NotCounted as fault:
         # Fail open: the limits protect the service, not the data.
-        _log.warning("rate limits not counted, Redis unavailable reason=%s", type(fault).__name__)
+        _log.warning("rate limits not counted, Redis unavailable reason=%s", fault)
         return
     if wait > 0:
         seconds = math.ceil(wait)
