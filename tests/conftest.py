@@ -75,6 +75,11 @@ WITH_PRODUCT = (
 """Files that use the shared product, listed by name for the process that hands out the tests."""
 IN_BAD_WEATHER = ("tests/system/browser/test_bad_weather.py", "tests/system/browser/server/")
 """Those of WITH_PRODUCT that run on a second product at the same time."""
+READ_THE_PRODUCT = (
+    "tests/house/test_layout.py", "tests/house/test_rules.py", "tests/house/test_security.py",
+    "tests/house/test_words.py", "tests/bot/locales/test_sentences.py",
+)  # fmt: skip
+"""Files that parse every module of the product, which takes two seconds and is done once in a process."""
 UNLIMITED: dict[str, str] = {
     "tests/jobs/deciding/test_solana.py": "would wait for minutes: an index gives two lists a second",
     "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
@@ -175,7 +180,7 @@ def _what_it_needs(item: pytest.Item) -> int:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Give all tests that share a product to one worker, and likewise all that share a web process.
+    """Give all tests that share a product to one worker, likewise all that share a web process or read the product.
 
     Two workers have a product each: a single one would end long after the others, and starting a product keeps two
     cores busy for 15 s. With more than four workers the tests are handed out file by file as usual.
@@ -184,13 +189,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileSche
 
 
 class TwoProducts(LoadFileScheduling):
-    """A scheduler that hands out single files, but keeps together those that share a product or a web process."""
+    """A scheduler that hands out single files, but keeps together those that share what is slow to make."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(IN_BAD_WEATHER):
             return "product in bad weather"
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
+        if nodeid.startswith(READ_THE_PRODUCT):
+            return "read the product"
         return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)
 
 

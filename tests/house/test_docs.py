@@ -118,12 +118,13 @@ def lost_references(text: str, beside: Path = DOCS) -> Iterator[str]:
     A document is named from the root, from docs, or from `beside`, the folder of the text.
     """
     plain = ADDRESS.sub("", text)
-    for name, anchor in PAGE_NAMED.findall(plain):
+    for name, anchor in PAGE_NAMED.findall(plain) if ".md" in plain else ():
         page = next((place for place in (ROOT / name, DOCS / name, beside / name) if place.is_file()), None)
         if page is None or (anchor and anchor not in anchors_of(page)):
             yield f"{name}#{anchor}" if anchor else name
-    here = anchors(text)
-    yield from (f"#{anchor}" for anchor in WITHIN_PAGE.findall(plain) if anchor not in here)
+    if named := WITHIN_PAGE.findall(plain):
+        here = anchors(text)
+        yield from (f"#{anchor}" for anchor in named if anchor not in here)
     yield from (found[0] for pattern in (SECTION_OF_NOTHING, ABSENT) for found in pattern.finditer(plain))
 
 

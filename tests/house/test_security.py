@@ -3,14 +3,12 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.house import rules
 from tests.house.rules import Module
+from tests.house.test_rules import ROOT, product
 
-ROOT = Path(__file__).resolve().parents[2]
 # Each requests only addresses that an operator set; links chosen by strangers go through `safe_fetch` alone.
 FETCHERS = {
     "gateways/discord/rest.py": "Discord's REST API",
@@ -53,13 +51,6 @@ def fetches(module: Module) -> Iterator[str]:
             yield f"{module.path}:{node.lineno} follows redirects"
         if called == "httpx.AsyncClient" and not follows:
             yield f"{module.path}:{node.lineno} does not say that it follows no redirects"
-
-
-def product() -> Iterator[Module]:
-    """Yield every module of the product."""
-    for room in rules.ROOMS:
-        for path in sorted((ROOT / room).rglob("*.py")):
-            yield Module(path.relative_to(ROOT).as_posix(), path.read_text())
 
 
 def promises_without_a_test(page: str) -> Iterator[str]:
