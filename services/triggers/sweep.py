@@ -71,12 +71,16 @@ def seconds_left(started_at: datetime, now: datetime, total: int, left: int) -> 
     return lasted * left / looked_at if looked_at > 0 and lasted > 0 else None
 
 
-async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int:
+async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> int | None:
     """Queue every member of a server and have its list of members read; return how many are queued.
 
-    Raises ServerNotFound unless the actor runs the server.
+    Return None while another request does the same: in a large server each takes seconds. Members are read after the
+    queue is written, so what this request would have found is found. Raises ServerNotFound unless the actor runs the
+    server.
     """
     await permissions.require_admin(db, outside, actor, server_id)
+    if not await db.try_lock(f"recheck:{server_id}"):
+        return None
     # The server's row first, as a guild that becomes available locks it.
     await known_people.want_list(db, server_id)
     total = await queue.mark_server(db, server_id, queue.CHANGED)

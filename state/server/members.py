@@ -205,6 +205,9 @@ class MembersState(ServerTab, rx.State):
         await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
         async with transaction() as db:
             count = await sweep.recheck_server(db, gateways(), actor, page.server_id)
+        if count is None:
+            # Somebody else asked at the same moment. Nobody knows yet how many are queued.
+            count = max(1, self.total)
         if count:
             self._follow_all(count)
         else:

@@ -105,6 +105,17 @@ async def test_the_address_can_name_somebody_to_open(made: tuple[Tab, dict[str, 
     assert (state.rows, state.opened) == ([], "")
 
 
+async def test_a_recheck_is_followed_also_if_somebody_else_asked_for_it(made: tuple[Tab, dict[str, Any]]) -> None:
+    tab, rule = made
+    for name in ("Carol", "Dave"):
+        await somebody(rule, name, 1)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    async with transaction() as db:
+        assert await db.try_lock(f"recheck:{rule['serverId']}")
+        await tab.run(state.check_everybody())
+    assert (state.checking, state.asked) == (EVERYBODY, 2)
+
+
 async def test_many_members_are_turned_page_by_page(made: tuple[Tab, dict[str, Any]]) -> None:
     tab, rule = made
     async with transaction() as db:

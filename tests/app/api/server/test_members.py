@@ -13,6 +13,7 @@ from models import (
     Breaker,
     Collection,
     Due,
+    Event,
     Grant,
     Member,
     MemberChoice,
@@ -254,6 +255,23 @@ async def test_all_members_are_checked_again(browser: Browser, ruled: dict[str, 
     assert (answer.status_code, answer.json()["message"]) == (202, "All members are being checked again.")
     assert {due.key for due in await rows(Due)} >= {f"{ruled['serverId']}:{who}" for who in people}
     assert (await browser.client.get(f"{server}/breaker")).json() == []
+
+
+async def test_two_who_ask_at_the_same_moment_have_everybody_queued_once(browser: Browser, ruled: dict[str, Any]):
+    path = f"/api/servers/{ruled['serverId']}/recheck"
+    async with transaction() as db:
+        # As another request holds it that has not ended yet.
+        assert await db.try_lock(f"recheck:{ruled['serverId']}")
+        assert (await browser.client.post(path)).status_code == 202
+        assert await asked_for() == 0
+    assert (await browser.client.post(path)).status_code == 202
+    assert await asked_for() == 1
+
+
+async def asked_for() -> int:
+    """Return how often everybody was queued."""
+    async with transaction() as db:
+        return len((await db.exec(select(Event).where(Event.kind == "recheck.asked"))).all())
 
 
 async def test_the_charts_numbers_come_by_a_call_too(browser: Browser, ruled: dict[str, Any]):
