@@ -39,6 +39,9 @@ def set_up() -> None:
     # These log every request or tick; we log the ones that matter.
     for chatty in ("apscheduler", "nextcord", "httpx", "httpcore", "web3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
+    # Without a level these add a handler of their own, which writes each line once more and without our format.
+    for own in ("engineio.server", "socketio.server"):
+        logging.getLogger(own).setLevel(logging.ERROR)
 
 
 def note_start(part: str) -> None:

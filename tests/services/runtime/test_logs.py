@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
+import socketio
 
 from app.supervisor import output
 from services.core import request_ids
@@ -57,6 +58,20 @@ def test_json_is_one_object_a_line_also_with_a_traceback(
     assert "ValueError" in line["traceback"]
     assert "abc" not in text
     assert line["time"].endswith("+00:00")
+
+
+def test_a_fault_of_the_sockets_library_is_written_once(
+    written: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loggers = [logging.getLogger(name) for name in ("engineio.server", "socketio.server")]
+    for logger in loggers:
+        monkeypatch.setattr(logger, "level", logging.NOTSET)
+        monkeypatch.setattr(logger, "handlers", [])
+    logs.set_up()
+    socketio.AsyncServer(async_mode="asgi")
+    for logger in loggers:
+        logger.error("failed")
+    assert written() == ["ERROR engineio.server: failed", "ERROR socketio.server: failed"]
 
 
 def test_the_supervisor_keeps_json_lines_whole_and_makes_one_of_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
