@@ -259,11 +259,22 @@ def main() -> int:
 
 def _make(to: Path | None) -> None:
     settings = load()
-    file = (to or data_dir(settings) / "backups" / f"{home_dir(settings).name}-{_stamp()}.dump").absolute()
+    home = data_dir(settings)
+    file = (to or home / "backups" / f"{home_dir(settings).name}-{_stamp()}.dump").absolute()
     with _opened(settings) as (url, major):
         dump(url, file, major)
+    if to is None:
+        hand_over(home, file)
     print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
     print("Keep SECRET_KEY too, in another place: without it people have to sign in again, and webhooks stop.")
+
+
+def hand_over(home: Path, file: Path) -> None:
+    """Give a backup that root made to the account whose data it is: its own next one is in the same directory."""
+    owner = home.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        for path in (file.parent, file):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def _restoring(file: Path) -> str:

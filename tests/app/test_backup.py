@@ -148,6 +148,18 @@ def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir:
     assert str(kept) in " ".join(said)
 
 
+def test_a_backup_by_root_is_the_accounts_whose_data_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory was root's afterwards, and the backups at night failed."""
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 12_345, 12_345)
+    given = list[tuple[Path, int]]()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda path, user, group, **_: given.append((path, user)))
+    file, owner = tmp_path / "backups" / "a.dump", tmp_path.stat().st_uid
+    backup.hand_over(tmp_path, file)
+    assert given == [(file.parent, owner), (file, owner)]
+
+
 def test_root_does_not_restore_what_another_account_runs(
     short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
 ) -> None:
