@@ -1,14 +1,13 @@
 """The supervisor is not ready while another program has the port of the web."""
 
 import asyncio
-import urllib.error
-import urllib.request
 from dataclasses import replace
 from pathlib import Path
 
 from app.supervisor.supervisor import Supervisor
 from tests.app.supervisor.test_supervisor import plan, until, web
 from tests.conftest import free_port
+from tools.fresh.machine import answers
 
 
 async def test_it_is_not_ready_while_another_program_answers_at_its_port(tmp_path: Path) -> None:
@@ -20,7 +19,7 @@ async def test_it_is_not_ready_while_another_program_answers_at_its_port(tmp_pat
         say=said.append,
     )
     other = await asyncio.create_subprocess_exec(*web(port).command, cwd=tmp_path / "other")
-    await until(lambda: _answers(port))
+    await until(lambda: answers(port))
     task = asyncio.create_task(supervisor.run())
     await until(lambda: sum("web ended" in line for line in said) > 1)
     assert "ready!" not in said
@@ -29,15 +28,3 @@ async def test_it_is_not_ready_while_another_program_answers_at_its_port(tmp_pat
     await until(lambda: "ready!" in said)
     supervisor.stop()
     await task
-
-
-def _answers(port: int) -> bool:
-    """Return whether an HTTP server on this machine answers 200."""
-    try:
-        with urllib.request.urlopen(f"http://localhost:{port}/health", timeout=5) as answer:
-            return answer.status == 200
-    except urllib.error.HTTPError as refused:
-        refused.close()
-    except OSError:
-        pass
-    return False
