@@ -1,6 +1,7 @@
 """The answers of calls that cannot do what they were asked to."""
 
 import re
+import sys
 import time
 from collections.abc import Callable
 
@@ -122,6 +123,8 @@ async def test_what_is_not_the_calls_shape_is_422(browser: Browser, body: bytes)
 NO_JSON = "The body is not valid JSON: line {line}, character {column}."
 NO_OBJECT = "This call takes a JSON object, with the header Content-Type: application/json."
 MALFORMED = "The request's body is malformed."
+AT_THE_COMMA = 15 if sys.version_info >= (3, 13) else 16
+"""The column of a superfluous comma: older parsers name what follows it."""
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ MALFORMED = "The request's body is malformed."
     [
         (b"{", "application/json", NO_JSON.format(line=1, column=2)),
         (b'{"serverId": 1,\n "ruleName": \'x\'}', "application/json", NO_JSON.format(line=2, column=14)),
-        (b'{"serverId": }', "application/merge-patch+json", NO_JSON.format(line=1, column=14)),
+        (b'{"serverId": 1,}', "application/merge-patch+json", NO_JSON.format(line=1, column=AT_THE_COMMA)),
         (b"", "application/json", NO_OBJECT),
         (b"[]", "application/json", NO_OBJECT),
         (b"null", "application/json", NO_OBJECT),
@@ -138,7 +141,7 @@ MALFORMED = "The request's body is malformed."
         (b'{"serverId": 1}', "application/x-www-form-urlencoded", NO_OBJECT),
         (b'{"serverId": 1}', "text/plain", NO_OBJECT),
         (b'{"ruleName": "\xff"}', "application/json", MALFORMED),
-        # The parser of Python 3.14 nests further, and so finds the end.
+        # The parser of Python 3.13 nests further, and so finds the end.
         (b'{"a":' * 5_000, "application/json", (MALFORMED, NO_JSON.format(line=1, column=25_001))),
         (
             b'{"serverId": 1, "removal": null}', "application/json",
