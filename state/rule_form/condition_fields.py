@@ -84,6 +84,8 @@ class ConditionFields(rx.State, mixin=True):
     type: str = DEFAULT_TYPE
     chain: str = DEFAULT_CHAIN
     contract: str = ""
+    given: str = ""
+    """The text that `contract` was found for. The page replaces it with the address unless more was typed since."""
     collection: str = ""
     min_tokens: str = "1"
     max_tokens: str = ""
@@ -105,7 +107,6 @@ class ConditionFields(rx.State, mixin=True):
     """Collections to choose from if the one entered cannot be used."""
     open: int = 1
     """The number of the open condition."""
-    _given: str = ""
     _left: str = ""
     """The entry of token ids that was added when it lost the focus; the press that took the focus sends it again."""
     _unread: dict[tuple[str, str], str] = {}
@@ -146,7 +147,7 @@ class ConditionFields(rx.State, mixin=True):
         self.type, self.chain, self.min_tokens = draft.type, draft.chain, draft.min_tokens
         self.max_tokens, self.details = draft.max_tokens, dict.fromkeys(DETAIL_FIELDS, "") | dict(draft.details)
         self.more_traits = [TraitView(kind, value) for kind, value in draft.more_traits]
-        self.contract = self._given = draft.contract
+        self.contract = self.given = draft.contract
         self.collection = draft.collection
         self.trait_type, self.trait_compare, self.trait_value = draft.trait_type, draft.trait_compare, draft.trait_value
         self.token_ids, self.token_fault, self.looking = list(draft.token_ids), "", False
@@ -204,18 +205,19 @@ class ConditionFields(rx.State, mixin=True):
         if not any((one.chain, one.contract) == (chain, contract) for one in self.offers):
             return
         self.chain = chain
-        self.contract = self._given = contract
+        self.contract = self.given = contract
         self._forget()
+        yield rx.set_value(CONTRACT_INPUT, contract)
         async for outcome in self._look_up(actor):
             yield outcome
 
     async def _take(self, actor: Actor, value: str):
         given = value.strip()[:LONGEST]
-        if given in {self.contract, self._given}:
+        if given in {self.contract, self.given}:
             if given != self.contract:
                 yield rx.set_value(CONTRACT_INPUT, self.contract)
             return
-        self.contract = self._given = given
+        self.contract = self.given = given
         self._forget()
         if self.type in OF_COLLECTIONS and self._is_whole(given):
             async for outcome in self._look_up(actor):
@@ -271,7 +273,6 @@ class ConditionFields(rx.State, mixin=True):
             self.contract, self.chain, self.collection = found.contract_address, found.blockchain, found.name
             self.offers = []
             self._changed()
-            yield rx.set_value(CONTRACT_INPUT, self.contract)
             await say(self, _("Collection found"), _("Successfully loaded: {name}").format(name=found.name))
         finally:
             self.looking = False

@@ -211,9 +211,12 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         """
         for slot in self._ordered():
             entry = self.token_fault if slot.number == self.open else ""
+            # A URL is never a contract: why it could not be read helps more than what an address looks like.
+            linked = self._unread.get((slot.draft.chain, slot.draft.contract)) if "/" in slot.draft.contract else ""
             draft = self._drafted(slot.draft, None)
             named = replace(draft, rule_name=draft.rule_name or UNNAMED, role_id=draft.role_id or UNNAMED)
-            if fault := entry or _half_a_token(slot.draft) or _refused(named, OWN_FIELDS if self.too_deep else None):
+            refused = entry or _half_a_token(slot.draft) or linked
+            if fault := refused or _refused(named, OWN_FIELDS if self.too_deep else None):
                 return fault, slot.number
         if not self.rule_name:
             # The name lacks that of a collection: why it could not be read helps more than that the name is missing.

@@ -48,7 +48,7 @@ class ViewCallTrial(ConditionList, mixin=True):
             "compare": chosen.compare, "value": chosen.value,
         }  # fmt: skip
         if chosen.contract:
-            self.chain, self.contract, self._given = chosen.chain, chosen.contract, chosen.contract
+            self.chain, self.contract, self.given = chosen.chain, chosen.contract, chosen.contract
             self.collection = ""
         self.tried = ""
         self._changed()

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from functools import reduce
 
 import reflex as rx
+from reflex.vars import FunctionStringVar
 
 from components.pages.rule_form.addresses import addresses
 from components.pages.rule_form.call_fields import call_trial, called_contract
 from components.ui.badge import chip
 from components.ui.button import button, spinner
+from components.ui.effects.changed import when_changed
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, text_area, text_input, typed_select
 from components.ui.tooltip import tooltip
@@ -110,6 +112,16 @@ def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
     return rx.el.option(chain.label, value=chain.name, disabled=~chain.offered, key=chain.name)
 
 
+def _replace_typed() -> rx.event.EventSpec:
+    """Show the address that was found in place of the text it was found for; text typed meanwhile stays."""
+    replace = FunctionStringVar.create(
+        "((given, found) => {"
+        f" const field = document.getElementById('{CONTRACT_INPUT}');"
+        " if (given !== found && field?.value.trim() === given) field.value = found; })"
+    )
+    return rx.run_script(replace.call(RuleFormState.given, RuleFormState.contract))
+
+
 def _collection() -> rx.Component:
     return rx.el.div(
         field(
@@ -126,6 +138,7 @@ def _collection() -> rx.Component:
                     on_blur=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
                     spell_check=False,
                 ),
+                when_changed(RuleFormState.contract, _replace_typed()),
                 tooltip(
                     rx.el.button(
                         rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),

@@ -49,11 +49,26 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
         await told("Connection error", "Failed to fetch collection data. Please try again.")
     finally:
         product.control("faults", {"target": "opensea", "kind": "500", "seconds": 0.000_001})
-    await page.get_by_role("button", name="Refresh collection").click()
+    refresh = page.get_by_role("button", name="Refresh collection")
+    await refresh.click()
     await expect(rule_name).to_have_value(name)
+    await expect(contract).to_have_value(collection["contract"].lower())
+
+    # The answer to the first text does not write over the second.
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    product.control("faults", {"target": "opensea", "kind": "latency", "ms": 3_000, "seconds": 60})
+    try:
+        await contract.fill(f"{url}/overview")
+        await expect(refresh).to_have_attribute("aria-busy", "true")
+        await contract.fill("https://opensea.io/item/arbitrum/")
+        await expect(refresh).to_have_attribute("aria-busy", "false")
+    finally:
+        product.control("faults", {"target": "opensea", "kind": "latency", "ms": 0, "seconds": 0.000_001})
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_role("alert")).to_contain_text("That URL is not a collection's page")
+    await expect(contract).to_have_value("https://opensea.io/item/arbitrum/")
 
     # Faster than the pause after typing.
-    await page.get_by_label("Role", exact=True).select_option("Whale")
     await page.get_by_label("Minimum Tokens").fill("7")
     await contract.fill(f"https://opensea.io/item/arbitrum/{collection['contract']}/1")
     await page.get_by_role("button", name="Create Rule").click()
