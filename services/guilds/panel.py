@@ -15,7 +15,7 @@ from models import Server, ServerMove
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
 from services.core.errors import FieldRefused
-from services.core.storable_text import can_be_kept
+from services.core.untrusted_json import can_be_kept
 from settings import settings
 
 VERIFY, MY_ROLES, RECHECK = "holdfast:verify", "holdfast:roles", "holdfast:recheck"

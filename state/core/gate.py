@@ -5,6 +5,7 @@ import inspect
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from itertools import chain
 from typing import Any, Concatenate, ParamSpec, cast, get_type_hints
 
 import reflex as rx
@@ -24,7 +25,7 @@ from services.accounts import sessions
 from services.core import request_ids
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
-from services.core.storable_text import can_be_kept
+from services.core.untrusted_json import can_be_kept, levels
 from services.runtime import rate_limits, rejections
 
 _log = logging.getLogger(__name__)
@@ -128,20 +129,11 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
 
 def _check_values(payload: object) -> None:
     """Raise Refused for a text that cannot be stored or sent, however deep, or a number that a browser cannot have."""
-    waiting = [payload]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, str):
-            if not can_be_kept(value):
-                raise Refused("a text has characters that cannot be stored")
-        elif isinstance(value, int):
-            if abs(value) > LARGEST_NUMBER:
-                raise Refused("a number is too large")
-        elif isinstance(value, list):
-            waiting.extend(cast("list[object]", value))
-        elif isinstance(value, dict):
-            fields = cast("dict[object, object]", value)
-            waiting.extend([*fields, *fields.values()])
+    for value in chain.from_iterable(levels(payload)):
+        if isinstance(value, str) and not can_be_kept(value):
+            raise Refused("a text has characters that cannot be stored")
+        if isinstance(value, int) and abs(value) > LARGEST_NUMBER:
+            raise Refused("a number is too large")
 
 
 def _unwrapped(value: Any) -> Any:

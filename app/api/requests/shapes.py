@@ -1,9 +1,9 @@
 """The shapes of our JSON: camelCase names, texts that the database can store, ids that fit their column."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, time
 from functools import partial
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Path, Query
@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from starlette.responses import StreamingResponse
 
 from models.db.row_ids import row_id
-from services.core.storable_text import can_be_kept
+from services.core.untrusted_json import can_be_kept, levels
 
 
 class ApiAnswer(BaseModel):
@@ -56,21 +56,12 @@ DEEPEST = 32
 
 def _check_texts(value: object) -> None:
     """Raise ValueError for a text that cannot be stored (a NUL, half a surrogate pair), or for too many levels."""
-    level = [value]
-    for _level in range(DEEPEST):
-        below: list[object] = []
+    for depth, level in enumerate(levels(value)):
+        if depth == DEEPEST:
+            raise ValueError("it is nested too deeply")
         for item in level:
             if isinstance(item, str):
                 _kept(item)
-            elif isinstance(item, list):
-                below.extend(cast("list[object]", item))
-            elif isinstance(item, Mapping):
-                fields = cast("Mapping[object, object]", item)
-                below.extend([*fields, *fields.values()])
-        if not below:
-            return
-        level = below
-    raise ValueError("it is nested too deeply")
 
 
 def _kept(text: str) -> str:

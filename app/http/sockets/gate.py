@@ -5,7 +5,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 from urllib.parse import parse_qs
 
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.http.caller_address import caller_address, peer
 from app.http.sockets.unfinished import Meter, Unfinished
 from services.core.errors import TooMany
-from services.core.storable_text import has_utf_8
+from services.core.untrusted_json import has_utf_8, is_deeper
 from services.runtime import rate_limits, rejections
 from settings import settings
 
@@ -202,24 +202,9 @@ def _json(text: str) -> Any:
         said = json.loads(text, parse_constant=_no_number) if text else None
     except (ValueError, RecursionError):
         raise _Refused("a message is not JSON") from None
-    if text.count("[") + text.count("{") > DEEPEST and _is_too_deep(said):
+    if text.count("[") + text.count("{") > DEEPEST and is_deeper(said, DEEPEST):
         raise _Refused("a message is nested too deeply")
     return said
-
-
-def _is_too_deep(said: object) -> bool:
-    level = [said]
-    for _level in range(DEEPEST):
-        level = [inner for one in level for inner in _inside(one)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return cast("dict[str, object]", value).values()
-    return cast("list[object]", value) if isinstance(value, list) else ()
 
 
 def _no_number(name: str) -> NoReturn:

@@ -3,14 +3,13 @@
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, Final, cast
 
 from locales import N_, _
 from services.core.errors import FieldRefused, HoldfastError
-from services.core.storable_text import can_be_kept
-from services.runtime.loop_steps import in_steps
+from services.core.untrusted_json import can_be_kept, levels
 
 FIELD: Final = "document"
 LARGEST_DOCUMENT = 1024 * 1024
@@ -60,8 +59,16 @@ async def read(given: bytes | str, *, largest: int = LARGEST_DOCUMENT) -> Any:
     if text.count("[") + text.count("{") > MOST_PARTS or text.count(",") > MOST_VALUES:
         raise DocumentRefused(_("The document has far more values than rules can have."))
     # In a thread: the parser's hooks are Python code, so the event loop can run in between.
-    value = await asyncio.to_thread(_parsed, text.removeprefix("\ufeff"))
-    await _check(value, texts=_UNUSUAL.search(text) is not None)
+    return await asyncio.to_thread(_checked, text.removeprefix("\ufeff"))
+
+
+def _checked(text: str) -> Any:
+    value, unusual = _parsed(text), _UNUSUAL.search(text) is not None
+    for depth, level in enumerate(levels(value)):
+        if depth >= DEEPEST and any(isinstance(one, list | dict) for one in level):
+            raise DocumentRefused(_(_TOO_DEEP).format(most=DEEPEST))
+        if unusual and not all(can_be_kept(one) for one in level if isinstance(one, str)):
+            raise DocumentRefused(_(_UNKEPT))
     return value
 
 
@@ -113,33 +120,6 @@ def _decimal(digits: str) -> Decimal:
 
 def _no_number(name: str) -> Any:
     raise DocumentRefused(_("This is not JSON: {text} is not a number.").format(text=name))
-
-
-async def _check(value: object, *, texts: bool) -> None:
-    """Raise DocumentRefused for a value that is too deep, or has a text that cannot be stored (if `texts` is set)."""
-    level: list[object] = [value]
-    for _level in range(DEEPEST):
-        below: list[object] = []
-        async for inner in in_steps(inner for one in level for inner in _inside(one)):
-            if isinstance(inner, list | dict):
-                below.append(cast("object", inner))
-            elif texts and isinstance(inner, str) and not can_be_kept(inner):
-                raise DocumentRefused(_(_UNKEPT))
-        if not below:
-            return
-        level = below
-    raise DocumentRefused(_(_TOO_DEEP).format(most=DEEPEST))
-
-
-def _inside(value: object) -> Iterator[object]:
-    if isinstance(value, dict):
-        node = cast("dict[str, object]", value)
-        yield from node
-        yield from node.values()
-    elif isinstance(value, list):
-        yield from cast("list[object]", value)
-    else:
-        yield value
 
 
 def shown(value: object, longest: int = 40) -> str:
