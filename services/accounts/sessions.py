@@ -148,6 +148,12 @@ async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:
     return Actor(user_id=user_id, discord_id=discord_id, username=username, session_hash=id_hash)
 
 
+async def is_open(db: AsyncSession, id_hash: bytes) -> bool:
+    """Return whether a session that began a call is still there and has not expired."""
+    found = select(Session.id_hash).where(Session.id_hash == id_hash, col(Session.expires_at) > now())
+    return (await db.exec(found)).first() is not None
+
+
 async def _touch(db: AsyncSession, id_hash: bytes) -> None:
     """Record the session's use unless its row is locked, so that no request waits for another to end."""
     free = select(Session.id_hash).where(Session.id_hash == id_hash).with_for_update(skip_locked=True)

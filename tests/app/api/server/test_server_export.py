@@ -7,10 +7,12 @@ from itertools import count
 
 import httpx
 import pytest
-from sqlmodel import select
+from sqlmodel import delete, select
 
 from app.api import activity as activity_calls
-from models import Event, Member, MemberChoice, Server, User, transaction
+from models import Event, Member, MemberChoice, Server, Session, User, transaction
+from models.db.session import AsyncSession
+from services.accounts import sessions
 from services.accounts.developers import tokens
 from services.core.addresses import shorten
 from services.core.errors import ServerNotFound
@@ -96,7 +98,7 @@ CALLS = ("export", "members.csv", "events.csv", "payout.csv", "address-lists/{li
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("lost", ["rights", "token"])
+@pytest.mark.parametrize("lost", ["rights", "session", "token"])
 async def test_a_download_breaks_off_once_its_reader_may_not_read_any_more(
     browser: Browser,
     ruled: dict[str, object],  # noqa: F811
@@ -124,7 +126,14 @@ async def test_a_download_breaks_off_once_its_reader_may_not_read_any_more(
     async def no_longer(*_: object) -> bool:
         return False
 
-    if lost == "token":
+    async def signed_out(db: AsyncSession, id_hash: bytes) -> bool:
+        await db.exec(delete(Session))
+        return await is_open(db, id_hash)
+
+    is_open = sessions.is_open
+    if lost == "session":
+        monkeypatch.setattr(sessions, "is_open", signed_out)
+    elif lost == "token":
         monkeypatch.setattr(tokens, "is_valid", no_longer)
     else:
         # The bot has reported it, and Discord says the same. Payouts begin with another check, that of a change.
