@@ -59,7 +59,7 @@ from gateways.provider_plans import (
     Plan,
 )
 from services.wallets import bio_schedule
-from services.wallets.proof_watch_schedule import SLOWLY
+from services.wallets.open_challenges import SLOWLY
 from settings import Settings
 
 PAGE = ROOT / "docs" / "first-contact.md"

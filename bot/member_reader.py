@@ -14,7 +14,7 @@ from bot.gateway.conversions import member_facts
 from bot.gateway.guild_turns import GuildTurns
 from bot.gateway.member_lists import MemberLists
 from bot.gateway.shard_keeper import ShardKeeper
-from bot.interaction import meetings
+from bot.interaction import unstored_members
 from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from models import transaction
@@ -80,7 +80,7 @@ class MemberReader(BackgroundCog):
         member = interaction.user
         if isinstance(member, nextcord.Member):
             facts, guild_id = member_facts(member), member.guild.id
-            with meetings.storing(interaction.id):
+            with unstored_members.storing(interaction.id):
                 async with self.turns.of(guild_id):
                     await self.turns.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
 

@@ -6,7 +6,7 @@ import logging
 from gateways import gateways
 from models import transaction
 from services.runtime.retries import database_errors_logged
-from services.wallets import proof_watch_schedule
+from services.wallets import open_challenges
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -16,8 +16,8 @@ PAUSE_SECONDS = 1.0
 async def run() -> None:
     """Poll until cancelled. One row in `schedule` decides which process polls."""
     async with transaction() as db:
-        await proof_watch_schedule.prepare(db)
+        await open_challenges.prepare(db)
     while True:
         with database_errors_logged(log, "challenges will be polled again"):
-            await proof_watch_schedule.tick(gateways())
+            await open_challenges.tick(gateways())
         await asyncio.sleep(PAUSE_SECONDS)

@@ -14,7 +14,7 @@ from jobs.following.solana_follower import BEAT_SECONDS
 from jobs.reconciler import BATCH
 from services.health.provider_records import PROBED_UNFOLLOWED
 from services.triggers.solana_poller import MOST_JOINED, OWNERS_AT_ONCE
-from services.wallets.proof_watch_schedule import SLOWLY
+from services.wallets.open_challenges import SLOWLY
 
 EVM = tuple(key for key, chain in CHAINS.items() if chain.family == "evm")
 PACES = (5, 60, 600)

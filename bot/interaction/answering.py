@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import nextcord
 
-from bot.interaction import delivery, meetings
+from bot.interaction import delivery, unstored_members
 from bot.messages import notices
 from bot.messages.reply import Reply
 from locales import _, speaking
@@ -78,7 +78,7 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
     if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
         return
     # Discord's confirmation of the first answer took long enough for `MemberReader` to begin.
-    await meetings.stored(interaction.id)
+    await unstored_members.stored(interaction.id)
     reply = await outcome(_within_limit(context, work))
     pending = notices.fitting(await _waiting(context))
     if pending:

@@ -1,4 +1,4 @@
-"""Charts drawn as SVG, each with a text alternative and a table."""
+"""Charts drawn as SVG from the coordinates and sentences of `state/dashboard/charts.py`, each with its table."""
 
 from typing import Any
 

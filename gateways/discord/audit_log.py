@@ -1,9 +1,8 @@
-"""A guild's audit log: who gave and took roles, for a bot that may view it; and the reasons that the bot gives."""
+"""A guild's audit log: who gave and took roles, for a bot that may view it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from urllib.parse import quote
 
 from gateways.discord.calls import DiscordCalls
 from gateways.discord.types import DISCORD
@@ -80,17 +79,3 @@ def _roles(changes: list[Shape], key: str) -> frozenset[str]:
         if change.text("key") == key
         for role in change.items("new_value")
     )
-
-
-def audit_reason(reason: str) -> str:
-    """Return the reason in the form of X-Audit-Log-Reason: percent-encoded UTF-8, 1 to 512 characters.
-
-    See docs/facts.md#discord-audit-log-reasons.
-    """
-    encoded = quote(reason, safe=" /")
-    if len(encoded) <= 512:
-        return encoded
-    kept = reason[:512]
-    while len(quote(kept, safe=" /")) > 512:
-        kept = kept[:-1]
-    return quote(kept, safe=" /")

@@ -13,7 +13,7 @@ import httpx
 import orjson
 
 from gateways.discord.application import Application, SessionStarts, read_application, read_session_starts
-from gateways.discord.audit_log import AuditLogCalls, audit_reason
+from gateways.discord.audit_log import AuditLogCalls
 from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
 from gateways.discord.rate_limiter import LONGEST_PAUSE, READS, WRITES, Limiter, Ticket, WaitTooLong
@@ -419,6 +419,20 @@ def json_of(answer: httpx.Response) -> object:
         return cast("object", orjson.loads(answer.content))
     except orjson.JSONDecodeError:
         return None
+
+
+def audit_reason(reason: str) -> str:
+    """Return the reason in the form of X-Audit-Log-Reason: percent-encoded UTF-8, 1 to 512 characters.
+
+    See docs/facts.md#discord-audit-log-reasons.
+    """
+    encoded = quote(reason, safe=" /")
+    if len(encoded) <= 512:
+        return encoded
+    kept = reason[:512]
+    while len(quote(kept, safe=" /")) > 512:
+        kept = kept[:-1]
+    return quote(kept, safe=" /")
 
 
 def _bot_guild(item: Shape) -> BotGuild:

@@ -1,4 +1,4 @@
-"""Record providers' answers from every process in the database, for Health and for alerts."""
+"""Record providers' answers from every process, for Health and for alerts, and ask those that were silent for long."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The sentences of the audit log: a line with names instead of ids."""
+"""A line of the audit log for its reader: the names and reasons in the sentences of `services/core/event_kinds`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

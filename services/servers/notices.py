@@ -1,4 +1,4 @@
-"""A member's interaction inside Discord: their actor and server, and the notices to show them."""
+"""Notices that a member sees with the bot's next answer, and the member behind an interaction in Discord."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

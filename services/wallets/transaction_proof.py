@@ -14,23 +14,23 @@ from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
-from services.wallets import ownership, proof_watch, proof_watch_schedule
+from services.wallets import open_challenges, ownership, proof_watch
 from services.wallets.ownership import SPENT, VERIFIED, Verdict
 from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
 
-METHOD = proof_watch_schedule.METHOD
+METHOD = open_challenges.METHOD
 NOTING = 4.0
 """The longest time in seconds that showing a challenge waits for chains; the next check reads slower ones."""
 
 
 async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[OpenChallenge]:
     """Start watching for a challenge on every chain where that has not begun, and check it often for a while."""
-    watched = await proof_watch_schedule.load(db, [row.id or 0])
+    watched = await open_challenges.load(db, [row.id or 0])
     if any(not set(proof_watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
         await proof_watch.check_challenges(outside, watched, NOTING)
-        await proof_watch_schedule.store_results(db, watched)
+        await open_challenges.store_results(db, watched)
     await _touch(db, row)
     return watched
 
@@ -40,7 +40,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
 
     A pasted transaction may answer any of them.
     """
-    watched = await proof_watch_schedule.load(db, [row.id or 0 for row in rows])
+    watched = await open_challenges.load(db, [row.id or 0 for row in rows])
     newest = watched[-1]
     if not proof_watch.chains_of(outside, newest.family):
         return Verdict(False, _("No chain of this wallet is set up here, so no transaction can be looked at."))
@@ -58,7 +58,7 @@ async def status(db: AsyncSession, row: Challenge) -> Verdict:
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     await _touch(db, row)
-    (one,) = await proof_watch_schedule.load(db, [row.id or 0])
+    (one,) = await open_challenges.load(db, [row.id or 0])
     return _waiting(one)
 
 
@@ -155,7 +155,7 @@ async def _on_any(
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """Store the result of a check, and return the verdict on it."""
-    await proof_watch_schedule.store_results(db, [one])
+    await open_challenges.store_results(db, [one])
     row = await db.get_one(Challenge, one.challenge_id)
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))

@@ -1,4 +1,4 @@
-"""Chart data: whole coordinates in a field of 1000 by 400, and a text alternative."""
+"""Chart data: whole coordinates in a field of 1000 by 400, and the sentence that a screen reader speaks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

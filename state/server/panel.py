@@ -9,7 +9,7 @@ from locales import ENGLISH, _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
-from services.guilds import channels, markdown, panel
+from services.guilds import channels, panel, panel_markdown
 from services.guilds.channels import ChannelsView
 from services.guilds.panel import PanelTexts
 from services.runtime import rate_limits
@@ -35,7 +35,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class BlockView:
-    """A block of the preview, see `services.guilds.markdown.Block`."""
+    """A block of the preview, see `services.guilds.panel_markdown.Block`."""
 
     kind: str
     mark: str
@@ -98,7 +98,7 @@ class PanelState(rx.State):
         self.left = _("{count} of {most} characters").format(count=len(filled), most=panel.LONGEST_DESCRIPTION)
         # A text of placeholders becomes many times as long.
         title = panel.filled(texts.title, texts, self._server_name)[:LONGEST_TYPED]
-        self.shown_title = _runs(markdown.runs(title))
+        self.shown_title = _runs(panel_markdown.runs(title))
         self.shown = _blocks(filled[:LONGEST_TYPED])
         fixed = panel.fixed_texts(self._bot_id, self.language)
         self.safe_name, self.safe = fixed.safe_name, _blocks(fixed.safe_text)
@@ -174,14 +174,14 @@ class PanelState(rx.State):
 
 
 def _blocks(text: str) -> list[BlockView]:
-    return [BlockView(one.kind, one.mark, one.depth, _runs(one.runs)) for one in markdown.blocks(text)]
+    return [BlockView(one.kind, one.mark, one.depth, _runs(one.runs)) for one in panel_markdown.blocks(text)]
 
 
-def _runs(found: tuple[markdown.StyledRun, ...]) -> list[RunView]:
+def _runs(found: tuple[panel_markdown.StyledRun, ...]) -> list[RunView]:
     return [RunView(one.text, one.kind, _look(one)) for one in found]
 
 
-def _look(run: markdown.StyledRun) -> str:
+def _look(run: panel_markdown.StyledRun) -> str:
     """Return the run's CSS classes."""
     styles = (
         ("font-bold", run.bold), ("italic", run.italic), ("underline", run.underline), ("line-through", run.strike),

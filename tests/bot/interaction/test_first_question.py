@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from bot.interaction import meetings
+from bot.interaction import unstored_members
 from tests.bot.test_life import Bot, act, is_
 from tests.bot.test_life import bot as bot
 from tests.bot.test_life import pytestmark as pytestmark
@@ -30,14 +30,14 @@ async def test_a_newcomer_who_asks_for_their_roles_first_is_answered(town: Town,
 
 
 async def test_an_answer_waits_for_its_own_member_and_not_for_ever() -> None:
-    with meetings.storing(1):
-        waits = asyncio.create_task(meetings.stored(1))
-        await asyncio.wait_for(meetings.stored(2), 5)
+    with unstored_members.storing(1):
+        waits = asyncio.create_task(unstored_members.stored(1))
+        await asyncio.wait_for(unstored_members.stored(2), 5)
         assert not waits.done()
     await asyncio.wait_for(waits, 5)
 
 
 async def test_an_answer_does_not_wait_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meetings, "LONGEST_SECONDS", 0.0)
-    with meetings.storing(1):
-        await asyncio.wait_for(meetings.stored(1), 5)
+    monkeypatch.setattr(unstored_members, "LONGEST_SECONDS", 0.0)
+    with unstored_members.storing(1):
+        await asyncio.wait_for(unstored_members.stored(1), 5)

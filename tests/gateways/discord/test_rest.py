@@ -9,10 +9,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.discord.audit_log import audit_reason
 from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
 from gateways.discord.rate_limiter import LONGEST_PAUSE
-from gateways.discord.rest import Discord
+from gateways.discord.rest import Discord, audit_reason
 from gateways.discord.types import (
     GuildGone,
     MemberGone,

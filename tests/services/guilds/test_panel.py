@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from locales import LANGUAGES
 from services.core.errors import FieldRefused
 from services.guilds import panel
-from services.guilds.markdown import Block, blocks, runs
-from services.guilds.markdown import StyledRun as Run
+from services.guilds.panel_markdown import Block, blocks, runs
+from services.guilds.panel_markdown import StyledRun as Run
 
 DEFAULT = panel.default_texts()
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from models import transaction
-from services.wallets import proof_watch, proof_watch_schedule, wallets
+from services.wallets import open_challenges, proof_watch, wallets
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
 
@@ -288,7 +288,7 @@ async def test_an_idle_look_at_many_challenges_is_one_request_to_each_chain(
 async def test_of_one_person_only_the_newest_challenges_are_followed_and_all_are_proved_by_a_hash(
     walker: Walker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proof_watch_schedule, "MOST_OF_ONE", 2)
+    monkeypatch.setattr(open_challenges, "MOST_OF_ONE", 2)
     amount = await walker.amount()
     for number in range(3):
         await walker.challenge(f"0x{number + 0xACE0000:040x}")

@@ -11,7 +11,7 @@ from gateways import gateways
 from models import transaction
 from services.accounts import users
 from services.core.actors import Actor
-from services.wallets import proof_watch_schedule, wallets
+from services.wallets import open_challenges, wallets
 
 
 class Walker:
@@ -110,6 +110,6 @@ async def clock_looks() -> int:
     from sqlalchemy import text
 
     async with transaction() as db:
-        await proof_watch_schedule.prepare(db)
+        await open_challenges.prepare(db)
         await db.execute(text("UPDATE schedule SET next_at = now() WHERE name LIKE 'challenges.%'"))
-    return await proof_watch_schedule.tick(gateways())
+    return await open_challenges.tick(gateways())

@@ -1,4 +1,4 @@
-"""Discord's markdown as an embed shows it: a text as blocks, and each block as runs of one style.
+"""Discord's markdown, for the preview of the panel: a text as blocks, and each block as runs of one style.
 
 The rules are Discord's own (docs/facts.md#discord-messages). Nothing here is HTML: a screen draws the runs.
 """

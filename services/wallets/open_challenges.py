@@ -1,4 +1,4 @@
-"""Open challenges: when each is checked, and how the results are stored."""
+"""Open challenges: which are watched for a proof transaction, how often, and how the results are stored."""
 
 import logging
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from sqlmodel import select
 from models import Challenge, User, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
-from services.wallets import challenges, proof_watch_schedule
+from services.wallets import challenges, open_challenges
 from services.wallets.proof_watch import Point
 from tests.support.builders import address, snowflake
 
@@ -42,9 +42,9 @@ async def test_looks_at_one_challenge_that_overlap_do_not_deadlock() -> None:
 
     async def settle(chains: Sequence[str], block: int) -> None:
         async with transaction() as db:
-            (one,) = await proof_watch_schedule.load(db, [row.id or 0])
+            (one,) = await open_challenges.load(db, [row.id or 0])
             one.points = {chain: Point(0, block, 1, False, 0, False) for chain in chains}
-            await proof_watch_schedule.store_results(db, [one])
+            await open_challenges.store_results(db, [one])
 
     await settle(["base", "ethereum", "polygon"], 1)
     async with transaction() as db:
@@ -77,12 +77,12 @@ async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: py
         async with transaction() as db:
             numbers.append((await challenges.current(db, actor, "evm", address())).id or 0)
     async with transaction() as db:
-        looked = await proof_watch_schedule.load(db, numbers)
+        looked = await open_challenges.load(db, numbers)
     for one in looked:
         one.points = {"base": Point(0, 1, 1, False, 0, False)}
         one.note = "seen"
     looked[0].points["base"] = Point(2**70, 1, 1, False, 0, False)  # too large for a bigint: the database refuses it
-    await proof_watch_schedule.store_results_apart(looked)
+    await open_challenges.store_results_apart(looked)
     async with transaction() as db:
         rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}
     assert rows == {numbers[0]: "", numbers[1]: "seen"}
