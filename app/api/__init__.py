@@ -16,6 +16,7 @@ from app.api import (
 from app.api.requests import openapi, problems
 from app.api.requests.address_limits import AddressLimits
 from app.api.requests.body_limit import BodyLimit
+from app.api.requests.head_requests import HeadRequests
 from app.api.server import (
     address_lists,
     breaker,
@@ -63,7 +64,16 @@ def _made() -> openapi.DescribedApi:
     )
     problems.answer_for(made)
     # The last one added is outermost.
-    for gate in (WithBody, BodyLimit, AddressLimits, OriginGate, problems.Faults, SecurityHeaders, AccessLog):
+    for gate in (
+        WithBody,
+        BodyLimit,
+        AddressLimits,
+        OriginGate,
+        problems.Faults,
+        HeadRequests,
+        SecurityHeaders,
+        AccessLog,
+    ):
         made.add_middleware(gate)
     return made
 

@@ -150,7 +150,6 @@ _PATIENCE = 2.0
 """Seconds that `/health` waits for the database."""
 
 
-@router.head("/health", include_in_schema=False)
 @router.get("/health", responses={503: {**NOT_READY}})
 async def check_health() -> Response:
     """Answer `healthy` once the database answers and, where the supervisor runs the bot, the bot knows its servers."""

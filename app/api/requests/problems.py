@@ -20,6 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller, shown_session_id, shown_token
+from app.api.requests.head_requests import is_read
 from app.api.requests.shapes import ApiAnswer
 from app.http.answer_begun import Begun
 from gateways.transport.errors import ProviderError
@@ -213,7 +214,8 @@ class _NoSuchCall:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the answer."""
         path: str = scope["path"]
-        taken = sorted({method for call, methods in _calls(scope["app"]) if call.match(path) for method in methods})
+        found = {method for call, methods in _calls(scope["app"]) if call.match(path) for method in methods}
+        taken = sorted(found | {"HEAD"} if "GET" in found and is_read(path) else found)
         answer = JSONResponse({"message": _("There is no such call.")}, status_code=404)
         if taken:
             message = _("This call takes {methods}.").format(methods=listed(taken, "or"))

@@ -71,13 +71,13 @@ async def test_a_path_that_is_no_call_is_not_found(browser: Browser):
 @pytest.mark.parametrize(
     ("method", "path", "taken"),
     [
-        ("PUT", "/api/verification-rules", "GET, POST"),
-        ("POST", "/api/verification-rules/1", "DELETE, GET, PATCH"),
+        ("PUT", "/api/verification-rules", "GET, HEAD, POST"),
+        ("POST", "/api/verification-rules/1", "DELETE, GET, HEAD, PATCH"),
         ("PUT", "/api/auth/logout", "GET, POST"),
         ("OPTIONS", "/api/me", "DELETE"),
-        ("TRACE", "/api/servers", "GET, POST"),
-        ("PROPFIND", "/api/servers", "GET, POST"),
-        ("POST", "/api/docs", "GET"),
+        ("TRACE", "/api/servers", "GET, HEAD, POST"),
+        ("PROPFIND", "/api/servers", "GET, HEAD, POST"),
+        ("POST", "/api/docs", "GET, HEAD"),
         ("POST", "/health", "GET, HEAD"),
     ],
 )
