@@ -22,6 +22,7 @@ class Forget(commands.Cog):
 
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {"forget": self.forget_now}
+        presses.arguments |= {"forget": "yes|no"}
 
     # Translators: the name of a command: small letters, no spaces. It deletes what we know about a person.
     @nextcord.slash_command(**named(NP_("command", "forget"), N_("Delete everything about you, after a question")))

@@ -32,6 +32,8 @@ MOST_SEARCHES = 5
 """Wallets of one person for which we check at the same time; for more, the oldest check ends."""
 
 Interaction = nextcord.Interaction[nextcord.Client]
+_ONE = "[^:]+"
+_METHOD_AND_ADDRESS = f"{_ONE}:{_ONE}"
 
 
 class Verify(BackgroundCog):
@@ -42,6 +44,7 @@ class Verify(BackgroundCog):
         """By person and address, the task that checks for the proof, oldest first."""
         presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
         presses.sent |= {"claim": self.claim, "sent": self.sent}
+        presses.arguments |= {"check": _METHOD_AND_ADDRESS, "address": _METHOD_AND_ADDRESS, "hash": _ONE, "sent": _ONE}
 
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks that check for proofs."""

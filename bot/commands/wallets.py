@@ -35,6 +35,7 @@ class Wallets(commands.Cog):
             "drop": self.ask_remove, "dropped": self.remove,
             "use": self.use, "share": self.share, "wallets": self.list_,
         }  # fmt: skip
+        presses.arguments |= {"dropped": "[0-9]+", "use": f"{YES}|{NO}", "share": f"{YES}|{NO}"}
 
     @nextcord.slash_command(
         # Translators: the name of a command: small letters, no spaces. It lists a member's wallets.
