@@ -61,6 +61,8 @@ LINKS = ("support_invite", "hosting_dashboard")
 """Settings that are links on screens; one may lead to a page of our own."""
 KEYS = ("discord_client_id", "discord_client_secret", "discord_bot_token", "opensea_api_key", "alchemy_api_key")
 """Settings that providers issued, which requests carry as they are."""
+OUR_KEYS = frozenset({"SECRET_KEY", "SESSION_SECRET", "SECRET_KEY_PREVIOUS"})
+"""Settings that encrypt what we store."""
 
 # These have to be set together before Holdfast talks to the real Discord.
 LIVE_CREDENTIALS = ("DISCORD_CLIENT_ID", "DISCORD_CLIENT_SECRET", "DISCORD_BOT_TOKEN")
@@ -252,14 +254,10 @@ class Settings(BaseSettings):
     @classmethod
     def _gather(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Gather the settings of single chains. The set of known chains is not available here."""
-        named = {**given, **{name.lower(): value for name, value in os.environ.items() if value}}
-        found = {name: value for name, value in named.items() if isinstance(value, str) and value and _kind(name)}
+        given = {name: value for name, text in given.items() if (value := _bare(name, text)) != ""}
+        named = {**given, **{name.lower(): value for name, text in os.environ.items() if (value := _bare(name, text))}}
+        found = {name: value for name, value in named.items() if isinstance(value, str) and _kind(name)}
         return {**given, "by_chain": found}
-
-    @field_validator(*KEYS, mode="before")
-    @classmethod
-    def _as_issued(cls, given: object) -> object:
-        return given.strip() if isinstance(given, str) else given
 
     @field_validator("data_dir")
     @classmethod
@@ -337,6 +335,12 @@ class Settings(BaseSettings):
         return self
 
 
+def _bare(name: str, value: Any) -> Any:
+    """Return a value without blanks and line breaks around it; they stay in a key that may have encrypted with them."""
+    bare = value.strip() if isinstance(value, str) else value
+    return value if bare and name.upper() in OUR_KEYS else bare
+
+
 def _kind(name: str) -> str:
     """Return the prefix of a single chain's setting; empty for any other setting."""
     found = OF_A_CHAIN.fullmatch(name)
@@ -368,7 +372,7 @@ def environment() -> dict[str, str]:
         )
     values = {name.upper(): value for name, value in written.items() if value is not None}
     values.update({name.upper(): value for name, value in os.environ.items() if value})
-    return values
+    return {name: _bare(name, value) for name, value in values.items()}
 
 
 def _unread_line() -> int:

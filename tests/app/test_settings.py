@@ -263,6 +263,38 @@ def test_each_chain_may_be_followed_at_a_pace_of_its_own_or_not_at_all(monkeypat
         load()
 
 
+def test_blanks_and_line_breaks_around_a_value_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch):
+    """A file that a secret is mounted from ends with a line break, and what is copied from a page with a blank."""
+    live(
+        monkeypatch,
+        DISCORD_CLIENT_ID=" 123456789012345678\n", PORT=" 3111 ", BIND="0.0.0.0 ", MEMBERS_INTENT="off\r\n",
+        MONITOR_TOKEN="sesame\n", DATABASE_URL="postgresql://localhost/holdfast\n", RPC_WS_BASE=" wss://a.example\n",
+        OPENSEA_API_URL="https://os.example\n", SECRET_KEY="k" * 40 + "\n",
+    )  # fmt: skip
+    found, told = load(), module.environment()
+    assert (found.discord_client_id, told["DISCORD_CLIENT_ID"]) == ("123456789012345678", "123456789012345678")
+    assert (found.port, found.public_url, found.bind, found.members_intent) == (
+        3111, "http://localhost:3111", "0.0.0.0", "off",
+    )  # fmt: skip
+    assert found.monitor_token is not None
+    assert found.monitor_token.get_secret_value() == "sesame"
+    assert (found.database_url, told["DATABASE_URL"]) == ("postgresql://localhost/holdfast",) * 2
+    assert (found.rpc_ws["base"], found.opensea_api_url) == ("wss://a.example", "https://os.example")
+    assert found.secret_key is not None
+    # What it has encrypted stays readable.
+    assert found.secret_key.get_secret_value() == told["SECRET_KEY"] == "k" * 40 + "\n"
+
+
+@pytest.mark.parametrize("name", ["DISCORD_BOT_TOKEN", "SECRET_KEY"])
+def test_a_value_of_blanks_alone_is_none(monkeypatch: pytest.MonkeyPatch, name: str):
+    live(monkeypatch, **{name: " \n"})
+    with pytest.raises(SettingsError, match=rf"Missing: {name}|{name} is missing"):
+        load()
+    monkeypatch.setenv(name, LIVE[name])
+    monkeypatch.setenv("MONITOR_TOKEN", " ")
+    assert load().monitor_token is None
+
+
 def test_a_comment_after_a_quoted_value_is_no_part_of_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = tmp_path / ".env"
     file.write_text("PORT=\"3111\"  # behind Caddy\nCHAINS_FILE='chains.toml' # ours\n")
