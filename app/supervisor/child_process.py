@@ -123,9 +123,7 @@ class Keeper:
                 continue
 
     async def _run_once(self) -> int:
-        # Our own pipe: asyncio's would keep wait() from returning while a grandchild holds the other end open.
-        reading, writing = os.pipe()
-        repeating = asyncio.create_task(self._repeat(reading))
+        writing, printing = printed(self.program.name)
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.program.command,
@@ -148,30 +146,45 @@ class Keeper:
         if self._stopping.is_set():  # stop() was called before the process existed
             process.kill()
         code = await process.wait()
-        # Do not wait for output that a grandchild writes long after its parent's end.
-        await asyncio.wait({repeating}, timeout=1.0)
-        repeating.cancel()
+        await end_printing(printing)
         return code
 
-    async def _repeat(self, descriptor: int) -> None:
-        """Print a pipe's output line by line, each prefixed with the program's name; close the pipe."""
-        stream = asyncio.StreamReader()
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0)
-        )
-        rest = b""
-        try:
-            while chunk := await stream.read(65536):
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._print(line)
-        finally:
-            transport.close()
-            if rest:
-                self._print(rest)
 
-    def _print(self, line: bytes) -> None:
-        output.repeat(self.program.name, line.decode(errors="replace").rstrip("\r"))
+def printed(name: str) -> tuple[int, asyncio.Task[None]]:
+    """Return a descriptor for a program's output, and the task that prints each line of it after the program's name.
+
+    It is our own pipe: asyncio's would keep wait() from returning while a grandchild holds the other end open.
+    """
+    reading, writing = os.pipe()
+    return writing, asyncio.create_task(_print_lines(name, reading))
+
+
+async def end_printing(printing: asyncio.Task[None]) -> None:
+    """Print the rest of an ended program's output, but wait for none that a grandchild writes long after its end."""
+    await asyncio.wait({printing}, timeout=1.0)
+    printing.cancel()
+
+
+async def _print_lines(name: str, descriptor: int) -> None:
+    """Print a pipe's output line by line, and close the pipe."""
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", 0)
+    )
+    rest = b""
+    try:
+        while chunk := await stream.read(65536):
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                _print_line(name, line)
+    finally:
+        transport.close()
+        if rest:
+            _print_line(name, rest)
+
+
+def _print_line(name: str, line: bytes) -> None:
+    output.repeat(name, line.decode(errors="replace").rstrip("\r"))
 
 
 async def accepts(port: int) -> bool:

@@ -13,11 +13,13 @@ from app.postgres.account import Say
 from app.postgres.binaries import PostgresFailed
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
-from app.supervisor.child_process import Keeper, Pauses, Program
+from app.supervisor.child_process import Keeper, Pauses, Program, end_printing, printed
 from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
 
 WATCH_SECONDS = 2.0
+MIGRATE = "migrate"
+"""The name before each line of the command that migrates the database."""
 SLOW_SECONDS = 60.0
 HEALTH_FIRST_SECONDS = 20.0
 """Longest time for which `after_health` programs wait for the health check."""
@@ -108,16 +110,22 @@ class Supervisor:
             self._environment["DATABASE_URL"] = await asyncio.to_thread(self._postgres.start)
         if self._plan.migrate and not self._stopping.is_set() and not await self._is_migrated():
             self._say("bringing the database up to date")
-            process = await asyncio.create_subprocess_exec(
-                *self._plan.migrate, cwd=self._plan.cwd, env=self._environment
-            )
+            writing, printing = printed(MIGRATE)
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *self._plan.migrate, cwd=self._plan.cwd, env=self._environment, stdout=writing, stderr=writing
+                )
+            finally:
+                os.close(writing)
             ended = asyncio.ensure_future(process.wait())
             stopped = asyncio.ensure_future(self._stopping.wait())
             await asyncio.wait([ended, stopped], return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
             if process.returncode is None:  # the database rolls the migration back, and the next start repeats it
                 process.terminate()
-            if await ended != 0 and not self._stopping.is_set():
+            code = await ended
+            await end_printing(printing)
+            if code != 0 and not self._stopping.is_set():
                 raise StartFailed("The database could not be brought up to date; the reason is above.")
 
     async def _is_migrated(self) -> bool:
