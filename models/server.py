@@ -168,7 +168,7 @@ class Webhook(SQLModel, table=True):
     secret: bytes
     """The encrypted secret that signs every delivery."""
     old_secret: bytes | None = None
-    """The former secret, which also signs deliveries until `old_until`."""
+    """The former secret, which also signs deliveries until `old_until`; behind it, earlier ones that still sign."""
     old_until: datetime | None = maybe_moment()
     next_at: datetime = moment()
     """Nothing is sent before this time."""

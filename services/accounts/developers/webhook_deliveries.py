@@ -12,7 +12,7 @@ from sqlalchemy import text
 from locales import N_
 from models.db.session import AsyncSession
 from services.accounts import encryption
-from services.accounts.developers.webhooks import TEST
+from services.accounts.developers.webhooks import TEST, in_force
 from services.accounts.encryption import UnreadableToken
 from services.core.addresses import shorten
 from services.runtime.loop_steps import in_steps
@@ -89,8 +89,8 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
                     AND d.next_at <= now() + interval '1 second')
                 AND NOT (CAST(:healthy AS boolean) AND (w.slow OR w.failures > 0))
                 ORDER BY w.failures > :often, w.served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-            RETURNING server_id, url, secret, CASE WHEN old_until > now() THEN old_secret END, failures, slow,
-                created_at
+            RETURNING server_id, url, secret, CASE WHEN old_until > now() THEN old_secret END, old_until, failures,
+                slow, created_at
             """
         ),
         {"lease": LEASE, "worker": worker, "healthy": healthy, "often": OFTEN},
@@ -98,8 +98,9 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
     row = found.first()
     if row is None:
         return None
-    server_id, url, secret, former, failures, slow, since = row
-    return DeliveryTurn(int(server_id), str(url), _unsealed(secret, former), int(failures), bool(slow), worker, since)
+    server_id, url, secret, former, until, failures, slow, since = row
+    signing = _unsealed(secret, former, until)
+    return DeliveryTurn(int(server_id), str(url), signing, int(failures), bool(slow), worker, since)
 
 
 async def due(db: AsyncSession, turn: DeliveryTurn) -> tuple[Delivery, ...]:
@@ -113,10 +114,13 @@ async def due(db: AsyncSession, turn: DeliveryTurn) -> tuple[Delivery, ...]:
     return tuple(_order(one) for one in rows.mappings().all())
 
 
-def _unsealed(*sealed: bytes | None) -> tuple[str, ...]:
+def _unsealed(secret: bytes, former: bytes | None, until: datetime | None) -> tuple[str, ...]:
     """Return the secrets, or none if they were sealed with a lost key, so that only this webhook fails."""
     try:
-        return tuple(encryption.unseal(bytes(one)) for one in sealed if one is not None)
+        present = encryption.unseal(bytes(secret))
+        if former is None or until is None:
+            return (present,)
+        return present, *(one for one, _ in in_force(encryption.unseal(bytes(former)), until))
     except UnreadableToken:
         return ()
 

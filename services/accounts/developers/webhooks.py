@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from locales.stored_texts import said
 from models import Server, Webhook, WebhookDelivery, now
 from models.db.session import AsyncSession
 from services.accounts import encryption
+from services.accounts.encryption import UnreadableToken
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, WebhookNotFound
@@ -30,6 +31,10 @@ SHOWN = 20
 """How many deliveries an admin sees, the newest ones."""
 OVERLAP = timedelta(days=1)
 """How long after a new secret was made deliveries are signed with the former one as well."""
+MOST_FORMER = 4
+"""The most former secrets that sign: a receiver has one of them while somebody makes one new secret after another."""
+TEST_PAUSE = timedelta(seconds=5)
+"""How long after a test event was delivered another one is not queued: that is the second click of a double click."""
 LONGEST_URL = 1_000
 _PREFIX = "whsec_"
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
@@ -142,7 +147,7 @@ async def put(
     if row is None:
         row = Webhook(server_id=server_id, url=url, events=list(events), secret=encryption.seal(secret or ""))
     elif secret is not None:
-        row.old_secret, row.old_until = row.secret, now() + OVERLAP
+        row.old_secret, row.old_until = _former_secrets(row), now() + OVERLAP
         row.secret = encryption.seal(secret)
     if row.url != url:
         # A new address starts without the failures of the former one.
@@ -153,6 +158,30 @@ async def put(
     data = {"host": urlsplit(url).hostname, "events": list(events), "newSecret": secret is not None}
     await audit.record(db, audit.line("webhook.set", server_id=server_id, actor=actor.discord_id, data=data))
     return WebhookChange(await _view(db, row), secret)
+
+
+def _former_secrets(row: Webhook) -> bytes:
+    """Return, sealed, the secrets that sign beside a new one: the present one, then former ones with their end.
+
+    The end of the present one is in the row.
+    """
+    if row.old_secret is None or row.old_until is None or row.old_until <= now():
+        return row.secret
+    try:
+        newest, *others = in_force(encryption.unseal(row.old_secret), row.old_until)
+        kept = [f"{secret}:{end.timestamp():.0f}" for secret, end in (newest, *others)]
+        return encryption.seal(" ".join([encryption.unseal(row.secret), *kept][:MOST_FORMER]))
+    except UnreadableToken:
+        return row.secret
+
+
+def in_force(former: str, until: datetime) -> list[tuple[str, datetime]]:
+    """Return the former secrets that still sign, the newest first, each with its end; `until` is the newest one's."""
+    newest, *others = former.split()
+    ends = (
+        (secret, datetime.fromtimestamp(int(end), UTC)) for secret, _, end in (one.partition(":") for one in others)
+    )
+    return [(secret, end) for secret, end in ((newest, until), *ends) if end > now()]
 
 
 def _url(given: str) -> str:
@@ -201,6 +230,8 @@ async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
     """Queue a test event, or make a waiting one due now, and end the webhook's pause.
 
+    One that was delivered a moment ago is enough.
+
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
     await permissions.require_admin(db, outside, actor, server_id)
@@ -209,13 +240,13 @@ async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id
         raise WebhookNotFound
     row.next_at = now()
     db.add(row)
+    theirs = col(WebhookDelivery.server_id) == server_id, col(WebhookDelivery.event) == TEST
     retried = await db.execute(
-        update(WebhookDelivery)
-        .where(
-            col(WebhookDelivery.server_id) == server_id, col(WebhookDelivery.event) == TEST,
-            col(WebhookDelivery.state) == "waiting",
-        )
+        update(WebhookDelivery).where(*theirs, col(WebhookDelivery.state) == "waiting")
         .values(next_at=now()).returning(col(WebhookDelivery.id))
     )  # fmt: skip
-    if retried.first() is None:
+    just_sent = select(WebhookDelivery.id).where(
+        *theirs, WebhookDelivery.state == "delivered", col(WebhookDelivery.created_at) > now() - TEST_PAUSE
+    )
+    if retried.first() is None and (await db.exec(just_sent)).first() is None:
         db.add(WebhookDelivery(server_id=server_id, event=TEST))

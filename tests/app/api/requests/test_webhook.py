@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
+from sqlmodel import delete, update
 
 from app.api import api
-from models import transaction
-from services.accounts.developers import webhook_deliveries
+from models import Webhook, WebhookDelivery, now, transaction
+from services.accounts.developers import webhook_deliveries, webhooks
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 
@@ -63,6 +65,82 @@ async def test_an_admin_sets_tests_and_deletes_a_webhook_and_sees_its_secret_onc
     for events in ([], ["role.given", "user.signed_in"]):
         refused = await browser.client.put(at, json={"url": "https://hooks.example.org/", "events": events})
         assert refused.json()["message"].startswith("Choose at least one of: role.given")
+
+
+async def signing(server_id: int) -> tuple[str, ...]:
+    """Return the secrets that sign the webhook's next delivery."""
+    async with transaction() as db:
+        await db.exec(update(Webhook).values(claimed_until=None, next_at=now()))
+        await db.exec(delete(WebhookDelivery))
+        db.add(WebhookDelivery(server_id=server_id, event="test"))
+        turn = await webhook_deliveries.claim(db, "worker")
+        assert turn is not None
+        return turn.secrets
+
+
+async def test_a_secret_signs_for_a_day_whatever_secrets_are_made_after_it(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has lost the answer makes another secret, while the receiver still has the first."""
+    await browser.sign_in(town.people["ada"]["username"])
+    at = f"/api/servers/{town.server_id}/webhook"
+    body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}
+    clock, real = timedelta(), now
+    monkeypatch.setattr(webhooks, "now", lambda: real() + clock)
+
+    async def another() -> str:
+        made = await browser.client.put(at, json={**body, "newSecret": True})
+        return made.json()["secret"]
+
+    clock = timedelta(hours=-20)
+    first, second = await another(), await another()
+    clock = timedelta(hours=-1)
+    third = await another()
+    clock = timedelta()
+    assert await signing(town.server_id) == (third, second, first)
+    clock = timedelta(hours=5)
+    assert await signing(town.server_id) == (third, second), "the first one's day is over"
+    clock = timedelta()
+    newest = [await another() for _ in range(6)]
+    assert await signing(town.server_id) == tuple(reversed(newest[-1 - webhooks.MOST_FORMER :]))
+    async with transaction() as db:
+        await db.exec(update(Webhook).values(old_until=real()))
+    assert await signing(town.server_id) == (newest[-1],)
+    assert await another() != newest[-1]
+    assert (await signing(town.server_id))[1:] == (newest[-1],)
+
+
+async def test_a_former_secret_that_nobody_can_read_stops_no_new_one(browser: Browser, town: Town) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    at = f"/api/servers/{town.server_id}/webhook"
+    body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}
+    made = [(await browser.client.put(at, json={**body, "newSecret": True})).json()["secret"] for _ in range(2)]
+    async with transaction() as db:
+        await db.exec(update(Webhook).values(old_secret=b"sealed with another key"))
+    made.append((await browser.client.put(at, json={**body, "newSecret": True})).json()["secret"])
+    assert await signing(town.server_id) == (made[2], made[1])
+
+
+async def test_the_second_click_on_a_test_event_queues_no_other_one(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    at = f"/api/servers/{town.server_id}/webhook"
+    body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}
+    await browser.client.put(at, json=body)
+
+    async def sent(state: str) -> int:
+        """Send one when every earlier one is in this state, and return how many there are."""
+        async with transaction() as db:
+            await db.exec(update(WebhookDelivery).values(state=state))
+        assert (await browser.client.post(f"{at}/test")).status_code == 202
+        return len((await browser.client.get(at)).json()["deliveries"])
+
+    assert await sent("delivered") == 1
+    assert await sent("delivered") == 1, "it was delivered between the clicks"
+    assert await sent("failed") == 2
+    monkeypatch.setattr(webhooks, "TEST_PAUSE", timedelta())
+    assert await sent("delivered") == 3
 
 
 async def test_a_deletion_and_its_undo_are_both_queued(browser: Browser, town: Town) -> None:
