@@ -409,26 +409,23 @@ async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, b
         raise BatchNotFound
     if any(event.kind == UNDONE for event in happened):
         raise Conflict(_("This was undone before."))
+    if (verb := VERBS.get(happened[0].kind)) is None:
+        raise Conflict(_("This cannot be undone."))
     try:
-        words, members = await _undone(db, found, actor, happened[0])
+        words, members = await verb(db, found, actor, happened[0])
     except FieldRefused as refused:
         raise Conflict(refused.message) from None
     await audit.record(db, _line(happened, actor, members))
     return UndoView(str(batch), words, members)
 
 
-async def _undone(db: AsyncSession, found: Rights, actor: Actor, event: Event) -> Undone:
-    verb = VERBS.get(event.kind)
-    if verb is None:
-        raise Conflict(_("This cannot be undone."))
-    return await verb(db, found, actor, event)
-
-
 def _line(happened: Sequence[Event], actor: Actor, members: int) -> dict[str, object]:
-    event, rules = happened[0], len({one.rule_id for one in happened} - {None})
+    event, rules = happened[0], sorted({one.rule_id for one in happened if one.rule_id is not None})
+    rule_id = rules[0] if len(rules) == 1 else event.rule_id
     return audit.line(
-        UNDONE, server_id=event.server_id, actor=actor.discord_id, role_id=event.role_id, rule_id=event.rule_id,
-        batch=event.batch, data={"of": event.kind, "members": members, "rules": rules, **_rule(event)},
+        UNDONE, server_id=event.server_id, actor=actor.discord_id, role_id=event.role_id, rule_id=rule_id,
+        batch=event.batch,
+        data={"of": event.kind, "members": members, "rules": len(rules), "ruleIds": rules, **_rule(event)},
     )  # fmt: skip
 
 

@@ -129,7 +129,7 @@ async def test_events_are_posted_in_order_signed_with_every_secret_in_force(
     found = bodies(receiver)
     assert [(one["event"], one["data"]) for one in found] == [
         ("role.given", {"discordId": "42", "roleId": "7001", "ruleIds": [3]}),
-        ("rule.changed", {"ruleId": 3, "ruleName": "Cats", "change": "paused"}),
+        ("rule.changed", {"ruleId": 3, "ruleName": "Cats", "ruleIds": [3], "change": "paused"}),
         ("breaker.tripped", {"roleId": "7001", "wouldLose": 6, "holders": 9}),
     ]
     assert {(one["serverId"], one["guildId"]) for one in found} == {(server.id, server.discord_id)}
@@ -150,18 +150,18 @@ async def test_an_undo_that_changes_rules_is_posted_as_a_change(receiver: Wire, 
         ("rule.deleted", {"rule": was, "rules": 1}),
         ("rule.changed", {"before": was, "after": now_is, "rules": 1}),
         ("rule.paused", {"rules": 1, "rule": was}),
-        ("rule.paused", {"rules": 2, "rule": was}),
+        ("rule.paused", {"rules": 2, "ruleIds": [3, 4], "rule": was}),
         ("role.taken", {}),
     ):
         await note(server, "batch.undone", rule_id=3, role_id="7001", data={"of": of, "members": 0, **more})
     await note(server, "batch.undone", data={"of": "rule.migrated", "members": 0, "rules": 2})
     await send(sender)
     assert [one["data"] for one in bodies(receiver)] == [
-        {"ruleId": 3, "ruleName": "Cats", "change": "created"},
-        {"ruleId": 3, "ruleName": "Cats", "change": "changed"},
-        {"ruleId": 3, "ruleName": "Cats", "change": "resumed"},
-        {"ruleId": None, "ruleName": None, "change": "resumed"},
-        {"ruleId": None, "ruleName": None, "change": "changed"},
+        {"ruleId": 3, "ruleName": "Cats", "ruleIds": [3], "change": "created"},
+        {"ruleId": 3, "ruleName": "Cats", "ruleIds": [3], "change": "changed"},
+        {"ruleId": 3, "ruleName": "Cats", "ruleIds": [3], "change": "resumed"},
+        {"ruleId": None, "ruleName": None, "ruleIds": [3, 4], "change": "resumed"},
+        {"ruleId": None, "ruleName": None, "ruleIds": [], "change": "changed"},
     ]
 
 

@@ -32,11 +32,13 @@ class RuleEventData(ApiAnswer):
     """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`.
 
     The product itself pauses and resumes rules; an admin's pause is a change. An undo is posted as what it does: a
-    deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at once.
+    deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at once;
+    `ruleIds` then has all that it was about, also those that were changed since and stay as they are.
     """
 
     rule_id: int | None
     rule_name: str | None
+    rule_ids: list[int]
     change: str
 
 

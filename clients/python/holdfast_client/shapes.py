@@ -985,11 +985,13 @@ class RuleEventData(TypedDict):
     The product itself pauses and resumes rules; an admin's pause is a change. An undo is posted as what it does:
     a
     deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at
-    once.
+    once;
+    `ruleIds` then has all that it was about, also those that were changed since and stay as they are.
     """
 
     ruleId: int | None
     ruleName: str | None
+    ruleIds: list[int]
     change: str
 
 

@@ -192,11 +192,11 @@ def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
         case "rule.changed" if row["kind"] == "batch.undone":
             change = _UNDONE.get(said["of"], "changed")
             if said.get("rules") != 1:
-                return {"ruleId": None, "ruleName": None, "change": change}
-            return {"ruleId": row["rule_id"], "ruleName": _name(row, "before", "rule"), "change": change}
+                return _rule_data(None, None, change) | {"ruleIds": said.get("ruleIds") or []}
+            return _rule_data(row["rule_id"], _name(row, "before", "rule"), change)
         case "rule.changed":
             change = str(row["kind"]).partition(".")[2]
-            return {"ruleId": row["rule_id"], "ruleName": _name(row, "rule", "after"), "change": change}
+            return _rule_data(row["rule_id"], _name(row, "rule", "after"), change)
         case "breaker.tripped":
             return {"roleId": row["role_id"], "wouldLose": said.get("wouldLose"), "holders": said.get("holders")}
         case "wallet.proved" if row["wallet"]:
@@ -206,6 +206,11 @@ def _data(row: Mapping[Any, Any]) -> dict[str, Any] | None:
             }  # fmt: skip
         case _:
             return None
+
+
+def _rule_data(rule_id: int | None, name: str | None, change: str) -> dict[str, Any]:
+    ids = [] if rule_id is None else [rule_id]
+    return {"ruleId": rule_id, "ruleName": name, "ruleIds": ids, "change": change}
 
 
 _UNDONE = {"rule.deleted": "created", "rule.paused": "resumed"}

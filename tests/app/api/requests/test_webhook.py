@@ -158,8 +158,8 @@ async def test_a_deletion_and_its_undo_are_both_queued(browser: Browser, town: T
         assert turn is not None
         orders = await webhook_deliveries.due(db, turn)
     assert [json.loads(one.body or b"")["data"] for one in orders] == [
-        {"ruleId": made["id"], "ruleName": "Cats", "change": "deleted"},
-        {"ruleId": made["id"], "ruleName": "Cats", "change": "created"},
+        {"ruleId": made["id"], "ruleName": "Cats", "ruleIds": [made["id"]], "change": "deleted"},
+        {"ruleId": made["id"], "ruleName": "Cats", "ruleIds": [made["id"]], "change": "created"},
     ]
 
 

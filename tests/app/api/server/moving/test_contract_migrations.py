@@ -53,7 +53,7 @@ async def test_both_count_until_somebody_ends_it_and_each_step_can_be_undone(own
     old = town.contract.lower()
     await add(owner, town, "Two and a wallet", {"all": [of(old, 2), {"type": "any_wallet"}]})
     ids = {"type": "token_id", "chain": "base", "contract": old, "minTokens": 1, "tokenIds": ["7"]}
-    await add(owner, town, "Number seven", ids)
+    seven = await add(owner, town, "Number seven", ids)
     before = await stored(town)
 
     seen = await ask(owner, town, new, both=True)
@@ -96,6 +96,17 @@ async def test_both_count_until_somebody_ends_it_and_each_step_can_be_undone(own
     assert [("both count until" in text, "only the new one counts" in text) for text in said] == [
         (False, True), (True, False),
     ]  # fmt: skip
+    about_one = (await owner.client.get(f"/api/servers/{town.server_id}/events?kind=batch&ruleId={seven}")).json()
+    assert [(one["ruleId"], one["data"]["rules"], seven in one["data"]["ruleIds"]) for one in about_one] == [
+        (None, 3, True), (None, 3, True),
+    ], "the log of a rule has each undo that put it back"  # fmt: skip
+
+
+async def test_an_undo_of_one_rule_names_it(owner: Browser, town: Town) -> None:
+    done = (await ask(owner, town, await new_collection(town), apply=True)).json()
+    assert (await owner.client.post(f"/api/servers/{town.server_id}/events/{done['batch']}/undo")).status_code == 200
+    (line,) = (await owner.client.get(f"/api/servers/{town.server_id}/events?kind=batch")).json()
+    assert (line["data"]["ruleIds"], line["ruleName"]) == ([line["ruleId"]], "A rule")
 
 
 async def test_only_the_new_one_changes_the_rules_and_a_rule_changed_since_stays(owner: Browser, town: Town) -> None:
