@@ -14,8 +14,9 @@ from models import now, transaction
 from models.db.row_ids import row_id
 from services.core import event_kinds
 from services.core.actors import Actor
-from services.core.errors import HoldfastError
+from services.core.errors import HoldfastError, TooMany
 from services.core.relative_times import ago
+from services.runtime import rate_limits
 from services.servers import activity, undo
 from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
@@ -206,8 +207,12 @@ class ActivityState(ServerTab, rx.State):
         """Open the dialog that explains the undo."""
         page = await self.get_state(ServerPageState)
         try:
+            # It does the whole undo and rolls it back: a second of the database's work for 20,000 members.
+            await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 view = await undo.preview(db, gateways(), actor, page.server_id, UUID(batch))
+        except TooMany as fault:
+            await refuse(self, _("Not so fast"), fault.message)
         except (HoldfastError, ValueError) as fault:
             await refuse(self, _("This cannot be undone"), fault.message if isinstance(fault, HoldfastError) else "")
         else:

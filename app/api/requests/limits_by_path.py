@@ -14,7 +14,7 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
     (
         re.compile(
             r"/api/verification-rules/(?:preview|try|try-call|reach)"
-            r"|/api/servers/[^/]+/(?:import|move/preview|migrations(?:/preview|/[^/]+/preview)?)"
+            r"|/api/servers/[^/]+/(?:import|move/preview|migrations(?:/preview|/[^/]+/preview)?|events/[^/]+/undo)"
         ),
         PREVIEWS,
     ),

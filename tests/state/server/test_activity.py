@@ -9,6 +9,7 @@ import pytest
 from models import Server, transaction
 from services.core import audit
 from services.servers.activity import BY_ITSELF
+from settings import settings
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from tests.app.api.browsers import Browser
@@ -110,6 +111,22 @@ async def test_a_deleted_rule_is_brought_back_after_a_question(made: tuple[Tab, 
         await tab.run(state.ask_undo(unknown))
         assert (await tab.toast()).startswith("This cannot be undone")
         assert state.asked_batch == ""
+
+
+async def test_what_an_undo_would_do_is_worked_out_as_often_as_other_previews(
+    made: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIMIT_PREVIEWS", "1")
+    settings.cache_clear()
+    tab, browser, rule = made
+    await browser.client.delete(f"/api/verification-rules/{rule['id']}")
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    batch = state.rows[0].batch
+    await tab.run(state.ask_undo(batch))
+    assert state.asked_batch == batch
+    state.close_dialog(False)
+    await tab.run(state.ask_undo(batch))
+    assert (state.asked_batch, (await tab.toast()).partition(":")[0]) == ("", "Not so fast")
 
 
 async def test_nobody_else_reads_or_undoes(made: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:

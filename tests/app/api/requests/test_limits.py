@@ -101,6 +101,7 @@ async def test_a_refused_shape_counts_no_second_time(
         ("GET", "/api/discord/roles", [LOOKUPS]),
         ("POST", "/api/verification-rules/preview", [WRITES, PREVIEWS]),
         ("POST", "/api/servers/5/import", [WRITES, PREVIEWS]),
+        ("GET", "/api/servers/5/events/7/undo", [PREVIEWS]),
         ("POST", "/api/servers/5/recheck", [WRITES, RECHECKS]),
         ("POST", "/api/servers/5/members/7/recheck", [WRITES, RECHECKS]),
         ("POST", "/api/admin/sync-servers", [WRITES, RECHECKS]),
