@@ -1,6 +1,7 @@
 """Access to the database: the connections that the pool gives out, and the cost of a statement."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -106,3 +107,30 @@ async def test_a_connection_that_is_cancelled_before_the_pool_has_it_is_closed(
     with pytest.raises(asyncio.CancelledError):
         await pool._connect(libpq_url(database))  # pyright: ignore[reportPrivateUsage]
     assert [one.closed for one in made] == [True]
+
+
+@pytest.mark.parametrize("how", ["ended", "cancelled"])
+async def test_a_connection_that_is_lost_while_the_clock_is_measured_is_no_error_of_the_pool(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    first, due = await backend(), [True]
+    monkeypatch.setattr(clock, "is_due", lambda: bool(due) and due.pop())
+    monkeypatch.setattr(clock, "QUESTION", "SELECT clock_timestamp() FROM pg_sleep(60)")
+    with psycopg.connect(libpq_url(database), autocommit=True) as admin:
+        task = asyncio.create_task(backend())
+        sleeps = "SELECT FROM pg_stat_activity WHERE pid = %s AND wait_event = 'PgSleep'"
+        while not admin.execute(sleeps, [first]).fetchall():
+            await asyncio.sleep(0.01)
+        if how == "ended":
+            admin.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
+            assert await task != first
+        else:
+            # The second one reaches psycopg while it cancels the statement, and closes the connection.
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+    await models.use(None)
+    gc.collect()
+    assert [one.message for one in caplog.records if one.name.startswith("sqlalchemy")] == []
