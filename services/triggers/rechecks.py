@@ -42,6 +42,23 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
     return int(result.scalar_one())
 
 
+async def unwritten(db: AsyncSession, server_id: int, discord_id: str | None = None) -> int:
+    """Return how many role changes of a server, or of one member, were decided in the last minute and are not written.
+
+    Excludes older ones: Discord does not take them at present, which may last. Checks no permissions.
+    """
+    result = await db.execute(
+        text(
+            """
+            SELECT count(*) FROM "grant" WHERE server_id = :server AND state IN ('giving', 'taking')
+            AND intended_at > now() - interval '1 minute' AND discord_id = COALESCE(:who, discord_id)
+            """
+        ),
+        {"server": server_id, "who": discord_id},
+    )
+    return int(result.scalar_one())
+
+
 async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     """Queue the member ahead of all others. Raises TooMany with the seconds until they may ask again."""
     await db.lock(f"{server_id}:{actor.discord_id}", 3)

@@ -257,7 +257,7 @@ class MembersState(ServerTab, rx.State):
     async def follow(self, actor: Actor) -> None:
         """Show how many members still wait for the recheck, and read everything again when none does.
 
-        A role is written only after its decision, so this reads once more a moment later.
+        A role is written only after its decision, so this reads until the roles are written, at least once more.
         """
         page = await open_tab(self, "members")
         if page is None or not self.checking or self.shown_for != page.server_id:
@@ -265,11 +265,12 @@ class MembersState(ServerTab, rx.State):
         who = None if self.checking == EVERYBODY else self.checking
         async with transaction() as db:
             self.left = min(await rechecks.waiting(db, page.server_id, who), self.asked)
+            unwritten = 0 if self.left else await rechecks.unwritten(db, page.server_id, who)
         if self.left:
             return
         await self._read(actor, page)
         await self._read_why(actor, page)
-        if self._settled:
+        if self._settled and not unwritten:
             self.checking = ""
             await say(self, _("Checked again"), _("What you see is what was found just now."))
         self._settled = True

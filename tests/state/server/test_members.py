@@ -1,19 +1,20 @@
 """The Members tab: its list, its search, the reasons for a role, and the progress of a re-check."""
 
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from sqlmodel import col, delete
 
-from models import Due, Member, Observation, Server, transaction
+from models import Due, Grant, Member, Observation, Rule, Server, now, transaction
 from services.core.errors import MemberNotFound
 from services.servers import member_list
 from state.dashboard.server_page import ServerPageState
 from state.server.members import EVERYBODY, MembersState
 from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
-from tests.support.builders import a_member, address
+from tests.support.builders import a_grant, a_member, address
 
 
 @pytest.fixture
@@ -149,6 +150,48 @@ async def test_a_recheck_is_followed_until_everybody_was_looked_at(made: tuple[T
     assert (state.checking, state.asked) == (carol, 1)
     await tab.run(state.follow())
     assert state.left == 1
+
+
+async def test_a_recheck_ends_only_when_the_roles_that_it_decided_on_are_written(
+    made: tuple[Tab, dict[str, Any]],
+) -> None:
+    tab, rule = made
+    carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    await tab.run(state.toggle(carol))
+    await tab.run(state.check(carol))
+    async with transaction() as db:
+        await db.exec(delete(Due))
+        member = await db.get_one(Member, (rule["serverId"], carol))
+        grant = await a_grant(db, member, await db.get_one(Rule, rule["id"]), state="giving")
+        grant.intended_at = now()
+    for _look in range(3):
+        await tab.run(state.follow())
+        assert (state.checking, state.left, await tab.toast()) == (carol, 0, ": ")
+    async with transaction() as db:
+        member = await db.get_one(Member, (rule["serverId"], carol))
+        member.roles = [rule["roleId"]]
+        (await db.get_one(Grant, grant.id)).state = "held"
+    await tab.run(state.follow())
+    assert (state.checking, state.why[0].status) == ("", "Has it, from Holdfast")
+    assert (await tab.toast()).startswith("Checked again")
+
+
+async def test_a_recheck_does_not_wait_for_a_role_that_discord_has_not_taken_for_a_minute(
+    made: tuple[Tab, dict[str, Any]],
+) -> None:
+    tab, rule = made
+    carol = await somebody(rule, "Carol", 2)
+    state = await opened(tab, MembersState, rule["serverId"], "members")
+    await tab.run(state.check_everybody())
+    async with transaction() as db:
+        await db.exec(delete(Due))
+        member = await db.get_one(Member, (rule["serverId"], carol))
+        grant = await a_grant(db, member, await db.get_one(Rule, rule["id"]), state="giving")
+        grant.intended_at = now() - timedelta(minutes=2)
+    await tab.run(state.follow())
+    await tab.run(state.follow())
+    assert state.checking == ""
 
 
 async def test_nobody_else_sees_or_checks_anybody(made: tuple[Tab, dict[str, Any]], sign_in: SignIn) -> None:
