@@ -10,6 +10,10 @@ OF_A_DAY = (
     "tests/services/servers/test_analytics.py",
     "tests/services/privacy/test_log_partitions.py",
     "tests/jobs/counting/test_days.py",
+    "tests/jobs/writing/test_moves.py",
+    "tests/state/server/test_move.py",
+    "tests/app/api/server/moving/test_left_out.py",
+    "tests/models/test_log_upgrade.py",
     "tests/system/browser/account/test_account.py",
 )
 
