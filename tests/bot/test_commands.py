@@ -83,7 +83,7 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     club.buys("carol")
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
     club.prove("carol")
-    until(lambda: club.has("carol", "Holder"))
+    until(lambda: club.logged("role.given"))
     listed = club.ask("carol", "wallets")
     short = f"{club.wallet('carol')[:6]}...{club.wallet('carol')[-4:]}".lower()
     assert short in listed.text.lower()
@@ -157,7 +157,7 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     club.make_rule()
     club.buys("carol")
     club.prove("carol")
-    until(lambda: club.has("carol", "Holder"))
+    until(lambda: club.logged("role.given"))
     asked = club.ask("carol", "forget")
     assert f"**Holder** in {club.name} is taken" in asked.text
     assert club.press("carol", asked, "Keep everything").title == "Nothing was deleted"

@@ -131,12 +131,14 @@ async def test_the_main_path_needs_no_list_and_no_event_of_members(
         await a_rule_for(discord, "Whale")
         carol = await proves(discord, "carol")
         await is_(lambda: has(discord, "carol", "Whale"), True)
+        await is_(grants, ["held"])
         # A member who left and came back lost the role, and no event reported either.
         for action in ("leave", "join"):
             await discord.control("members", guild=BASE, user="carol", action=action)
         assert not await has(discord, "carol", "Whale")
         await sweeps()
         await is_(lambda: has(discord, "carol", "Whale"), True)
+        await is_(grants, ["held"])
         # A member who is away during a sweep and comes back is found by the next one.
         await discord.control("members", guild=BASE, user="carol", action="leave")
         await sweeps()
