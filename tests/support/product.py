@@ -39,6 +39,12 @@ class Product:
     sandbox: str
     data_dir: Path
 
+    @property
+    def database_url(self) -> str:
+        """The address of the product's own database."""
+        (lock,) = self.data_dir.rglob("supervisor.lock")
+        return json.loads(lock.read_text())["database_url"]
+
     def control(self, path: str, body: dict[str, Any] | None = None, method: str | None = None) -> Any:
         """Call the sandbox's `/control` and return the answer."""
         request = urllib.request.Request(

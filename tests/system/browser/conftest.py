@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, async_playwright, expect
+from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
 from tests.support.product import Product
 
@@ -35,8 +36,10 @@ ARGUMENTS = (
 
 DASHBOARD = "/dashboard"
 # No test here is about durations: on a busy machine an expected event comes late and still counts.
-expect.set_options(timeout=20_000)
 EVENTUALLY_SECONDS = 60
+expect.set_options(timeout=EVENTUALLY_SECONDS * 1_000)
+PRESSED_WITHIN_MS = 2_000
+"""A press of a button that may go by itself is given up after this time, to look again."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -140,6 +143,28 @@ async def reader(chromium: Browser, product: Product) -> AsyncIterator[Visitor]:
     """A visitor for those tests of a module that only read one page each; a fault in any of them fails the last."""
     async with visitors(chromium, product) as new:
         yield await new()
+
+
+async def shown_or_tried_again(page: Page, wanted: Locator) -> None:
+    """Wait until something shows, and press "Try again" whenever it is offered instead.
+
+    The button goes by itself when an answer arrives late, even while it is about to be pressed.
+    """
+    again = page.get_by_role("button", name="Try again").or_(page.get_by_role("link", name="Try again")).first
+    async with asyncio.timeout(EVENTUALLY_SECONDS):
+        while not await wanted.is_visible():
+            await expect(wanted.or_(again).first).to_be_visible()
+            with suppress(PlaywrightTimeoutError):
+                await again.click(timeout=PRESSED_WITHIN_MS)
+
+
+async def pressed(button: Locator) -> None:
+    """Press an enabled button by keyboard: content that arrives meanwhile moves it, even between press and release.
+
+    The browser then sends no click, as if the pointer had been drawn away on purpose.
+    """
+    await expect(button).to_be_enabled()
+    await button.press("Enter")
 
 
 async def eventually(true: Callable[[], bool], what: str) -> None:

@@ -5,7 +5,6 @@ disturbed. Outside services fail by the sandbox's faults, which last longer than
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from playwright.async_api import Error as PlaywrightError
 from sandbox.base.faults import TARGETS
 from tests.conftest import free_port
 from tests.support.product import Product
+from tests.system.browser.conftest import pressed, shown_or_tried_again
 from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, of_server
 from tests.system.browser.test_every_screen import a_resting_rule
 from tests.system.web.conftest import Web, running_web, sign_in
@@ -141,8 +141,7 @@ class Watched:
 
 def socket_of(product: Product) -> str:
     """Return the address of the running product's own database, as a socket."""
-    (lock,) = product.data_dir.rglob("supervisor.lock")
-    asked = parse_qs(urlsplit(json.loads(lock.read_text())["database_url"]).query)
+    asked = parse_qs(urlsplit(product.database_url).query)
     return str(Path(unquote(asked["host"][0])) / f".s.PGSQL.{asked['port'][0]}")
 
 
@@ -313,8 +312,7 @@ async def test_once_the_database_is_back_try_again_shows_the_screen(ada: Browser
     again = page.get_by_role("button", name="Try again").or_(page.get_by_role("link", name="Try again")).first
     await expect(again).to_be_visible()
     watched.clear()
-    await again.click()
-    await expect(page.get_by_role("heading", name=GUILD, level=1)).to_be_visible()
+    await shown_or_tried_again(page, page.get_by_role("heading", name=GUILD, level=1))
     await expect(page.get_by_label("Search members")).to_be_visible()
 
 
@@ -349,7 +347,7 @@ async def test_a_rule_that_cannot_be_saved_stays_in_its_form(ada: BrowserContext
     await role.select_option("Whale")
     await expect(page.get_by_role("heading", name="Members affected")).to_be_visible()
     watched.worsen(what, "down")
-    await page.get_by_role("button", name="Create Rule").click()
+    await pressed(page.get_by_role("button", name="Create Rule"))
     await expect(page.get_by_text("does not answer").first).to_be_visible()
     await expect(page.get_by_role("button", name="Create Rule")).to_be_enabled()
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())

@@ -103,7 +103,7 @@ async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_i
     await sale.get_by_label("To", exact=True).fill(STRANGER)
     await sale.get_by_role("button", name="Transfer").click()
     await expect(tool.get_by_role("status")).to_have_text("Done.")
-    await expect(roles(carol, home["carol"])).to_have_count(0, timeout=30_000)
+    await expect(roles(carol, home["carol"])).to_have_count(0)
     await says(carol, "/why")
     await carol.keyboard.press("Enter")
     await expect(newest(carol)).to_contain_text("Since we last met")

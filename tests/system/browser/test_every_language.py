@@ -17,10 +17,10 @@ from playwright.async_api import Browser, Page, ViewportSize
 from locales import ENGLISH, LANGUAGES
 from tests.support.product import Product
 from tests.system.browser.barriers import grave_faults
-from tests.system.browser.conftest import NewVisitor, Visitor, eventually, visitors
+from tests.system.browser.conftest import NewVisitor, Visitor, visitors
 from tests.system.browser.screens import Screen, for_members, for_visitors, of_server
 from tests.system.browser.test_every_screen import USUAL, a_resting_rule, walked
-from tests.system.browser.village import village
+from tests.system.browser.village import add_bot, village
 from tests.system.whole.people import Person, rule
 
 in_every_language = pytest.mark.skipif(
@@ -188,9 +188,8 @@ async def test_wide_names_and_names_of_any_script_fit_on_a_narrow_phone(visit: N
     contract = product.world()["chains"]["base"]["collections"][0]["contract"]
     for name in WIDE:
         product.control("guilds", {"action": "add_role", "guild": here.guild, "name": name})
-    product.control("guilds", {"action": "add_bot", "guild": here.guild})
+    add_bot(product, here["owner"], here.guild)
     with closing(Person(product, here["owner"])) as owner:
-        await eventually(lambda: any(one["name"] == here.guild for one in owner.get("/api/servers")), "the server")
         server_id = owner.server(here.guild)["internalId"]
         for name in WIDE:
             owner.post("/api/verification-rules", **rule(product, contract, here.guild, name, server_id), shadow=True)

@@ -1,9 +1,11 @@
 """A guild of a browser test's own, with people that no other test has."""
 
 import uuid
+from contextlib import closing
 from dataclasses import dataclass
 
 from tests.support.product import Product
+from tests.system.whole.people import Person, until
 
 
 @dataclass(frozen=True)
@@ -26,5 +28,12 @@ def village(product: Product, *names: str, bot: bool = True) -> Village:
     guild = f"Village {mark}"
     product.control("guilds", {"action": "create", "guild": guild, "owner": ids[0], "members": ids[1:]})
     if bot:
-        product.control("guilds", {"action": "add_bot", "guild": guild})
+        add_bot(product, next(iter(people.values())), guild)
     return Village(guild, people)
+
+
+def add_bot(product: Product, owner: str, guild: str) -> None:
+    """Add the bot to a guild and wait until the product knows it: a dashboard reads its servers once, when it opens."""
+    product.control("guilds", {"action": "add_bot", "guild": guild})
+    with closing(Person(product, owner)) as person:
+        until(lambda: any(one["name"] == guild and one["botInvited"] for one in person.get("/api/servers")))

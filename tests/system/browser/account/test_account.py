@@ -32,6 +32,10 @@ class Settled:
         """Return whether Discord shows the role on mia."""
         return ROLE in self.mia.product.roles_of(self.village.guild, self.village["mia"])
 
+    def has_it_from_us(self) -> bool:
+        """Return whether the product has also stored that Discord accepted the role: screens and files show that."""
+        return any(ROLE in one["roles"] for one in self.mia.get("/api/me/servers"))
+
 
 def settle(product: Product) -> Settled:
     here = village(product, "olga", "mia")
@@ -39,13 +43,12 @@ def settle(product: Product) -> Settled:
     contract = collection(product, here.guild.replace(" ", ""))
     product.control("chains/base/mint", {"contract": contract, "token_id": "1", "to": address})
     olga, mia = Person(product, here["olga"]), Person(product, here["mia"])
-    until(lambda: any(one["botInvited"] for one in olga.get("/api/servers")))
     server = olga.server(here.guild)["internalId"]
     olga.post("/api/verification-rules", **rule(product, contract, here.guild, ROLE, server))
     assert mia.prove()["success"]
     olga.close()
     settled = Settled(here, mia, address)
-    until(settled.has_role)
+    until(settled.has_it_from_us)
     return settled
 
 
@@ -79,6 +82,7 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await eventually(lambda: not settled.has_role(), "the role is gone")
     await counts.click()
     await eventually(settled.has_role, "the role is back")
+    await eventually(settled.has_it_from_us, "that is stored")
 
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Download my data").click()

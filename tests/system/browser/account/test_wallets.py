@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
+import psycopg
 from eth_account import Account
 from playwright.async_api import Page, expect
 
-from tests.system.browser.conftest import Product, Visitor
+from tests.support.databases import plain
+from tests.system.browser.conftest import Product, Visitor, eventually
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 CHAIN, TITLE, CONFIRMATIONS = "polygon", "Polygon", 12
@@ -54,6 +56,16 @@ def signs(product: Product, person: dict[str, Any], value: int) -> None:
     asks(product, "eth_sendRawTransaction", "0x" + signed.raw_transaction.hex())
 
 
+def is_watched(product: Product, address: str) -> bool:
+    """Return whether the product has noted the account's transactions so far: it finds those that are sent later."""
+    with psycopg.connect(plain(product.database_url)) as database:
+        watched = database.execute(
+            "SELECT 1 FROM trail t JOIN challenge c ON c.id = t.challenge_id WHERE c.address = %s AND t.chain = %s",
+            (address, CHAIN),
+        )
+        return watched.fetchone() is not None
+
+
 async def copied(page: Page, label: str) -> str:
     """Return the text that the copy button beside a term puts into the clipboard."""
     line = page.locator("dl > div").filter(has_text=label)
@@ -86,6 +98,7 @@ async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_tha
     amount, wei = await copied(page, "exactly, in POL"), await copied(page, "In wei")
     assert Decimal(amount) == Decimal(wei).scaleb(-18)
 
+    await eventually(lambda: is_watched(product, address), "the account is watched")
     signs(product, person, int(wei))
     await expect(page.get_by_text(f"Seen on {TITLE}: ")).to_be_visible()
     product.control(f"chains/{CHAIN}/mine", {"blocks": str(CONFIRMATIONS)})

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from playwright.async_api import expect
 
 from tests.system.browser.conftest import Product, Visitor
-from tests.system.browser.village import village
+from tests.system.browser.village import add_bot, village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -37,7 +37,7 @@ async def test_each_address_scrolls_to_the_server_that_it_names(product: Product
     here = village(product, "eve")
     for name in ("Annex", "Barn"):
         product.control("guilds", {"action": "create", "guild": f"{name} of {here.guild}", "owner": here["eve"]})
-        product.control("guilds", {"action": "add_bot", "guild": f"{name} of {here.guild}"})
+        add_bot(product, here["eve"], f"{name} of {here.guild}")
     eve = await visit(viewport={"width": 360, "height": 420})
     await eve.enter(here["eve"])
     cards = eve.page.get_by_role("listitem").filter(has_text=here.guild)

@@ -80,12 +80,13 @@ async def test_the_invite_list_says_what_it_does_and_when_it_is_empty(product: P
     row = ivy.page.get_by_role("listitem").filter(has_text=here.guild)
     await expect(row.get_by_text("Owner", exact=True)).to_be_visible()
     await expect(row.get_by_text("Admin Access", exact=True)).to_be_visible()
+    toast = ivy.page.locator("[data-toast]")
     async with ivy.context.expect_page() as opened:
         await row.get_by_role("button", name="Add HoldfastBot").click()
+        # The toast goes while a slow page of Discord is opened.
+        await expect(toast).to_contain_text(f"Follow the instructions to add HoldfastBot to {here.guild}")
+        await expect(toast).to_contain_text("Invite HoldfastBot")
     await (await opened.value).close()
-    toast = ivy.page.locator("[data-toast]")
-    await expect(toast).to_contain_text("Invite HoldfastBot")
-    await expect(toast).to_contain_text(f"Follow the instructions to add HoldfastBot to {here.guild}")
 
     await nobody.enter(here["nobody"])
     await nobody.page.get_by_role("link", name="Add a server").first.click()
