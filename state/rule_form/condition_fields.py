@@ -107,6 +107,10 @@ class ConditionFields(rx.State, mixin=True):
     """Collections to choose from if the one entered cannot be used."""
     open: int = 1
     """The number of the open condition."""
+    token_entry: str = ""
+    """The entry of token ids that was added or refused last. The page empties the field of it, or puts it back."""
+    token_entries: int = 0
+    """How many entries were added or refused."""
     _left: str = ""
     """The entry of token ids that was added when it lost the focus; the press that took the focus sends it again."""
     _unread: dict[tuple[str, str], str] = {}
@@ -388,33 +392,34 @@ class ConditionFields(rx.State, mixin=True):
 
     @signed_in
     async def add_tokens(self, actor: Actor, form: dict[str, str]):
-        """Add an id, a range or a list from the entry; an invalid entry stays in the field."""
-        return self._take_entry(form)
+        """Add an id, a range or a list from the entry; an invalid entry is put back into the field."""
+        self._take_entry(form)
 
     @signed_in
-    async def leave_tokens(self, actor: Actor, number: int, value: str):
+    async def leave_tokens(self, actor: Actor, number: int, value: str) -> None:
         """Add what is in the entry when it loses the focus: another condition may be opened next, and hide it."""
-        if number != self.open:
-            return None
-        emptied = self._take_entry({TOKEN_INPUT: value})
-        self._left = value if emptied else ""
-        return emptied
+        if number == self.open and self._take_entry({TOKEN_INPUT: value}):
+            self._left = value
 
-    def _take_entry(self, form: Mapping[str, Any]) -> rx.event.EventSpec | None:
-        """Add what was typed into the entry of token ids, also when a rule is saved before it was added."""
+    def _take_entry(self, form: Mapping[str, Any]) -> bool:
+        """Add what was typed into the entry of token ids, also when a rule is saved before it was added.
+
+        Return whether it was added, now or just before.
+        """
         entry, self.token_fault = form.get(TOKEN_INPUT), ""
         left, self._left = self._left, ""
         if not isinstance(entry, str) or not entry.strip(" ,"):
-            return None
+            return False
+        self.token_entry, self.token_entries = entry, self.token_entries + 1
         if entry == left:
-            return rx.set_value(TOKEN_INPUT, "")
+            return True
         try:
             self.token_ids = list(token_ids.added(self.token_ids, entry, self.chain))
         except FieldRefused as fault:
             self.token_fault = fault.message
-            return None
+            return False
         self._changed()
-        return rx.set_value(TOKEN_INPUT, "")
+        return True
 
     @signed_in
     async def remove_token(self, actor: Actor, entry: str) -> None:

@@ -338,7 +338,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
             typed = form.get(CONTRACT_INPUT)
             async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
                 yield outcome
-            yield self._take_entry(form)
+            self._take_entry(form)
             fault, number = self._first_fault()
             if fault:
                 if number != self.open and not self.too_deep:

@@ -80,7 +80,8 @@ def _is_one_of(types: Sequence[str]) -> rx.Var[bool]:
 
 def token_form() -> rx.Component:
     """Return the form of the token id entry, outside the rule's form because forms cannot be nested."""
-    return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, class_name="hidden")
+    # Emptied at once: the next id may be typed before the server has answered about this one.
+    return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, reset_on_submit=True, class_name="hidden")
 
 
 def _kind() -> rx.Component:
@@ -397,6 +398,16 @@ def _choice(value: rx.Var[str]) -> rx.Component:
     return rx.el.option(value, value=value, key=value)
 
 
+def _settle_entry() -> rx.event.EventSpec:
+    """Empty the field of an entry that was added, or put a refused one back; text typed meanwhile stays."""
+    settle = FunctionStringVar.create(
+        "((entry, fault) => {"
+        f" const field = document.getElementById('{TOKEN_INPUT}');"
+        " if (field?.value === (fault ? '' : entry)) field.value = fault ? entry : ''; })"
+    )
+    return rx.run_script(settle.call(RuleFormState.token_entry, RuleFormState.token_fault))
+
+
 def _token_ids() -> rx.Component:
     solana = RuleFormState.chain == "solana"
     return rx.el.div(
@@ -412,6 +423,7 @@ def _token_ids() -> rx.Component:
                     placeholder=rx.cond(solana, _("The token's mint address"), "42, or 100-200, or 1, 2, 3"),
                     class_name="input",
                 ),
+                when_changed(rx.Var.create(RuleFormState.token_entries).to_string(), _settle_entry()),
                 button(_("Add"), icon="plus", type="submit", form=TOKEN_FORM),
                 class_name="flex gap-2",
             ),

@@ -8,10 +8,11 @@ from tests.state.rule_form.filling import form as form
 
 async def test_ids_that_are_left_in_the_entry_are_added_once(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id")
-    assert await form.leave_tokens(form.open, "5") is not None, "the entry is emptied"
-    assert (form.token_ids, form.token_fault) == (["5"], "")
-    assert await form.add_tokens({"tokenEntry": "5"}) is not None, "the press of Add for which the entry was left"
-    assert (form.token_ids, form.token_fault) == (["5"], "")
+    await form.leave_tokens(form.open, "5")
+    assert (form.token_ids, form.token_fault, form.token_entry, form.token_entries) == (["5"], "", "5", 1)
+    # The press of Add for which the entry was left.
+    await form.add_tokens({"tokenEntry": "5"})
+    assert (form.token_ids, form.token_fault, form.token_entry, form.token_entries) == (["5"], "", "5", 2)
     await form.add_tokens({"tokenEntry": "5"})
     assert form.token_fault == "5 is already in the list."
     await form.leave_tokens(form.open + 1, "7")

@@ -162,9 +162,10 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
 
 async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id")
-    assert await form.add_tokens({"tokenEntry": "5"}) is not None, "the entry is emptied"
-    assert await form.add_tokens({"tokenEntry": "5"}) is None, "the entry stays"
-    assert form.token_fault == "5 is already in the list."
+    await form.add_tokens({"tokenEntry": "5"})
+    assert (form.token_entry, form.token_fault) == ("5", ""), "the field is emptied"
+    await form.add_tokens({"tokenEntry": "5"})
+    assert (form.token_entry, form.token_fault) == ("5", "5 is already in the list."), "the entry is put back"
     await form.add_tokens({"tokenEntry": "9-1"})
     assert (form.token_ids, form.token_fault) == (["5"], "9-1 runs backwards. Write the smaller ID first: 1-9.")
     await form.add_tokens({"tokenEntry": " "})

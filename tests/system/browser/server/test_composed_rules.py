@@ -171,7 +171,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     for typed, left in (("9", ""), ("1-3, 12", ""), (" ", ""), ("9", "9")):
         await entry.fill(typed)
         await entry.press("Enter")
-        await expect(entry).to_have_value(left if typed.strip() else typed)
+        await expect(entry).to_have_value(left)
     await expect(page.get_by_text("9 is already in the list.")).to_be_visible()
     await page.get_by_role("button", name="Remove 9").click()
     await expect(name).to_have_value("Coral Choir (Token ID) - #1-3, 12")

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from playwright.async_api import WebSocketRoute, expect
 
@@ -186,28 +187,40 @@ async def open_form_through(ada: Visitor, through: Callable[[WebSocketRoute], No
     await ada.open(address.replace("/server-config", "/add-verification-rule"))
 
 
+@dataclass
+class Slow:
+    """A page's socket to a server whose answers can be held up; they come late, and one after another."""
+
+    holds: bool = False
+    _held: list[str | bytes] = field(default_factory=list[str | bytes])
+    _lines: list[WebSocketRoute] = field(default_factory=list[WebSocketRoute])
+
+    def through(self, line: WebSocketRoute) -> None:
+        """Pass a socket's messages on."""
+        line.connect_to_server().on_message(lambda one: self._held.append(one) if self.holds else line.send(one))
+        self._lines.append(line)
+
+    def answers(self) -> None:
+        """Send what was held up, and hold nothing up any more."""
+        self.holds = False
+        for answer in self._held:
+            self._lines[-1].send(answer)
+
+
 async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(visit: NewVisitor) -> None:
-    ada = await visit()
-    page, held, lines = ada.page, list[str | bytes](), list[WebSocketRoute]()
-    slow = False
-
-    def through(line: WebSocketRoute) -> None:
-        line.connect_to_server().on_message(lambda answer: held.append(answer) if slow else line.send(answer))
-        lines.append(line)
-
-    await open_form_through(ada, through)
+    ada, server = await visit(), Slow()
+    page = ada.page
+    await open_form_through(ada, server.through)
     await page.get_by_label("Rule Type").select_option("trait")
     trait = page.get_by_label("Trait Type")
     await expect(trait).to_be_visible()
-    slow = True
+    server.holds = True
     await page.get_by_label("Blockchain").select_option("polygon")
     await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
     await trait.press_sequentially("Background colour")
     await expect(trait).to_have_value("Background colour")
-    # The answers come one after another, each with the text as it was a few keys ago.
-    slow = False
-    for answer in held:
-        lines[-1].send(answer)
+    # Each answer has the text as it was a few keys ago.
+    server.answers()
     await trait.press_sequentially(" at night")
     await expect(trait).to_have_value("Background colour at night")
     # The server has it too: it fills in the field that is shown again.
@@ -219,6 +232,33 @@ async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(vi
     await page.get_by_role("button", name="Add another condition").click()
     await page.get_by_label("Rule Type").select_option("trait")
     await expect(trait).to_have_value("")
+
+
+async def test_token_ids_are_typed_one_after_another_however_slow_the_server_is(visit: NewVisitor) -> None:
+    ada, server = await visit(), Slow()
+    page = ada.page
+    await open_form_through(ada, server.through)
+    await page.get_by_label("Rule Type").select_option("token_id")
+    entry = page.get_by_role("textbox", name="Token IDs")
+    await expect(entry).to_be_visible()
+    server.holds = True
+    for number in ("9", "12"):
+        await entry.press_sequentially(number)
+        await entry.press("Enter")
+    await entry.press_sequentially("7")
+    server.answers()
+    for number in ("9", "12"):
+        await expect(page.get_by_role("button", name=f"Remove {number}", exact=True)).to_be_visible()
+    await expect(entry).to_have_value("7")
+    # What is refused is there again, to be corrected.
+    await entry.fill("12")
+    await entry.press("Enter")
+    await expect(page.get_by_text("12 is already in the list.")).to_be_visible()
+    await expect(entry).to_have_value("12")
+    await entry.press_sequentially("3")
+    await page.get_by_label("Blockchain").focus()
+    await expect(page.get_by_role("button", name="Remove 123", exact=True)).to_be_visible()
+    await expect(entry).to_have_value("")
 
 
 async def test_what_was_filled_in_outlives_a_lost_connection_but_not_the_visit(visit: NewVisitor) -> None:
