@@ -148,7 +148,7 @@ async def test_an_answer_comes_through_any_weather_and_only_once(
 
         async def asks(name: str) -> list[str]:
             body = {"guild": BASE, "user": name, "kind": "command", "name": "help"}
-            said = await discord.http.post("/control/interactions", json=body, timeout=30)
+            said = await discord.http.post("/control/interactions", json=body, timeout=60)
             assert said.status_code == 200, (name, said.text)
             return [embed["title"] for message in said.json()["messages"] for embed in message["embeds"]]
 
@@ -187,7 +187,7 @@ async def test_every_other_call_comes_through_too_and_nothing_is_made_twice(
 
     async def set_up() -> str:
         body = {"guild": BASE, "user": "ada", "kind": "command", "name": "setup"}
-        said = await discord.http.post("/control/interactions", json=body, timeout=30)
+        said = await discord.http.post("/control/interactions", json=body, timeout=60)
         return said.json()["messages"][0]["embeds"][0]["title"]
 
     # After an outage it is not known whether a channel was made: the answer says so, and ada asks again.

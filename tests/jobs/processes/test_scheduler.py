@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 OFTEN = Every(timedelta(milliseconds=10))
 DAY = timedelta(days=1)
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 class Work:

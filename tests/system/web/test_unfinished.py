@@ -33,7 +33,7 @@ async def without_end(web: Web) -> bool:
     try:
         await reader.readuntil(b"\r\n\r\n")
         # A sender must also notice the close, although the other side's window is closed.
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             writer.write(frame(LAST | TEXT, HELLO.encode()))
             for number in range(FRAGMENTS):
                 writer.write(frame(GOES_ON if number else TEXT, b"a" * MIB))
