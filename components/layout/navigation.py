@@ -60,11 +60,13 @@ class _NavLink(rx.Component):
 def _gone(call: str, method: str) -> rx.event.EventSpec:
     """Call `call`, remove the stored session id and go to the landing page.
 
-    This runs in the page's own code, because the content security policy forbids scripts evaluated from the server.
+    A form with unsaved changes may ask first (assets/screens/leave_question.js). This runs in the page's own code,
+    because the content security policy forbids scripts evaluated from the server.
     """
     return rx.run_script(
-        f"fetch('{call}',{{method:'{method}'}}).finally(()=>"
-        f"{{localStorage.removeItem('{STORAGE_KEY}');window.location.assign('/')}})"
+        "(go=>window.dispatchEvent(new CustomEvent('leaves',{cancelable:true,detail:go}))&&go())"
+        f"(()=>fetch('{call}',{{method:'{method}'}}).finally(()=>"
+        f"{{localStorage.removeItem('{STORAGE_KEY}');window.location.assign('/')}}))"
     )
 
 

@@ -1,7 +1,11 @@
-"""The modal dialog that confirms an action."""
+"""The modal dialog that confirms an action, and the one that asks before unsaved changes are lost."""
 
 import reflex as rx
+from reflex_base.utils.imports import ImportDict
 from reflex_components_radix.primitives.dialog import DialogContent, dialog
+
+from components.ui.button import button
+from locales import _
 
 
 class _Content(DialogContent):
@@ -43,3 +47,44 @@ def confirm(
         open=is_open,
         on_open_change=on_open_change,
     )
+
+
+class _LeaveQuestion(rx.Fragment):
+    """Contains the dialog, and watches the ways off the screen: links, Back, loading again, closing the tab."""
+
+    changed: rx.Var[bool]
+    saved: rx.Var[bool]
+    late: rx.Var[list[str]]
+
+    def add_imports(self) -> ImportDict:
+        """Return the import of its code."""
+        return {"$/public/screens/leave_question.js": ["useLeaveQuestion"]}
+
+    def add_hooks(self) -> list[str | rx.Var[str]]:
+        """Return the question's state."""
+        return [f"const leaving = useLeaveQuestion({self.changed!s}, {self.saved!s}, {self.late!s});"]
+
+    def _exclude_props(self) -> list[str]:
+        return ["changed", "saved", "late"]
+
+
+@rx.memo
+def leave_question(*, changed: rx.Var[bool], saved: rx.Var[bool], late: rx.Var[list[str]]) -> rx.Component:
+    """Return the question; `late` are the ids of entries that the state learns only when they lose the focus."""
+    return _LeaveQuestion.create(
+        confirm(
+            is_open=rx.Var("leaving.asks", _var_type=bool),
+            on_open_change=_call("leaving.stay"),
+            title=_("Leave without saving?"),
+            text=_("What you have changed here is not saved yet, and would be lost."),
+            cancel=button(_("Keep editing"), kind="quiet", on_click=_call("leaving.stay")),
+            action=button(_("Leave without saving"), kind="danger", on_click=_call("leaving.leave")),
+        ),
+        changed=changed,
+        saved=saved,
+        late=late,
+    )
+
+
+def _call(function: str) -> rx.Var[rx.EventChain]:
+    return rx.Var(function, _var_type=rx.EventChain)

@@ -69,6 +69,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     """Why no rule can be added, shown before anything is entered; otherwise empty."""
     chains: list[ChainOptionView] = CHAIN_OPTIONS
     pending: bool = False
+    saved: bool = False
+    """Whether the rule is saved, so that a second press of the button saves nothing."""
+    changed: bool = False
+    """Whether anything differs from the form as it was opened, and would be lost with it."""
     asking: bool = False
     """Whether the dialog that asks before a change is saved is open."""
     fault: str = ""
@@ -83,8 +87,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     _shown: dict[str, Any] = {}
     """A stored rule's fields as they were read."""
     _server_id: int = 0
-    _saved: bool = False
-    """Whether the rule is saved, so that a second press of the button saves nothing."""
+    _opened: str = ""
+    """The form as it was opened: without the person's changes."""
 
     @signed_in
     async def load(self, actor: Actor):
@@ -97,7 +101,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         page._read_address()
         asked = row_id(number) or 0, page.server_id
         left = session._left_in == self.visit and (self.rule_id, self._server_id) == asked
-        if (left or self.visit == visit) and self.loaded and not self._saved:
+        if (left or self.visit == visit) and self.loaded and not self.saved:
             self.visit, self.pending, self.asking = visit, False, self.asking and not left
             return
         self._clear()
@@ -164,13 +168,13 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.unknown_server, self.load_fault, self.room, self.full = False, "", "", ""
         self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
-        self._shown, self._saved = {}, False
+        self._shown, self.saved = {}, False
         self.tiers, self._unread = [], {}
         self._clear_outcome()
         self._clear_trial()
         self._begin()
         self._sync()
-        self.proposal_key = ""
+        self._opened, self.changed, self.proposal_key = self._entered(), False, ""
         self.turn += 1
 
     def _show_rule(self, rule: RuleView, tree: Expression, names: Names, server_id: int) -> None:
@@ -181,7 +185,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self._kept = self._signature(), rule.rule_name
         self._show_outcome(rule)
         self.rule_name = rule.rule_name
-        self._shown = self._fields(self._draft(server_id))
+        self._shown, self._opened = self._fields(self._draft(server_id)), self._entered()
         self.turn += 1
 
     def _show_room(self, room: RoomView) -> None:
@@ -191,6 +195,12 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     def _signature(self) -> str:
         return repr((self._slots, self._joins))
 
+    def _entered(self) -> str:
+        """Return what a person can change, without what only follows from it: the names, and the role's colour."""
+        name = self.rule_name if self.rule_id else ""
+        outcome = self.role_id, self.removal, self._hours(), self.shadow, self.takes_over, self.delegated
+        return _digest((self._signature(), name, outcome, self.tiers))
+
     def _changed(self) -> None:
         """Update what depends on the fields: the name, the words, and whether the rule could be saved."""
         self._sync()
@@ -199,7 +209,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self._recheck()
 
     def _recheck(self) -> None:
-        self.fault = ""
+        self.fault, self.changed = "", self._entered() != self._opened
         fault, _ = self._first_fault()
         self.proposal_key = "" if fault else _digest((self._draft(0), self.tiers))
         self.conditions_key = _digest((self._server_id, self._signature(), self._stored, self.delegated))
@@ -330,7 +340,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self.pending, self.fault = True, ""
         yield
         try:
-            if self._saved:
+            if self.saved:
                 async for outcome in self._write(actor):
                     yield outcome
                 return
@@ -372,7 +382,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
 
     async def _write(self, actor: Actor):
         page = await self.get_state(ServerPageState)
-        if self._saved:
+        if self.saved:
             self.pending = False
             yield rx.redirect(page.config_url)
             return
@@ -393,7 +403,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
                 # The options are those of the role when the form was opened.
                 yield RuleFormState.load_roles
         else:
-            self._saved = True
+            self.saved = True
             count = len(self.tiers) + 1
             if self.rule_id:
                 done = _("Verification rule saved successfully!")

@@ -6,6 +6,9 @@ from locales import _, forms
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
+ADDRESSES = "addresses"
+"""The id of the text area (assets/screens/addresses.js)."""
+
 _WORDS = {
     "large": _("The list is larger than 2 MiB."),
     "unsent": _("The list could not be sent. Please try again."),

@@ -4,6 +4,7 @@ import reflex as rx
 
 from components.layout.ended_session import ended_session, log_in_again
 from components.layout.frame import member_frame, page_head
+from components.pages.rule_form.addresses import ADDRESSES
 from components.pages.rule_form.condition_fields import token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
@@ -15,7 +16,7 @@ from components.pages.server.tab_outlines import missing_server
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card
-from components.ui.dialog import confirm
+from components.ui.dialog import confirm, leave_question
 from components.ui.effects.changed import when_changed
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, switch
@@ -24,8 +25,12 @@ from components.ui.tooltip import tooltip
 from locales import _
 from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
+from state.rule_form.condition_fields import CONTRACT_INPUT, TOKEN_INPUT
 from state.rule_form.role_options import GRACE, NOW
 from state.rule_form.rule_form import RuleFormState
+
+LATE = [CONTRACT_INPUT, TOKEN_INPUT, ADDRESSES]
+"""Entries that the state gets after a pause in typing, or when they lose the focus."""
 
 
 def rule_form() -> rx.Component:
@@ -49,7 +54,7 @@ def rule_form() -> rx.Component:
                     rx.cond(
                         # Hide fields that are about to be reset or filled.
                         (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
-                        rx.el.div(_form(), token_form(), trial_form(), _question()),
+                        rx.el.div(_form(), token_form(), trial_form(), _question(), _leave_question()),
                         waiting(RuleFormState.load, skeleton("h-72")),
                     ),
                 ),
@@ -305,6 +310,10 @@ def _summary() -> rx.Component:
             rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )
+
+
+def _leave_question() -> rx.Component:
+    return leave_question(changed=RuleFormState.changed, saved=RuleFormState.saved, late=LATE)
 
 
 def _question() -> rx.Component:

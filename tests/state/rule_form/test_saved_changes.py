@@ -102,3 +102,25 @@ async def test_a_rule_that_another_admin_combined_meanwhile_keeps_its_conditions
     stored = row(AtLeast(2, (leaf(CATS), leaf(OWLS))))  # another admin's change
     with pytest.raises(FieldRefused, match="Open the rule again"):
         rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1)))
+
+
+async def test_only_what_was_changed_since_the_form_was_opened_would_be_lost(form: RuleFormState) -> None:
+    assert not form.changed
+    await form.choose_removal("grace")
+    assert form.changed
+    await form.choose_removal("now")
+    assert not form.changed
+    await form.add_condition(0)
+    assert form.changed
+    await form.remove_condition(2)
+    assert not form.changed
+    show(form, leaf(CATS))
+    assert not form.changed
+    role: Any = SimpleNamespace(id="77", name="Cat", color=0xFF0000, assignable=True, short_reason="")
+    form._offer([role])
+    form._recheck()
+    assert not form.changed, "the role's colour is not the form's"
+    await form.enter_min_tokens(2)
+    assert form.changed
+    form._clear()
+    assert not form.changed

@@ -1,0 +1,181 @@
+"""A rule form with unsaved changes asks before it is left, and never otherwise."""
+
+import re
+from collections.abc import Awaitable, Callable
+
+import httpx
+from playwright.async_api import Dialog, Page, WebSocketRoute, expect
+
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.village import village
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+FORM, SERVER = re.compile("/add-verification-rule"), re.compile("/server-config")
+
+
+async def opened(product: Product, visit: NewVisitor) -> Page:
+    """The form of a new rule, reached by clicks from the dashboard, in the browser of the owner of a fresh guild."""
+    here = village(product, "bob")
+    bob = await visit()
+    await bob.enter(here["bob"])
+    page = bob.page
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
+    return page
+
+
+async def filled_in(page: Page) -> None:
+    await page.get_by_label("Blockchain").select_option("polygon")
+    await page.get_by_label("Minimum Tokens").fill("7")
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    await page.get_by_label("Contract Address").fill("half an addre")
+    await expect(page.get_by_text("At least 7", exact=False).first).to_be_visible()
+
+
+def questions_of_the_browser(page: Page) -> list[str]:
+    """The kinds of the browser's own questions from now on; each is answered by staying."""
+    asked = list[str]()
+
+    async def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    return asked
+
+
+async def nothing_lost(page: Page) -> None:
+    await expect(page).to_have_url(FORM)
+    await expect(page.get_by_label("Blockchain")).to_have_value("polygon")
+    await expect(page.get_by_label("Minimum Tokens")).to_have_value("7")
+    await expect(page.get_by_label("Role", exact=True).locator("option:checked")).to_have_text("Whale")
+    await expect(page.get_by_label("Contract Address")).to_have_value("half an addre")
+
+
+async def test_a_link_asks_before_it_leaves_what_was_filled_in(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    await filled_in(page)
+    question = page.get_by_role("dialog", name="Leave without saving?")
+    for name in ("Back", "Cancel", "Dashboard"):
+        link = page.get_by_role("link", name=name, exact=True).first
+        await link.click()
+        await expect(question.get_by_role("button", name="Keep editing")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(question).to_be_hidden()
+        await expect(link).to_be_focused()
+        await nothing_lost(page)
+    await page.get_by_role("button", name="Logout").click()
+    await question.get_by_role("button", name="Keep editing").click()
+    await nothing_lost(page)
+    await page.get_by_role("link", name="Dashboard", exact=True).first.click()
+    await expect(question.get_by_role("button", name="Keep editing")).to_be_focused()
+    await page.keyboard.press("Tab")
+    await expect(question.get_by_role("button", name="Leave without saving")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("/dashboard"))
+    await expect(question).to_be_hidden()
+
+
+async def test_the_browsers_back_asks_too(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    await filled_in(page)
+    question = page.get_by_role("dialog", name="Leave without saving?")
+    for answer, leads in (("Keep editing", FORM), ("Leave without saving", SERVER)):
+        await page.evaluate("history.back()")
+        await question.get_by_role("button", name=answer).click()
+        await expect(question).to_be_hidden()
+        await expect(page).to_have_url(leads)
+        if leads is FORM:
+            await nothing_lost(page)
+    await expect(page.get_by_role("link", name="Add Rule").first).to_be_visible()
+
+
+async def test_loading_again_and_closing_ask_in_the_browsers_own_words(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    asked = questions_of_the_browser(page)
+    await filled_in(page)
+    await page.evaluate("location.reload()")
+    await nothing_lost(page)
+    assert asked == ["beforeunload"]
+    async with page.expect_event("dialog"):
+        await page.close(run_before_unload=True)
+    await nothing_lost(page)
+
+
+async def test_what_the_server_does_not_know_yet_is_asked_about_too(product: Product, visit: NewVisitor) -> None:
+    page, slow = await opened(product, visit), False
+
+    def through(line: WebSocketRoute) -> None:
+        line.connect_to_server().on_message(lambda answer: None if slow else line.send(answer))
+
+    await page.route_web_socket("**/_event/**", through)
+    await page.reload()
+    contract = page.get_by_label("Contract Address")
+    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
+    slow = True
+    await contract.fill("half an addre")
+    await page.get_by_role("link", name="Cancel").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
+    await expect(contract).to_have_value("half an addre")
+
+
+async def test_nothing_is_asked_without_a_change(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    asked, question = questions_of_the_browser(page), page.get_by_role("dialog")
+    removal, hours = page.get_by_label("When somebody no longer qualifies"), page.get_by_label("Grace time in hours")
+    await removal.select_option("Wait for a grace time")
+    await expect(hours).to_be_visible()
+    await removal.select_option("Take the role at once")
+    await expect(hours).to_have_count(0)
+    await page.reload()
+    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
+    await page.get_by_role("link", name="Cancel").click()
+    await expect(page).to_have_url(SERVER)
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page).to_have_url(FORM)
+    await page.evaluate("history.back()")
+    await expect(page).to_have_url(SERVER)
+    await expect(question).to_have_count(0)
+    assert asked == []
+
+
+async def test_nothing_is_asked_after_saving(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    asked, question = questions_of_the_browser(page), page.get_by_role("dialog")
+    contract = product.world()["chains"]["polygon"]["collections"][0]["contract"]
+    await page.get_by_label("Blockchain").select_option("polygon")
+    await page.get_by_label("Contract Address").fill(contract)
+    await page.get_by_label("Role", exact=True).select_option("Whale")
+    await expect(page.get_by_text("No member known here gains or loses the role.")).to_be_visible()
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_role("listitem").filter(has_text="At least 1")).to_be_visible()
+    await expect(page).to_have_url(SERVER)
+
+    await page.get_by_role("link", name="Edit").click()
+    await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
+    await page.get_by_label("Minimum Tokens").fill("8")
+    # By the keyboard: the preview moves the button, even between press and release of a click.
+    await page.get_by_label("Minimum Tokens").press("Enter")
+    await question.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_role("listitem").filter(has_text="At least 8")).to_be_visible()
+
+    await page.get_by_role("link", name="Edit").click()
+    await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
+    await page.get_by_role("link", name="Back").click()
+    await expect(page).to_have_url(SERVER)
+    await expect(question).to_have_count(0)
+    assert asked == []
+
+
+async def test_an_ended_session_leads_to_the_login_without_a_question(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    asked = questions_of_the_browser(page)
+    await filled_in(page)
+    cookies = {one.get("name"): one.get("value", "") for one in await page.context.cookies()}
+    async with httpx.AsyncClient() as program:
+        await program.post(product.url + "/api/auth/logout", headers={"x-session-id": cookies["hf_session"]})
+    await page.get_by_role("button", name="Create Rule").click()
+    await page.get_by_role("link", name="Go to Login").click()
+    await page.get_by_text("Authorize as bob").first.wait_for()
+    assert asked == []
