@@ -50,7 +50,13 @@ def guild_facts(guild: nextcord.Guild) -> GuildFacts:
         bot_id=str(guild.me.id),
         roles=tuple(
             RoleFacts(
-                str(role.id), role.name, role.position, role.managed, role.permissions.value, role_giver(role.tags)
+                str(role.id),
+                role.name,
+                role.position,
+                role.managed,
+                role.permissions.value,
+                role_giver(role.tags),
+                role.color.value,
             )
             for role in guild.roles
         ),

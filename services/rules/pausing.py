@@ -10,6 +10,7 @@ from locales import N_
 from models import Breaker, Grant, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
+from services.core.discord_text import color_hex
 
 AWAY = "bot_away"
 AWAY_REASON = N_("The bot is not in this server, so nothing can be given or taken.")
@@ -288,6 +289,13 @@ async def role_renamed(db: AsyncSession, server_id: int, role_id: str, name: str
     """Store a role's new name in its rules, those of deleted ones too, because the log names roles by them."""
     of_role = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id)
     await db.execute(update(Rule).where(*of_role).values(role_name=name))
+
+
+async def role_recolored(db: AsyncSession, server_id: int, role_id: str, was: int, color: int) -> None:
+    """Store a role's new colour in its rules; a colour that a program chose for a rule stays."""
+    of_role = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id)
+    same = func.upper(col(Rule.role_color)) == color_hex(was)
+    await db.execute(update(Rule).where(*of_role, same).values(role_color=color_hex(color)))
 
 
 async def sweep_deleted(db: AsyncSession) -> int:

@@ -35,6 +35,7 @@ class RoleFacts:
     permissions: int
     giver: str = ""
     """What gives the role instead of people, as in `gateways.discord.types.giver`; empty if people may."""
+    color: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +182,8 @@ async def ready(db: AsyncSession) -> None:
 async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     """Pause the rules whose role is deleted, dangerous, managed, or above the bot.
 
-    Resume the rules paused for such a cause whose role can be granted again. Store the present names of roles.
+    Resume the rules paused for such a cause whose role can be granted again. Store the present names of roles, and the
+    new colours of those that have another one than in the guild's last snapshot.
     """
     server = await server_of(db, guild.id)
     if server is None:
@@ -197,6 +199,8 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     names: dict[str, set[str]] = {}
     for role_id, name in used.all():
         names.setdefault(role_id, set()).add(name)
+    before = await guild_snapshots.colors(db, guild.id) if names else {}
+    colors = {role.id: role.color for role in guild.roles}
     for role_id, stored in names.items():
         role = find(guild.roles, role_id)
         if role is None:
@@ -204,6 +208,8 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
             continue
         if stored != {role.name}:
             await pausing.role_renamed(db, server.id or 0, role_id, role.name)
+        if (was := before.get(role_id, colors[role_id])) != colors[role_id]:
+            await pausing.role_recolored(db, server.id or 0, role_id, was, colors[role_id])
         if refused := judge(role, guild.id, bot):
             await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
         else:

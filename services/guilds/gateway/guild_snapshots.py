@@ -1,5 +1,6 @@
 """The bot's data about each guild, stored so that another process can resume the guild's shard."""
 
+import json
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import text
@@ -17,6 +18,13 @@ async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
         ),
         {"guild": guild_id, "data": data},
     )
+
+
+async def colors(db: AsyncSession, guild_id: str) -> dict[str, int]:
+    """Return the colours of a guild's roles, by role id, as they are in its snapshot; empty without one."""
+    found = await db.execute(text("SELECT data FROM guild_picture WHERE guild_id = :guild"), {"guild": guild_id})
+    data = found.scalar_one_or_none()
+    return {} if data is None else {role["id"]: role["color"] for role in json.loads(data)["roles"]}
 
 
 async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] | None:

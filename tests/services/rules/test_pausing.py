@@ -1,10 +1,13 @@
 """Automatic pauses end when their cause does, and not before."""
 
+import json
+
 import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Breaker, Event, Grant, Rule, now, transaction
+from services.guilds.gateway import guild_snapshots
 from services.guilds.members import MemberFacts
 from services.guilds.role_safety import MANAGE_ROLES
 from services.rules import pausing, views
@@ -117,3 +120,31 @@ async def test_a_renamed_role_has_its_new_name_in_rules_and_in_what_pauses_them(
         (view,) = await views.of_rules(db, server.id or 0, [rule.id or 0])
         assert (view.role_name, view.pause_reason) == ("Blue Whale", reason)
         assert (await db.exec(select(Event.kind).where(Event.server_id == server.id))).all() == ["rule.paused"]
+
+
+async def test_a_recolored_role_has_its_new_color_in_the_rules_that_have_its_old_one() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rules = [await a_rule(db, server, "7") for _ in range(3)]
+        for rule, color in zip(rules, ("#3498db", "#3498DB", "#ABCDEF"), strict=True):
+            rule.role_color = color
+            db.add(rule)
+    bot = MemberFacts("1", "the bot", frozenset({"5"}), bot=True)
+
+    async def shown_with(color: int) -> list[str]:
+        roles = (
+            RoleFacts(server.discord_id, "@everyone", 0, False, MANAGE_ROLES),
+            RoleFacts("5", "bot", 5, True, MANAGE_ROLES),
+            RoleFacts("7", "Whale", 1, False, 0, color=color),
+        )
+        guild = GuildFacts(server.discord_id, "A server", None, server.owner_id or "", "1", roles, (bot,))
+        async with transaction() as db:
+            await gateway_events.check_roles(db, guild)
+            snapshot = {"roles": [{"id": role.id, "color": role.color} for role in roles]}
+            await guild_snapshots.keep(db, guild.id, json.dumps(snapshot))
+        async with transaction() as db:
+            return list((await db.exec(select(Rule.role_color).order_by(col(Rule.id)))).all())
+
+    assert await shown_with(0x3498DB) == ["#3498db", "#3498DB", "#ABCDEF"], "nothing is known of another colour"
+    assert await shown_with(0xE67E22) == ["#E67E22", "#E67E22", "#ABCDEF"], "a program chose the last one"
+    assert await shown_with(0) == ["#5865F2", "#5865F2", "#ABCDEF"]
