@@ -90,6 +90,21 @@ def typed_select(*options: rx.Component, **props: Any) -> rx.Component:
     return _TypedSelect.create(*options, **{"class_name": "select", **props})
 
 
+def search_input(name: str, label: str, class_name: str = "", **props: Any) -> rx.Component:
+    """Return a search with a magnifying glass; the label is only read aloud."""
+    return rx.el.div(
+        rx.el.label(label, html_for=name, class_name="sr-only"),
+        rx.icon(
+            "search",
+            size=18,
+            class_name="muted absolute inset-s-3 top-1/2 z-10 -translate-y-1/2",
+            aria_hidden="true",
+        ),
+        rx.el.input(id=name, type="search", auto_complete="off", spell_check=False, class_name="input ps-10", **props),
+        class_name=f"relative {class_name}",
+    )
+
+
 def text_area(name: str, **props: Any) -> rx.Component:
     """Return an input for several lines of text."""
     make = _TypedArea.create if "value" in props else rx.el.textarea

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import reflex as rx
+from reflex.event import EventSpec
 
 from gateways import gateways
 from locales import N_, _, ngettext, short_day
@@ -16,6 +17,7 @@ from services.core.chain_names import chain_title
 from services.core.errors import NotFound, ProviderUnavailable
 from services.engine.previews.proposals import Activation, RuleChange, RuleDeletion
 from services.rules import limits, rules, views
+from services.rules.expression import parse, requirements
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes
@@ -30,6 +32,11 @@ PAUSE, RESUME, ACTIVATE, DELETE = "pause", "resume", "activate", "delete"
 ACTIVATE_ALL = "activate all"
 _SEVERAL = -1
 """The id that means several rules, in a dialog that is otherwise about one."""
+FEW = 10
+"""The most rules that are shown without a filter."""
+LONGEST_FILTER = 200
+FILTER_INPUT = "rule-filter"
+"""The id of the filter's input."""
 AT_ONCE = N_("Taken as soon as it is no longer earned")
 
 
@@ -61,6 +68,10 @@ class RulesState(ServerTab, rx.State):
     """The Rules tab of a server's configuration."""
 
     rows: list[RuleRowView] = []
+    filter: str = ""
+    """What the filter was given; it stays when the rules are read again."""
+    left_out: list[int] = []
+    """The ids of the rules that do not match the filter."""
     room: str = ""
     """How much of its limits the server has used."""
     working: int = 0
@@ -71,6 +82,8 @@ class RulesState(ServerTab, rx.State):
     asked_action: str = ""
     _versions: dict[int, str] = {}
     """What `changes_of` returned when the rules were read."""
+    _texts: dict[int, list[str]] = {}
+    """What the filter compares with, by rule: its texts in one, then the addresses of its collections."""
 
     @rx.var
     def waiting(self) -> int:
@@ -91,7 +104,32 @@ class RulesState(ServerTab, rx.State):
         self.room = found.room
         self.rows = [_row(rule, found.reach.get(rule.id), page) for rule in found.rules]
         self._versions = found.versions
+        self._texts = {rule.id: _texts(rule) for rule in found.rules}
+        if self.shown_for != page.server_id:
+            self.filter = ""
+        self._leave_out()
         self.shown_for = page.server_id
+
+    def _leave_out(self) -> None:
+        wanted = self.filter.casefold()
+        self.left_out = [
+            rule
+            for rule, (text, *contracts) in self._texts.items()
+            # Within an address, a short text such as "bee" would be found by chance.
+            if wanted not in text and not any(contract.startswith(wanted) for contract in contracts)
+        ]
+
+    @signed_in
+    async def narrow(self, actor: Actor, value: str) -> None:
+        """Show only the rules that contain this in their name, role or conditions, or the beginning of an address."""
+        self.filter = value.strip()[:LONGEST_FILTER]
+        self._leave_out()
+
+    @signed_in
+    async def show_all(self, actor: Actor) -> EventSpec:
+        """Empty the filter."""
+        self.filter, self.left_out = "", []
+        return rx.set_value(FILTER_INPUT, "")
 
     @signed_in
     async def look(self, actor: Actor) -> None:
@@ -287,6 +325,11 @@ def _consequence(row: RuleRowView, protected: bool) -> str:
 
 def _counted(text: str, count: int) -> str:
     return text.format(count=count)
+
+
+def _texts(rule: rules.RuleView) -> list[str]:
+    shown = "\n".join([rule.rule_name, rule.role_name, *(line.text for line in rule.lines)])
+    return [text.casefold() for text in (shown, *(leaf.contract for leaf in requirements(parse(rule.expression))))]
 
 
 def _counted_on(found: ReachOnDay) -> str:

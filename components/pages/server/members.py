@@ -11,6 +11,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
+from components.ui.field import search_input
 from components.ui.picture import avatar
 from components.ui.placeholders import empty, skeleton
 from locales import _
@@ -31,26 +32,14 @@ def members_tab() -> rx.Component:
     """Return the search, the recheck and the list."""
     return rx.el.div(
         rx.el.div(
-            rx.el.div(
-                rx.el.label(_("Search members"), html_for="member-search", class_name="sr-only"),
-                rx.icon(
-                    "search",
-                    size=18,
-                    class_name="muted absolute inset-s-3 top-1/2 z-10 -translate-y-1/2",
-                    aria_hidden="true",
-                ),
-                rx.el.input(
-                    id="member-search",
-                    type="search",
-                    key=MembersState.search_key,
-                    default_value=MembersState.query,
-                    placeholder=_("Name or Discord ID"),
-                    auto_complete="off",
-                    spell_check=False,
-                    class_name="input ps-10",
-                    on_change=MembersState.search.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
-                ),
-                class_name="relative min-w-0 flex-1 basis-full lg:basis-64",
+            search_input(
+                "member-search",
+                _("Search members"),
+                "min-w-0 flex-1 basis-full lg:basis-64",
+                key=MembersState.search_key,
+                default_value=MembersState.query,
+                placeholder=_("Name or Discord ID"),
+                on_change=MembersState.search.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
             ),
             button(
                 _("Check everybody again"),

@@ -1,5 +1,7 @@
 """The Rules tab of a server: what each rule asks for, which role it gives, and its actions."""
 
+from typing import Any
+
 import reflex as rx
 
 from components.pages.server.protected_roles import protected_roles
@@ -11,14 +13,25 @@ from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
+from components.ui.field import search_input
 from components.ui.placeholders import empty
 from locales import _, forms
-from state.core.timing import RULES_POLL_SECONDS
+from state.core.timing import RULES_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.new_contract import MigrationState
 from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
-from state.server.rules import ACTIVATE, DELETE, PAUSE, RESUME, Line, RuleRowView, RulesState
+from state.server.rules import (
+    ACTIVATE,
+    DELETE,
+    FEW,
+    FILTER_INPUT,
+    PAUSE,
+    RESUME,
+    Line,
+    RuleRowView,
+    RulesState,
+)
 
 
 def rules_tab() -> rx.Component:
@@ -33,8 +46,13 @@ def rules_tab() -> rx.Component:
             rx.cond(
                 RulesState.rows,
                 rx.el.div(
+                    rx.cond((_count() > FEW) | (RulesState.filter != ""), _filter()),
                     rx.cond(RulesState.waiting > 1, _all_in_shadow()),
-                    rx.el.ul(rx.foreach(RulesState.rows, _rule), class_name="grid grid-cols-1 gap-4"),
+                    rx.cond(
+                        _matching() > 0,
+                        rx.el.ul(rx.foreach(RulesState.rows, _if_it_matches), class_name="grid grid-cols-1 gap-4"),
+                        _nothing_found(),
+                    ),
                     rx.el.p(RulesState.room, class_name="muted mt-3 text-sm"),
                 ),
                 _none(),
@@ -56,6 +74,55 @@ def rules_tab() -> rx.Component:
                 button(RulesState.asked_action, kind="primary", on_click=confirmed),
             ),
         ),
+    )
+
+
+def _count() -> rx.vars.NumberVar[int]:
+    return rx.Var.create(RulesState.rows).length()
+
+
+def _matching() -> rx.vars.NumberVar[Any]:
+    return _count() - rx.Var.create(RulesState.left_out).length()
+
+
+def _if_it_matches(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
+    return rx.cond(rx.Var.create(RulesState.left_out).contains(rule.id), rx.fragment(), _rule(rule))
+
+
+def _filter() -> rx.Component:
+    return rx.el.div(
+        search_input(
+            FILTER_INPUT,
+            _("Filter the rules"),
+            "min-w-0 flex-1 basis-full sm:basis-64",
+            default_value=RulesState.filter,
+            placeholder=_("Rule, role, collection or contract"),
+            on_change=RulesState.narrow.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
+        ),
+        rx.el.p(
+            rx.cond(
+                RulesState.filter != "",
+                counted("{matching} of {count} rule", "{matching} of {count} rules", _count(), matching=_matching()),
+                counted("{count} rule", "{count} rules", _count()),
+            ),
+            class_name="muted text-sm tabular-nums",
+            role="status",
+        ),
+        class_name="mb-4 flex flex-wrap items-center gap-x-4 gap-y-2",
+    )
+
+
+def _nothing_found() -> rx.Component:
+    return card(
+        empty(
+            "search-x",
+            _("No rule found"),
+            filled(
+                _("No rule here has “{filter}” in its name, its role, its conditions or a contract address."),
+                filter=RulesState.filter,
+            ),
+            button(_("Show all rules"), on_click=[RulesState.show_all, rx.set_focus(FILTER_INPUT)]),
+        )
     )
 
 

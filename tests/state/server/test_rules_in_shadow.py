@@ -1,4 +1,4 @@
-"""Rules made by an import, on the Rules tab: previewed together, and activated together."""
+"""The Rules tab: rules made by an import are previewed and activated together, and one is found among many."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import col, select
 
 from gateways import gateways
-from models import Event, Rule, transaction
+from models import Event, Rule, Server, transaction
 from services.accounts import sessions
 from services.core.errors import NotFound
 from services.engine.previews import impact
@@ -20,6 +20,7 @@ from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened
+from tests.support.builders import CONTRACT, a_rule
 
 
 @pytest.fixture
@@ -124,3 +125,42 @@ async def test_a_rule_that_another_admin_deleted_leaves_the_list_with_the_questi
     with pytest.raises(NotFound):  # the screen says so
         await tab.run(rules.confirm())
     assert ([row.id for row in rules.rows], rules.working) == ([kept.id], 0)
+
+
+async def test_one_rule_is_found_among_many_by_its_name_role_collection_or_contract(
+    sign_in: SignIn, town: Town
+) -> None:
+    tab, browser = await sign_in(town.people["ada"]["username"])
+    await brought(browser, town)
+    async with transaction() as db:
+        server = await db.get(Server, town.server_id)
+        assert server is not None
+        other = await a_rule(db, server, "7")
+        other.name, other.role_name = "Early birds", "Blue Whale"
+        db.add(other)
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    holder, whale, early = (row.id for row in rules.rows)
+
+    async def found(text: str) -> list[int]:
+        await tab.run(rules.narrow(text))
+        return [row.id for row in rules.rows if row.id not in rules.left_out]
+
+    assert await found("") == [holder, whale, early]
+    assert await found("  eArLy ") == [early], "by its name"
+    assert await found("whale") == [whale, early], "by its role"
+    assert await found("birds blue") == [], "as it stands there"
+    assert await found(CONTRACT[:12]) == [early], "by the contract, from its beginning"
+    assert await found(CONTRACT[5:12]) == []
+    assert await found(town.name) == [holder, whale], "by the collection"
+    assert await found("nowhere") == []
+    await tab.run(rules.show_all())
+    assert (rules.filter, rules.left_out) == ("", [])
+
+    await found("early")
+    path = f"/api/verification-rules/{whale}"
+    assert (await browser.client.patch(path, json={"ruleName": "Early whales"})).status_code == 200
+    await tab.run(rules.look())
+    assert (rules.filter, rules.left_out) == ("early", [holder]), "the refresh keeps the filter"
+    await tab.run(rules.ask(early, PAUSE))
+    await tab.run(rules.confirm())
+    assert (rules.filter, rules.left_out) == ("early", [holder]), "and so does an action"

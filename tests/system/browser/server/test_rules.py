@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from playwright.async_api import WebSocketRoute, expect
 
+from state.server.rules import FEW
 from tests.system.browser.conftest import Product, Visitor, eventually, pressed
 from tests.system.browser.village import village
+from tests.system.whole.people import Person, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -132,6 +134,45 @@ async def test_a_view_call_is_chosen_from_a_template_tried_and_saved(product: Pr
     await rule.get_by_role("link", name="Edit").click()
     await expect(page.get_by_label("Function")).to_have_value(staking["view"])
     await expect(page.get_by_label("Arguments")).to_have_value("{wallet}")
+
+
+async def test_one_rule_is_found_among_many(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "bob")
+    calls = await asyncio.to_thread(Person, product, here["bob"])
+    server_id = int((await asyncio.to_thread(calls.server, here.guild))["internalId"])
+    contract = product.world()["chains"]["base"]["collections"][0]["contract"]
+
+    async def made(*numbers: int) -> list[int]:
+        payload = rule(product, contract, here.guild, "Holder", server_id) | {"shadow": True}
+        named = [payload | {"ruleName": f"Rule {number:02}"} for number in numbers]
+        return [(await asyncio.to_thread(calls.post, "/api/verification-rules", **one))["id"] for one in named]
+
+    await made(*range(1, FEW + 1))
+    bob = await visit()
+    page = bob.page
+    await bob.enter(here["bob"], f"/server-config?serverId={server_id}")
+    shown = page.get_by_role("heading", level=2, name=re.compile(r"^Rule \d\d"))
+    entry = page.get_by_label("Filter the rules")
+    await expect(shown).to_have_count(FEW)
+    await expect(entry).to_have_count(0)
+    (number, _) = await made(11, 12)
+    await expect(shown).to_have_count(12)
+    await expect(page.get_by_text("12 rules", exact=True)).to_be_visible()
+
+    await entry.press_sequentially("rule 11")
+    await expect(shown).to_have_text(["Rule 11"])
+    await expect(page.get_by_text("1 of 12 rules")).to_be_visible()
+    await asyncio.to_thread(calls.client.patch, f"/api/verification-rules/{number}", json={"ruleName": "Rule 11 again"})
+    await expect(shown).to_have_text(["Rule 11 again"])
+    await expect(entry).to_have_value("rule 11")
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete rule").click()
+    await expect(page.get_by_role("heading", name="No rule found")).to_be_visible()
+    await page.get_by_role("button", name="Show all rules").click()
+    await expect(shown).to_have_count(11)
+    await expect(entry).to_be_focused()
+    await expect(entry).to_have_value("")
+    await asyncio.to_thread(calls.close)
 
 
 async def test_somebody_elses_server_is_not_found(visit: NewVisitor) -> None:
