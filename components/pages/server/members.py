@@ -27,6 +27,9 @@ from state.server.members import (
     RuleWhyView,
 )
 
+_SMALL_ON_PHONES = "btn-sm max-sm:px-2 sm:btn-md"
+"""There, two of these buttons fit beside each other."""
+
 
 def members_tab() -> rx.Component:
     """Return the search, the recheck and the list."""
@@ -44,6 +47,7 @@ def members_tab() -> rx.Component:
             button(
                 _("Check everybody again"),
                 icon="refresh-cw",
+                class_name=_SMALL_ON_PHONES,
                 busy=MembersState.checking == EVERYBODY,
                 busy_label=_("Checking..."),
                 disabled=MembersState.checking != "",
@@ -52,7 +56,7 @@ def members_tab() -> rx.Component:
             _download(_("Members as CSV"), "members.csv"),
             _download(_("Everything as JSON"), "export"),
             _download(_("Payout addresses as CSV"), "payout.csv"),
-            class_name="mb-5 flex flex-wrap gap-3",
+            class_name="mb-5 flex flex-wrap gap-1.5 sm:gap-3",
         ),
         _progress(),
         once_loaded(
@@ -69,6 +73,7 @@ def _download(label: str, call: str) -> rx.Component:
         icon="download",
         leaves_app=True,
         download=True,
+        class_name=_SMALL_ON_PHONES,
     )
 
 
