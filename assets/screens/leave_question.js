@@ -4,6 +4,8 @@ import { useBlocker } from "react-router";
 
 /** A screen's code sends this before it leaves by itself; `detail` leaves. If it is cancelled, the question is open. */
 const LEAVES = "leaves";
+/** A link with this attribute gives up what was changed: its own words say so, and nothing is asked. */
+const GIVES_UP = "[data-gives-up]";
 
 /**
  * Returns whether the question is open, and its two answers. `late` are the ids of entries that the server gets only
@@ -11,8 +13,9 @@ const LEAVES = "leaves";
  */
 export function useLeaveQuestion(changed, saved, late) {
   const dirty = useRef(() => false);
+  const givenUp = useRef(false);
   useEffect(() => {
-    dirty.current = () => !saved && (changed || late.some(holds));
+    dirty.current = () => !saved && !givenUp.current && (changed || late.some(holds));
   });
   const elsewhere = useCallback(
     ({ currentLocation: here, nextLocation: next }) =>
@@ -32,9 +35,14 @@ export function useLeaveQuestion(changed, saved, late) {
       event.preventDefault();
       setLeaves(() => event.detail);
     };
+    const click = (event) => {
+      givenUp.current = event.target.closest(GIVES_UP) !== null && !event.ctrlKey && !event.metaKey && !event.shiftKey;
+    };
+    window.addEventListener("click", click, true);
     window.addEventListener("beforeunload", unload);
     window.addEventListener(LEAVES, ask);
     return () => {
+      window.removeEventListener("click", click, true);
       window.removeEventListener("beforeunload", unload);
       window.removeEventListener(LEAVES, ask);
     };

@@ -125,7 +125,12 @@ def _actions() -> rx.Component:
     edits = RuleFormState.rule_id != 0
     pending = RuleFormState.pending
     return rx.el.div(
-        link_button(_("Cancel"), ServerPageState.config_url, kind="quiet"),
+        link_button(
+            _("Cancel"),
+            ServerPageState.config_url,
+            kind="quiet",
+            custom_attrs={"data-gives-up": "true"},  # assets/screens/leave_question.js
+        ),
         rx.cond(
             edits,
             button(_("Save Changes"), kind="primary", type="submit", busy=pending, busy_label=_("Saving...")),

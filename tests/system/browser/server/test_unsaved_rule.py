@@ -57,7 +57,7 @@ async def test_a_link_asks_before_it_leaves_what_was_filled_in(product: Product,
     page = await opened(product, visit)
     await filled_in(page)
     question = page.get_by_role("dialog", name="Leave without saving?")
-    for name in ("Back", "Cancel", "Dashboard"):
+    for name in ("Back", "Dashboard"):
         link = page.get_by_role("link", name=name, exact=True).first
         await link.click()
         await expect(question.get_by_role("button", name="Keep editing")).to_be_focused()
@@ -75,6 +75,22 @@ async def test_a_link_asks_before_it_leaves_what_was_filled_in(product: Product,
     await page.keyboard.press("Enter")
     await expect(page).to_have_url(re.compile("/dashboard"))
     await expect(question).to_be_hidden()
+
+
+async def test_cancel_gives_up_what_was_filled_in_without_a_question(product: Product, visit: NewVisitor) -> None:
+    page = await opened(product, visit)
+    asked = questions_of_the_browser(page)
+    await filled_in(page)
+    await page.get_by_role("link", name="Cancel").click()
+    await expect(page).to_have_url(SERVER)
+    await expect(page.get_by_role("link", name="Add Rule").first).to_be_visible()
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    assert asked == []
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await filled_in(page)
+    await page.get_by_role("link", name="Back", exact=True).first.click()
+    await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
+    await nothing_lost(page)
 
 
 async def test_the_browsers_back_asks_too(product: Product, visit: NewVisitor) -> None:
@@ -115,7 +131,7 @@ async def test_what_the_server_does_not_know_yet_is_asked_about_too(product: Pro
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
     slow = True
     await contract.fill("half an addre")
-    await page.get_by_role("link", name="Cancel").click()
+    await page.get_by_role("link", name="Back", exact=True).first.click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
     await expect(contract).to_have_value("half an addre")
 
