@@ -15,6 +15,15 @@ from tests.support.product import Product
 TABS = ("rules", "members", "activity", "health", "channel", "move", "developers")
 GUILD = "Base Builders"
 
+# Whether a server's open tab is the one in the address: a page that is loaded shows that of the visit before at first.
+ON_ITS_TAB = """
+(() => {
+  const wanted = new URLSearchParams(location.search).get('tab');
+  const open = document.querySelector('#tabs [aria-current=page]');
+  return !wanted || (open && new URL(open.href).searchParams.get('tab') === wanted);
+})()
+"""
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -61,5 +70,5 @@ async def settled(page: Page, screen: Screen) -> None:
     """Wait until the screen shows its heading and nothing in it is loading."""
     await page.get_by_role("heading", level=1, name=screen.shows).first.wait_for()
     await page.wait_for_function(
-        "() => document.querySelectorAll('main [role=status][aria-label=Loading]').length === 0"
+        f"() => {ON_ITS_TAB} && document.querySelectorAll('main [role=status][aria-label=Loading]').length === 0"
     )

@@ -18,7 +18,7 @@ from locales import ENGLISH, LANGUAGES
 from tests.support.product import Product
 from tests.system.browser.barriers import grave_faults
 from tests.system.browser.conftest import NewVisitor, Visitor, visitors
-from tests.system.browser.screens import Screen, for_members, for_visitors, of_server
+from tests.system.browser.screens import ON_ITS_TAB, Screen, for_members, for_visitors, of_server
 from tests.system.browser.test_every_screen import USUAL, a_resting_rule, walked
 from tests.system.browser.village import add_bot, village
 from tests.system.whole.people import Person, rule
@@ -39,8 +39,8 @@ WIDE = ("W" * 32, "漢" * 32, "ﷺ" * 12, "Держатели самых бол�
 OF_NO_LANGUAGE = ("color-contrast",)
 """What the other test checks in both themes and no word changes; it takes longer than all other checks together."""
 
-LOADED = """
-() => document.querySelector('h1')?.checkVisibility()
+LOADED = f"""
+() => {ON_ITS_TAB} && document.querySelector('h1')?.checkVisibility()
   && ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())
 """
 

@@ -176,6 +176,7 @@ async def test_one_address_that_signs_in_without_end_is_told_to_wait_by_both_wor
     assert max(statuses) == 429
 
 
+# The last test here: one of the two workers is gone after it.
 async def test_a_tab_whose_worker_dies_goes_on_at_the_other(
     address: tuple[Front, tuple[Web, Web]],
 ) -> None:

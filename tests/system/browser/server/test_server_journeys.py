@@ -113,7 +113,7 @@ async def test_a_member_is_found_explained_and_checked_again(crew: Crew, visit: 
     await page.get_by_role("button", name="Check everybody again").click()
     await expect(page.get_by_role("progressbar", name="Members checked again")).to_be_visible()
     await expect(page.get_by_role("progressbar")).to_be_hidden()
-    await expect(page.get_by_role("listitem").filter(has_text=crew.name("ana"))).to_contain_text("Holder")
+    await expect(page.get_by_role("listitem").filter(has_text=crew.name("ana"))).to_contain_text("Collector")
 
 
 async def test_the_log_is_filtered_downloaded_and_a_batch_of_removals_undone(
