@@ -33,8 +33,6 @@ OVERLAP = timedelta(days=1)
 """How long after a new secret was made deliveries are signed with the former one as well."""
 MOST_FORMER = 4
 """The most former secrets that sign: a receiver has one of them while somebody makes one new secret after another."""
-TEST_PAUSE = timedelta(seconds=5)
-"""How long after a test event was delivered another one is not queued: that is the second click of a double click."""
 LONGEST_URL = 1_000
 _PREFIX = "whsec_"
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+")
@@ -230,8 +228,6 @@ async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
 async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
     """Queue a test event, or make a waiting one due now, and end the webhook's pause.
 
-    One that was delivered a moment ago is enough.
-
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
     await permissions.require_admin(db, outside, actor, server_id)
@@ -240,13 +236,13 @@ async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id
         raise WebhookNotFound
     row.next_at = now()
     db.add(row)
-    theirs = col(WebhookDelivery.server_id) == server_id, col(WebhookDelivery.event) == TEST
     retried = await db.execute(
-        update(WebhookDelivery).where(*theirs, col(WebhookDelivery.state) == "waiting")
+        update(WebhookDelivery)
+        .where(
+            col(WebhookDelivery.server_id) == server_id, col(WebhookDelivery.event) == TEST,
+            col(WebhookDelivery.state) == "waiting",
+        )
         .values(next_at=now()).returning(col(WebhookDelivery.id))
     )  # fmt: skip
-    just_sent = select(WebhookDelivery.id).where(
-        *theirs, WebhookDelivery.state == "delivered", col(WebhookDelivery.created_at) > now() - TEST_PAUSE
-    )
-    if retried.first() is None and (await db.exec(just_sent)).first() is None:
+    if retried.first() is None:
         db.add(WebhookDelivery(server_id=server_id, event=TEST))
