@@ -9,7 +9,7 @@ import pytest
 
 import settings as module
 from gateways.chains.catalogue import CHAINS
-from settings import ROOT, SettingsError, load
+from settings import ROOT, SettingsError, load, settings
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
 
@@ -430,3 +430,11 @@ def test_a_tilde_is_the_home_directory_unless_data_lie_under_that_name(
     monkeypatch.setenv("DATA_DIR", "~nobody-of-this-name/roles")
     with pytest.raises(SettingsError, match=r"^DATA_DIR: ~nobody-of-this-name is no home"):
         load()
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_no_test_finds_the_settings_of_another_one(monkeypatch: pytest.MonkeyPatch, turn: str) -> None:
+    assert settings().support_invite != "https://discord.gg/another", f"on the {turn} turn"
+    monkeypatch.setenv("SUPPORT_INVITE", "https://discord.gg/another")
+    settings.cache_clear()
+    assert settings().support_invite == "https://discord.gg/another"
