@@ -115,12 +115,17 @@ def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
 
 def _replace_typed() -> rx.event.EventSpec:
     """Show the address that was found in place of the text it was found for; text typed meanwhile stays."""
+    return _replace(CONTRACT_INPUT, RuleFormState.given, RuleFormState.contract)
+
+
+def _replace(name: str, was: str | rx.Var[str], becomes: str | rx.Var[str]) -> rx.event.EventSpec:
+    """Put a text into a field unless more was typed than the blanks around `was`."""
     replace = FunctionStringVar.create(
-        "((given, found) => {"
-        f" const field = document.getElementById('{CONTRACT_INPUT}');"
-        " if (given !== found && field?.value.trim() === given) field.value = found; })"
+        "((name, was, becomes) => {"
+        " const field = document.getElementById(name);"
+        " if (was !== becomes && field?.value.trim() === was.trim()) field.value = becomes; })"
     )
-    return rx.run_script(replace.call(RuleFormState.given, RuleFormState.contract))
+    return rx.run_script(replace.call(name, was, becomes))
 
 
 def _collection() -> rx.Component:
@@ -400,12 +405,8 @@ def _choice(value: rx.Var[str]) -> rx.Component:
 
 def _settle_entry() -> rx.event.EventSpec:
     """Empty the field of an entry that was added, or put a refused one back; text typed meanwhile stays."""
-    settle = FunctionStringVar.create(
-        "((entry, fault) => {"
-        f" const field = document.getElementById('{TOKEN_INPUT}');"
-        " if (field?.value === (fault ? '' : entry)) field.value = fault ? entry : ''; })"
-    )
-    return rx.run_script(settle.call(RuleFormState.token_entry, RuleFormState.token_fault))
+    entry, refused = RuleFormState.token_entry, RuleFormState.token_fault != ""
+    return _replace(TOKEN_INPUT, rx.cond(refused, "", entry), rx.cond(refused, entry, ""))
 
 
 def _token_ids() -> rx.Component:

@@ -1,6 +1,6 @@
 """The Members tab: its list, its search, the reasons for a role, and the progress of a re-check."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -152,6 +152,16 @@ async def test_a_recheck_is_followed_until_everybody_was_looked_at(made: tuple[T
     assert state.left == 1
 
 
+async def decided(rule: dict[str, Any], discord_id: str, at: datetime) -> Grant:
+    """End all waiting rechecks; one has decided at this time to give the member the rule's role."""
+    async with transaction() as db:
+        await db.exec(delete(Due))
+        member = await db.get_one(Member, (rule["serverId"], discord_id))
+        grant = await a_grant(db, member, await db.get_one(Rule, rule["id"]), state="giving")
+        grant.intended_at = at
+        return grant
+
+
 async def test_a_recheck_ends_only_when_the_roles_that_it_decided_on_are_written(
     made: tuple[Tab, dict[str, Any]],
 ) -> None:
@@ -160,11 +170,7 @@ async def test_a_recheck_ends_only_when_the_roles_that_it_decided_on_are_written
     state = await opened(tab, MembersState, rule["serverId"], "members")
     await tab.run(state.toggle(carol))
     await tab.run(state.check(carol))
-    async with transaction() as db:
-        await db.exec(delete(Due))
-        member = await db.get_one(Member, (rule["serverId"], carol))
-        grant = await a_grant(db, member, await db.get_one(Rule, rule["id"]), state="giving")
-        grant.intended_at = now()
+    grant = await decided(rule, carol, now())
     for _look in range(3):
         await tab.run(state.follow())
         assert (state.checking, state.left, await tab.toast()) == (carol, 0, ": ")
@@ -184,11 +190,7 @@ async def test_a_recheck_does_not_wait_for_a_role_that_discord_has_not_taken_for
     carol = await somebody(rule, "Carol", 2)
     state = await opened(tab, MembersState, rule["serverId"], "members")
     await tab.run(state.check_everybody())
-    async with transaction() as db:
-        await db.exec(delete(Due))
-        member = await db.get_one(Member, (rule["serverId"], carol))
-        grant = await a_grant(db, member, await db.get_one(Rule, rule["id"]), state="giving")
-        grant.intended_at = now() - timedelta(minutes=2)
+    await decided(rule, carol, now() - timedelta(minutes=2))
     await tab.run(state.follow())
     await tab.run(state.follow())
     assert state.checking == ""
