@@ -45,7 +45,7 @@ from models.holding import (
 )
 from models.provider import Alert, GuildRefusal, MarketLimit, NodeLimit, ProviderState, RateShare, Refusal
 from models.queue import Counter, Cursor, Due, Quarantine, Schedule, Sighting
-from models.rule import AddressListRow, ContractMigration, ListedAddress, Rule
+from models.rule import AddressListRow, ContractMigration, ListedAddress, Rule, RuleRequest
 from models.server import (
     Access,
     ApiToken,
@@ -115,6 +115,7 @@ __all__ = [
     "Rollup",
     "RollupDelta",
     "Rule",
+    "RuleRequest",
     "Schedule",
     "Server",
     "ServerMove",

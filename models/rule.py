@@ -49,6 +49,19 @@ class Rule(SQLModel, table=True):
     """When an admin deleted the rule. The row is removed once the roles that only this rule kept are settled."""
 
 
+class RuleRequest(SQLModel, table=True):
+    """The request that created a rule, if it had an `Idempotency-Key`: repeated, it creates no second one."""
+
+    __tablename__ = "rule_request"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
+    key: bytes = Field(primary_key=True)
+    """SHA-256 of the person and the key."""
+    body: bytes
+    """SHA-256 of the rule as it was sent."""
+    rule_id: int = Field(foreign_key="rule.id", ondelete="CASCADE", index=True)
+
+
 class AddressListRow(SQLModel, table=True):
     """One address list of a server, identified by a digest of its addresses."""
 

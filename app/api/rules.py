@@ -1,9 +1,10 @@
 """Verification rules: create, read, change and delete them, for people who run their server."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Annotated, Any, cast
 
-from fastapi import Query
+from fastapi import Header, Query
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
@@ -26,7 +27,7 @@ from services.holdings import try_call
 from services.holdings.try_call import CallResult, CallTrial
 from services.rules import rules
 from services.rules.expression import MOST_TRAITS
-from services.rules.rules import RuleDraft, RuleView
+from services.rules.rules import Request, RuleDraft, RuleView
 from services.rules.single_source import SingleSource
 from services.rules.types.registry import DETAIL_FIELDS, RULE_TYPES
 from services.rules.types.view_call import WALLET
@@ -178,6 +179,12 @@ class ReachAnswer(ApiAnswer):
     id: int
 
 
+IdempotencyKey = Annotated[
+    str | None, Header(alias="Idempotency-Key", min_length=1, max_length=255, pattern="^[ -~]+$")
+]
+"""A program's own name for a request, with which it can be repeated (draft-ietf-httpapi-idempotency-key-header)."""
+
+
 class DeletedAnswer(ApiAnswer):
     """The rule is deleted; the roles of `members` people are decided again now."""
 
@@ -234,10 +241,19 @@ async def list_rules(caller: Caller, server_id: Annotated[QueryId, Query(alias="
 
 
 @router.post("", status_code=201)
-async def create_rule(caller: Caller, payload: RulePayload) -> RuleView:
-    """Create a rule; it takes effect at once unless it is in `shadow`."""
+async def create_rule(caller: Caller, payload: RulePayload, idempotency_key: IdempotencyKey = None) -> RuleView:
+    """Create a rule; it takes effect at once unless it is in `shadow`.
+
+    A repeated request with the same `Idempotency-Key` creates no second rule, and answers with the first as it is now.
+    """
     async with transaction() as db:
-        return await rules.create(db, gateways(), caller, _draft(payload))
+        return await rules.create(db, gateways(), caller, _draft(payload), _request(payload, idempotency_key))
+
+
+def _request(payload: RulePayload, key: str | None) -> Request | None:
+    if key is None:
+        return None
+    return Request(key, sha256(payload.model_dump_json(exclude_unset=True).encode()).digest())
 
 
 @router.post("/preview")

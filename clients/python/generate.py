@@ -58,7 +58,7 @@ class Writer:
     def _call(self, call: str, operation: Mapping[str, Any]) -> str:
         method, _, path = call.partition(" ")
         name = operation["operationId"]
-        places = {"path": list[str](), "query": list[str]()}
+        places = {"path": list[str](), "query": list[str](), "header": list[str]()}
         needed, optional = list[str](), list[str]()
         for one in operation.get("parameters", []):
             argument = _snake(one["name"])
@@ -138,6 +138,7 @@ _CALL = """    def _call(
         *,
         places: dict[str, Any] | None = None,
         query: dict[str, Any] | None = None,
+        header: dict[str, Any] | None = None,
         body: Any = None,
         csv: str | None = None,
     ) -> Any:
@@ -167,7 +168,7 @@ def _scopes(names: list[str]) -> str:
 
 
 def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
 def _quoted(kind: str) -> str:

@@ -196,6 +196,17 @@ class Conflict(HoldfastError):
     status: ClassVar[int] = 409
 
 
+class KeyReused(HoldfastError):
+    """The Idempotency-Key of a request belongs to another one."""
+
+    status: ClassVar[int] = 422
+
+    def __init__(
+        self, message: str = N_("This Idempotency-Key was sent with another rule. Send a new key with a new rule.")
+    ) -> None:
+        super().__init__(_(message))
+
+
 class Retryable(HoldfastError):
     """The same call may succeed later: after `retry_after` seconds, at least 1."""
 

@@ -1,7 +1,8 @@
 """Create, list, change, pause and delete rules, for those who run the server."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -9,12 +10,12 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
-from models import Rule, now
+from models import Rule, RuleRequest, now
 from models.db import row_ids
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
-from services.core.errors import Forbidden, RuleNotFound, ServerNotFound
+from services.core.errors import Forbidden, KeyReused, RuleNotFound, ServerNotFound
 from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -28,6 +29,7 @@ from services.rules.types.given_lists import GivenLists
 from services.rules.views import RuleView
 
 __all__ = [
+    "Request",
     "RuleDraft",
     "RuleView",
     "activate_all",
@@ -41,24 +43,44 @@ __all__ = [
 ]
 
 
-async def create(db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft) -> RuleView:
-    """Create a rule and queue the members whom it can concern.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that may be repeated: its `Idempotency-Key`, and a SHA-256 of what it sent."""
 
-    Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable.
+    key: str
+    body: bytes
+
+    def key_of(self, actor: Actor) -> bytes:
+        """Return the key under which the actor's request is stored; nobody else's has the same one."""
+        return sha256(f"{actor.user_id} {self.key}".encode()).digest()
+
+
+async def create(
+    db: AsyncSession, outside: Gateways, actor: Actor, draft: RuleDraft, request: Request | None = None
+) -> RuleView:
+    """Create a rule and queue the members whom it can concern, or return the one that this request has created.
+
+    Raises FieldRefused, ServerNotFound, Conflict (the bot is not in, or a limit is reached), ProviderUnavailable,
+    KeyReused, and RuleNotFound if the request has created a rule that was deleted.
     """
-    (view,) = await create_all(db, outside, actor, [draft])
+    (view,) = await create_all(db, outside, actor, [draft], request)
     return view
 
 
 async def create_all(
-    db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]
+    db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft], request: Request | None = None
 ) -> tuple[RuleView, ...]:
-    """Create several rules of one server, such as tiers: all of them or none. Raises as `create` does."""
+    """Create several rules of one server, such as tiers: all of them or none. Raises as `create` does.
+
+    Only a single rule can have a `request`.
+    """
     server_id, lists = drafts[0].server_id, GivenLists()
     bare = [replace(without_lists(draft, lists), server_id=server_id) for draft in drafts]
     for draft in bare:
         check(draft)  # before any request; conditions and lists are read only for those who run the server
     found = await permissions.require_admin(db, outside, actor, server_id)
+    if request is not None and (earlier := await _made_by(db, actor, server_id, request)):
+        return (earlier,)
     read = await lists.read()
     made = [new_row(with_lists(draft, lists), found, actor.discord_id) for draft in bare]
     trees = list[Expression]()
@@ -68,6 +90,8 @@ async def create_all(
         rule.expression = to_document(tree)
         trees.append(tree)
     await limits.lock(db, server_id)
+    if request is not None and (earlier := await _made_by(db, actor, server_id, request)):
+        return (earlier,)  # made while this request waited
     await stored_lists.keep(db, server_id, read.values())
     lines = list[dict[str, Any]]()
     for rule, tree in zip(made, trees, strict=True):
@@ -77,8 +101,22 @@ async def create_all(
         await db.flush()
         lines.append(_line("rule.created", rule, actor, {"rule": document(rule)}))
     await limits.record(db, lines)
+    if request is not None:
+        (rule,) = made
+        key = request.key_of(actor)
+        db.add(RuleRequest(server_id=server_id, key=key, body=request.body, rule_id=rule.id or 0))
     await pausing.decide_again(db, server_id, {rule.role_id for rule in made})
     return tuple([await views.of_rule(db, rule) for rule in made])
+
+
+async def _made_by(db: AsyncSession, actor: Actor, server_id: int, request: Request) -> RuleView | None:
+    """Return the rule that this request has created, as it is now. Raises KeyReused, RuleNotFound."""
+    known = await db.get(RuleRequest, (server_id, request.key_of(actor)))
+    if known is None:
+        return None
+    if known.body != request.body:
+        raise KeyReused
+    return await views.of_rule(db, await _existing(db, known.rule_id))
 
 
 async def proposed_together(

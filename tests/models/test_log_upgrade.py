@@ -16,7 +16,7 @@ from models.db.database import libpq_url
 from tests.models.log_months import first_id, month
 from tests.models.test_migrations import alembic
 
-BEFORE = "0054"
+BEFORE, UPGRADE = "0054", "0055"
 SERVERS = """
 INSERT INTO server (id, discord_id, name, description, bot_invited, created_at)
 SELECT n, n::text, 'A', '', true, now() FROM generate_series(1, 2) n
@@ -191,7 +191,7 @@ def test_it_is_taken_up_again_where_it_was_ended(database_url: str) -> None:
     with connected(database_url) as connection:
         connection.execute(b"ALTER TABLE event ADD CONSTRAINT event_before_ids CHECK (id < 7777777777777777) NOT VALID")
         connection.execute(b"CREATE FUNCTION event_first_id(month date) RETURNS bigint LANGUAGE sql RETURN 1")
-    alembic(database_url, "upgrade", "head")
+    alembic(database_url, "upgrade", UPGRADE)
     with connected(database_url) as connection:
         # It ended between the swap and the note that the swap is done.
         connection.execute(f"UPDATE alembic_version SET version_num = '{BEFORE}'".encode())

@@ -55,7 +55,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         408: "The request took too long to arrive.",
         409: "It contradicts what is already there.",
         413: "The request is too large.",
-        422: "A field of the body is missing or has a wrong type.",
+        422: "A field of the body is missing or has a wrong type, or an `Idempotency-Key` belongs to another body.",
         429: "Too often; `Retry-After` says in how many seconds again.",
         502: "A provider's answer cannot be used.",
         503: "A provider or the database does not answer; `Retry-After` says when to try again.",
@@ -94,7 +94,7 @@ async def _provider_at_fault(_request: Request, error: Exception) -> Response:
 async def _not_the_shape(request: Request, error: Exception) -> Response:
     """Return an answer that names the fields that do not match the call's shape, without repeating their values.
 
-    The status is 422 for a body, 400 for the path and the query.
+    The status is 422 for a body, 400 for the path, the query and a header.
     """
     assert isinstance(error, RequestValidationError)
     faults = error.errors()
@@ -108,8 +108,8 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
         message = _("The body is not valid JSON: line {line}, character {column}.")
         return JSONResponse({"message": message.format(line=broken.lineno, column=broken.colno)}, 422)
     message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(map(_words, faults)))
-    of_address = all(fault["loc"] and fault["loc"][0] in {"path", "query"} for fault in faults)
-    return JSONResponse({"message": message}, 400 if of_address else 422)
+    of_body = any(not fault["loc"] or fault["loc"][0] == "body" for fault in faults)
+    return JSONResponse({"message": message}, 422 if of_body else 400)
 
 
 _NO_OBJECT = frozenset({"missing", "dict_type", "model_type", "model_attributes_type"})
@@ -118,7 +118,7 @@ _NO_OBJECT = frozenset({"missing", "dict_type", "model_type", "model_attributes_
 
 def _words(fault: Mapping[str, Any]) -> str:
     """Return the field and what is wrong with it."""
-    place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path"})
+    place = ".".join(str(part) for part in fault["loc"] if part not in {"body", "query", "path", "header"})
     said = str(fault["msg"]).removeprefix("Value error, ")
     if fault["type"] in _NO_OBJECT - {"missing"}:
         said = "Input should be an object"

@@ -65,6 +65,7 @@ class Calls:
         *,
         places: dict[str, Any] | None = None,
         query: dict[str, Any] | None = None,
+        header: dict[str, Any] | None = None,
         body: Any = None,
         csv: str | None = None,
     ) -> Any:
@@ -105,12 +106,18 @@ class Calls:
         """
         return cast("ReachAnswer", self._call("POST", "/api/verification-rules/reach", body=body))
 
-    def create_rule(self, body: RulePayload) -> RuleView:
+    def create_rule(self, body: RulePayload, *, idempotency_key: str | None = None) -> RuleView:
         """Create a rule; it takes effect at once unless it is in `shadow`.
+
+        A repeated request with the same `Idempotency-Key` creates no second rule, and answers with the first as
+        it is now.
 
         Needs the scope rules.
         """
-        return cast("RuleView", self._call("POST", "/api/verification-rules", body=body))
+        return cast(
+            "RuleView",
+            self._call("POST", "/api/verification-rules", body=body, header={"Idempotency-Key": idempotency_key}),
+        )
 
     def decide_removals(self, server_id: int, body: BreakerPayload) -> BreakerAnswer:
         """Approve the removals that were held back because too many would have lost a role, or dismiss them.

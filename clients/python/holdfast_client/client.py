@@ -72,16 +72,18 @@ class Holdfast(Calls):
         *,
         places: dict[str, Any] | None = None,
         query: dict[str, Any] | None = None,
+        header: dict[str, Any] | None = None,
         body: Any = None,
         csv: str | None = None,
     ) -> Any:
         address = path.format_map({name: _segment(value) for name, value in (places or {}).items()})
         asked = {name: value for name, value in (query or {}).items() if value is not None}
-        sent: dict[str, Any] = {}
+        headers = {name: value for name, value in (header or {}).items() if value is not None}
+        sent: dict[str, Any] = {"headers": headers}
         if body is not None:
             sent["json"] = body
         elif csv is not None:
-            sent = {"content": csv.encode(), "headers": {"Content-Type": "text/csv"}}
+            sent = {"content": csv.encode(), "headers": headers | {"Content-Type": "text/csv"}}
         try:
             answer = self._http.request(method, address, params=asked, **sent)
         except httpx.HTTPError as fault:

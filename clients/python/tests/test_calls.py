@@ -28,12 +28,15 @@ def test_a_call_has_its_address_its_query_its_body_and_the_token() -> None:
         api.change_rule(7, {"state": "paused"})
         api.upload_address_list(12, "0xabc\n")
         api.list_trait_values("0xabc", "Fur/Hat ?#")
-    read, changed, listed, traits = asked
+        api.create_rule({"serverId": 12}, idempotency_key="sheet-17")
+        api.create_rule({"serverId": 12})
+    read, changed, listed, traits, *created = asked
     assert str(read.url) == "https://roles.example.org/api/servers/12/events?limit=5&roleId=7001"
     assert {one.headers["authorization"] for one in asked} == {f"Bearer {TOKEN}"}
     assert (changed.method, json.loads(changed.content)) == ("PATCH", {"state": "paused"})
     assert (listed.headers["content-type"], listed.content) == ("text/csv", b"0xabc\n")
     assert traits.url.raw_path == b"/api/collection/0xabc/traits/Fur%2FHat%20%3F%23"
+    assert [one.headers.get("idempotency-key") for one in created] == ["sheet-17", None]
 
 
 @pytest.mark.parametrize("name", ["", ".", ".."])

@@ -61,7 +61,8 @@ FOR_EVERYBODY = {
 }  # fmt: skip
 KEYWORDS = {
     "$ref", "additionalProperties", "anyOf", "const", "default", "description", "enum", "format", "items", "maxItems",
-    "maximum", "minItems", "minimum", "properties", "propertyNames", "required", "title", "type",
+    "maxLength", "maximum", "minItems", "minLength", "minimum", "pattern", "properties", "propertyNames", "required",
+    "title", "type",
 }  # fmt: skip
 """The words of JSON Schema that the document uses."""
 
