@@ -33,8 +33,9 @@ from settings import settings
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
-ENDS_WITHIN, ANSWERS_WITHIN = 3.0, 2.5
-"""When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun."""
+ENDS_WITHIN, ANSWERS_WITHIN, TOLD_WITHIN = 3.0, 2.5, 1.5
+"""When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun, and
+to tell people that their background checks end."""
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
 READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"
@@ -184,6 +185,13 @@ class Bot(commands.AutoShardedBot):
                 while answering := self._answering() - {asyncio.current_task()}:
                     await asyncio.wait(answering)
 
+    async def _leave_taken(self, working: list[BackgroundCog]) -> None:
+        """Let background tasks tell people that they end: nobody else will."""
+        for cog in working:
+            cog.take_leave()
+        if leaving := {task for cog in working for task in cog.tasks() if task.cancelling()}:
+            await asyncio.wait(leaving, timeout=TOLD_WITHIN)
+
     async def close(self) -> None:
         """Close the connections, and wait until background tasks and event handlers have ended, with their writes.
 
@@ -194,7 +202,9 @@ class Bot(commands.AutoShardedBot):
         whole = await self.keeper.disconnect(resumable=self.is_resumable)
         self.unreadable.close()
         await self._answered()
-        left: set[Any] = {task for cog in self.cogs.values() if isinstance(cog, BackgroundCog) for task in cog.tasks()}
+        working = [cog for cog in self.cogs.values() if isinstance(cog, BackgroundCog)]
+        left: set[Any] = {task for cog in working for task in cog.tasks()}
+        await self._leave_taken(working)
         await super().close()  # which unloads the cogs, and they cancel their tasks
         left |= {task for task in asyncio.all_tasks() if task.get_name().startswith(HANDLING)}
         left |= self._claims.tasks

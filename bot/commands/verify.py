@@ -42,6 +42,7 @@ class Verify(BackgroundCog):
     def __init__(self, presses: Presses) -> None:
         self.looking: dict[tuple[str, str], asyncio.Task[None]] = {}
         """By person and address, the task that checks for the proof, oldest first."""
+        self._leaves: bool = False
         presses.pressed |= {"verify": self.ask, "check": self.check, "hash": self.ask_hash, "address": self.confirm}
         presses.sent |= {"claim": self.claim, "sent": self.sent}
         presses.arguments |= {"check": _METHOD_AND_ADDRESS, "address": _METHOD_AND_ADDRESS, "hash": _ONE, "sent": _ONE}
@@ -49,6 +50,12 @@ class Verify(BackgroundCog):
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks that check for proofs."""
         return self.looking.values()
+
+    def take_leave(self) -> None:
+        """End the checks, and show their people that they have to press a button now."""
+        self._leaves = True
+        for task in self.looking.values():
+            task.cancel()
 
     @nextcord.slash_command(
         # Translators: the name of a command: small letters, no spaces. It verifies a wallet.
@@ -159,23 +166,33 @@ class Verify(BackgroundCog):
             task.cancel()
 
     async def _look(self, search: "ProofSearch") -> None:
-        """Check until the proof is found, is refused, or takes too long."""
+        """Check until the proof is found, is refused, or takes too long, or the bot stops."""
+        try:
+            await self._look_until_decided(search)
+        except asyncio.CancelledError:
+            if self._leaves:
+                reply = search.result or verify_sentences.interrupted(search.address, search.method)
+                with contextlib.suppress(asyncio.CancelledError):
+                    await show(search.context.interaction, reply)
+
+    async def _look_until_decided(self, search: "ProofSearch") -> None:
         began, short = asyncio.get_running_loop().time(), False
-        with contextlib.suppress(asyncio.CancelledError):
-            while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
-                await asyncio.sleep(pause)
-                reply = await outcome(self._again(search))
-                if search.verdict is None:
-                    search.looks = search.looks.after()
-                found = search.verdict
-                decided = found is not None and (found.success or not found.again)
-                if reply.tone == "good" or decided:
-                    await show(search.context.interaction, reply)
-                    return
-                if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
-                    short = True
-                    await show(search.context.interaction, reply)
-            await show(search.context.interaction, verify_sentences.stopped(search.address, search.method))
+        while (pause := search.pause(asyncio.get_running_loop().time() - began)) is not None:
+            await asyncio.sleep(pause)
+            reply = await outcome(self._again(search))
+            if search.verdict is None:
+                search.looks = search.looks.after()
+            found = search.verdict
+            decided = found is not None and (found.success or not found.again)
+            if reply.tone == "good" or decided:
+                search.result = reply
+                await show(search.context.interaction, reply)
+                return
+            if found is not None and found.wait >= bio_proof.LONG_WAIT and not short:
+                short = True
+                await show(search.context.interaction, reply)
+        search.result = verify_sentences.stopped(search.address, search.method)
+        await show(search.context.interaction, search.result)
 
     async def _again(self, search: "ProofSearch") -> Reply:
         context, member, address, method = search.context, search.member, search.address, search.method
@@ -205,6 +222,8 @@ class ProofSearch:
     looks: bio_schedule.BioChecks
     verdict: Verdict | None = None
     """The result of the last check; None if it failed."""
+    result: Reply | None = None
+    """The last answer; None until the search ends."""
 
     def pause(self, passed: float) -> float | None:
         """Return the seconds until the next check, `passed` seconds after the search began; None when it ends."""

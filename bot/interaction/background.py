@@ -18,6 +18,9 @@ class BackgroundCog(commands.Cog, metaclass=_AbstractCogMeta):
     def tasks(self) -> Collection[asyncio.Task[None]]:
         """Return the tasks that are running."""
 
+    def take_leave(self) -> None:
+        """Let the tasks tell people that they end; the bot still reaches Discord for a few seconds."""
+
     def cog_unload(self) -> None:
         """Cancel the tasks when the bot stops."""
         for task in self.tasks():

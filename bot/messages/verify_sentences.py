@@ -121,6 +121,19 @@ def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
     return Reply(title, text, "warning", buttons=offered)
 
 
+def interrupted(address: str, method: str) -> Reply:
+    """Say that the checks have ended because the bot stops."""
+    return Reply(
+        _("I stopped checking"),
+        _(
+            "I am being restarted and no longer check for {wallet} automatically. Your code still counts: press "
+            "**Check now** in a minute."
+        ).format(wallet=shorten(address)),
+        "warning",
+        buttons=buttons(address, method),
+    )
+
+
 def stopped(address: str, method: str) -> Reply:
     """Say that the checks have ended."""
     in_bio = _(

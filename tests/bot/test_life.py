@@ -65,6 +65,12 @@ async def act(town: Town, who: str, kind: str, **more: Any) -> dict[str, Any]:
     return await town.call("interactions", guild=town.name, user=town.people[who]["id"], kind=kind, wait=30, **more)
 
 
+async def make_panel(town: Town) -> None:
+    async with transaction() as db:
+        owner = Actor(0, town.people["ada"]["id"], "ada")
+        await channels.create_or_repair(db, gateways(), owner, town.server_id)
+
+
 async def row(town: Town, who: str) -> Member | None:
     async with transaction() as db:
         return await db.get(Member, (town.server_id, town.people[who]["id"]))
@@ -87,9 +93,7 @@ async def is_(state: Callable[[], Awaitable[object]], wanted: object) -> None:
 
 async def test_a_panel_from_before_a_restart_answers_its_buttons(town: Town, bot: Bot) -> None:
     async with bot():
-        async with transaction() as db:
-            owner = Actor(0, town.people["ada"]["id"], "ada")
-            await channels.create_or_repair(db, gateways(), owner, town.server_id)
+        await make_panel(town)
         first = await act(town, "carol", "button", custom_id="holdfast:verify")
         assert first["modal"]["title"] == "Verify a wallet"
     async with bot():
@@ -99,6 +103,24 @@ async def test_a_panel_from_before_a_restart_answers_its_buttons(town: Town, bot
         fields = {"address": town.wallet("carol"), "method": "opensea_bio"}
         claimed = await act(town, "carol", "modal", custom_id="holdfast:claim", fields=fields)
         assert claimed["messages"][0]["embeds"][0]["title"].startswith("Verify 0x")
+
+
+async def test_who_waits_for_a_check_learns_that_the_bot_stops_and_presses_the_button_later(
+    town: Town, bot: Bot
+) -> None:
+    fields = {"address": town.wallet("carol"), "method": "opensea_bio"}
+    async with bot():
+        await make_panel(town)
+        await act(town, "carol", "button", custom_id="holdfast:verify")
+        claimed = await act(town, "carol", "modal", custom_id="holdfast:claim", fields=fields)
+        assert "I check again automatically" in str(claimed["messages"])
+    (shown,) = (await town.control.get(f"/control/interactions/{claimed['id']}")).json()["messages"]
+    assert shown["embeds"][0]["title"] == "I stopped checking"
+    assert "I am being restarted" in shown["embeds"][0]["description"]
+    check = next(one for row in shown["components"] for one in row["components"] if one["label"] == "Check now")
+    async with bot():
+        said = await act(town, "carol", "button", custom_id=check["custom_id"])
+        assert said["messages"][0]["embeds"][0]["title"] == "Not there yet"
 
 
 async def test_after_a_drop_and_a_malformed_event_it_answers_and_has_missed_nothing(town: Town, bot: Bot) -> None:
