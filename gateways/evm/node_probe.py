@@ -8,13 +8,13 @@ from gateways.evm.balances.balances_program import SCRATCH
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import WIDEST_SPAN
 from gateways.evm.rpc.errors import NeedsAddress, RpcRefused, StateMissing
+from gateways.evm.rpc.log_refusals import too_much
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.node_limits import NodeLimits
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.special_addresses import UNUSED
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import TRANSFER
-from gateways.evm.tokens.token_history import too_much
 from gateways.transport.errors import ProviderError
 
 SPANS = (WIDEST_SPAN, 5_000, 2_000, 1_000, 500, 100, 50, 10, 5, 1)

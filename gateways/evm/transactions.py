@@ -11,6 +11,7 @@ from datetime import datetime
 
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, StateMissing, TooMuch
+from gateways.evm.rpc.log_refusals import about_range, too_much
 from gateways.evm.rpc.node import Head, Node, binary, block_in, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
@@ -25,7 +26,6 @@ from gateways.evm.smart_accounts import (
     calls_of,
     took_a_forgery,
 )
-from gateways.evm.tokens.token_history import about_range, too_much
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.json_shape import Shape, listed

@@ -15,12 +15,12 @@ from gateways.evm.log_decoding import THIRD, Log, Transfer, decode_logs, read_lo
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import LogSpan
 from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut
+from gateways.evm.rpc.log_refusals import about_range, too_much
 from gateways.evm.rpc.node import Head, Node, patiently
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.special_addresses import UNUSED
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import TRANSFER
-from gateways.evm.tokens.token_history import about_range, too_much
 from gateways.transport import question_time
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, Unauthorized

@@ -1,4 +1,4 @@
-"""How an EVM node refuses, sorted by the remedy: ask for less, ask later, ask in another way, or ask another node."""
+"""How a node refuses, on Solana too, sorted by the remedy: ask for less, later, in another way, or another node."""
 
 import re
 

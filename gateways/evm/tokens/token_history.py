@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -12,14 +11,15 @@ from gateways.chains.chain_file import Chain
 from gateways.chains.token_sheet import MOST_IDS_KEPT, TokenHints
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import RANGE_REMEMBERED
-from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, Pruned, StateMissing, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, Pruned, StateMissing
+from gateways.evm.rpc.log_refusals import about_range, too_much
 from gateways.evm.rpc.node import Head, Node, binary, quantity, stale_seconds
 from gateways.evm.rpc.old_logs import REMEMBERED, OldLogs
 from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.transport import question_time
 from gateways.transport.chunks import chunks
-from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderError, ProviderRefused, Unauthorized
+from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from locales import N_
 from locales.stored_texts import storable
 
@@ -40,13 +40,6 @@ PIECES_A_LOOK = 400
 """The most requests in one search; the next search continues from there."""
 TRIED_AGAIN_AFTER = 20
 """Pieces of the greatest size in a row after which a greater one is tried."""
-INTERNAL_ERROR = -32603
-_METHOD = re.compile(r"(eth_)?getLogs", re.IGNORECASE)
-"""The method's name, which messages repeat; it says nothing about a size."""
-_ABOUT_SIZE = re.compile(r"range|results|blocks|logs|size", re.IGNORECASE)
-_ABOUT_RANGE = re.compile(r"range|blocks", re.IGNORECASE)
-_ABOUT_CONTENT = re.compile(r"results|size|too large|logs", re.IGNORECASE)
-_INTERNAL = re.compile(r"internal (server |json-rpc )?error", re.IGNORECASE)
 
 
 def unsettled(chain: Chain) -> int:
@@ -296,28 +289,3 @@ class LogReader:
 
 def _unsearched(fault: ProviderError) -> str:
     return storable("its history could not be searched ({reason})", reason=str(fault))
-
-
-def too_much(fault: ProviderError) -> bool:
-    """Return whether a request for the logs of fewer blocks may pass; nodes agree on no code for it.
-
-    See docs/facts.md#limits-of-eth_getlogs.
-    """
-    if isinstance(fault, Unauthorized | NeedsAddress):
-        return False
-    if isinstance(fault, NodeTimedOut | TooMuch):
-        return True
-    words = _METHOD.sub("", str(fault))
-    if isinstance(fault, ProviderBusy):
-        return bool(_ABOUT_SIZE.search(words))
-    if not isinstance(fault, ProviderRefused):
-        return False
-    # An internal error may have any cause; only its words can say that it was the size.
-    internal = fault.code == INTERNAL_ERROR or _INTERNAL.search(words) is not None
-    return not internal or _ABOUT_SIZE.search(words) is not None
-
-
-def about_range(fault: ProviderError) -> bool:
-    """Return whether the node refused the number of blocks as such, whatever is in them."""
-    words = _METHOD.sub("", str(fault))
-    return _ABOUT_RANGE.search(words) is not None and _ABOUT_CONTENT.search(words) is None

@@ -12,6 +12,7 @@ import orjson
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, TooMuch
+from gateways.evm.rpc.log_refusals import about_range, too_much
 from gateways.evm.rpc.node import Head, Node, binary, block_in, patiently, quantity
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.rpc.stated_limits import stated_blocks
@@ -19,7 +20,7 @@ from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.tokens.one_word_calls import Asker
 from gateways.evm.tokens.one_word_program import Said, Silence
-from gateways.evm.tokens.token_history import UNTRIED, about_range, too_much
+from gateways.evm.tokens.token_history import UNTRIED
 from gateways.evm.tokens.token_read import OWNER_OF
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
