@@ -156,13 +156,13 @@ def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> 
 
 
 async def write(database: str, url: str, guilds: int, each: int) -> None:
-    """Run the product's writer, from the commit of the intentions until none is left."""
+    """Run the product's writer, from the commit of the role changes until none is left."""
     async with town.product(database, DISCORD_API_URL=url):
         servers = await town.people(guilds * each, servers=guilds)
         called = asyncio.Event()
         tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), RoleWriter(called))]
         try:
-            # The only advisory lock: intentions made before the writer has it would be read back first.
+            # The only advisory lock: changes committed before the writer has it would be read back first.
             await until("SELECT EXISTS (SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted)")
             await intend(servers)
             await until("SELECT NOT EXISTS (SELECT 1 FROM \"grant\" WHERE state <> 'held')")

@@ -127,7 +127,7 @@ async def add_rules(db: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
 
 
 async def written() -> None:
-    """Mark every intention of the ledger as carried out, as if Discord had done it all."""
+    """Mark every role change in the ledger as carried out, as if Discord had done it all."""
     async with transaction() as db:
         await db.execute(text("UPDATE \"grant\" SET state = 'held', next_at = NULL WHERE state = 'giving'"))
         await db.execute(

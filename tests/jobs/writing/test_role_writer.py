@@ -25,9 +25,9 @@ class Held(Lease):
     def __init__(self, most: int) -> None:
         self.since = NOW
         self.most = most
-        """The most intentions that one read returns."""
+        """The most role changes that one read returns."""
         self.rooms: list[int] = []
-        """The number of intentions that each read asked for."""
+        """The number of role changes that each read asked for."""
         self.looked = asyncio.Event()
 
     async def ask(self, question: Question) -> list[tuple[Any, ...]]:
