@@ -1,7 +1,8 @@
 """Decide which roles a member should have: pure functions of answers, grants and live roles, without any I/O.
 
 The product's promise is kept here: a role is taken only when all rules for it say no, and unknown changes nothing.
-docs/architecture/how-a-role-moves.md lists every condition of a removal; 3 to 10 are here.
+docs/architecture/how-a-role-moves.md lists every condition. Here are 3 to 10 for taking a role and G5 to G8 for giving
+one.
 """
 
 from collections.abc import Mapping, Sequence
