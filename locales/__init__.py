@@ -1,4 +1,4 @@
-"""The catalogue of texts for people: a function to read each text in the reader's language.
+"""Texts for people in the reader's language, and how it writes numbers, dates and lists.
 
 The English text is the key of an entry and is in the code. `<language>.po` has every text in one other language; a text
 without an entry appears in English. `make texts` collects the texts and adds the new ones to each file.

@@ -1,4 +1,4 @@
-"""A clock for each question to a chain; it stops while the question only waits for its turn at gates."""
+"""The time limit of each question to a chain; its clock stops while the question only waits for its turn at gates."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator

@@ -1,4 +1,4 @@
-"""The verification channel with its panel: create, inspect, and repair it."""
+"""The verification channel with its panel: create, inspect and repair it; and forget a channel that was deleted."""
 
 import logging
 import secrets

@@ -1,4 +1,4 @@
-"""Asks contracts many one-word questions through one node at one block: by the program, or in batches."""
+"""Asks contracts many questions with one-word (32-byte) answers, all at one block: by the program, or in batches."""
 
 import secrets
 from collections.abc import Awaitable, Callable, Sequence

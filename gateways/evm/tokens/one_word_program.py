@@ -1,4 +1,4 @@
-"""The program that asks contracts any one-word questions inside the EVM, and keeps a "no" apart from a failure.
+"""The program that asks contracts any questions with one-word (32-byte) answers inside the EVM.
 
 It is `gateways/evm/programs/questions.yul`, put at a scratch address by `eth_call`'s state override like the program
 for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L), then for each question the contract
@@ -9,8 +9,8 @@ for balances. Call data: one word (26 bytes of nonce, four bytes G, two bytes L)
     word 5   where in the call data it stopped, for want of gas or at the end
     then for each question one byte, the result of the call (0: it was not reached), and the word that came back
 
-Each call has exactly G gas. A contract that reverts has answered. One that used up most of its gas may have been cut
-short, perhaps inside a call that it made, so this has a result of its own.
+It keeps a "no" apart from a failure: each call has exactly G gas. A contract that reverts has answered. One that used
+up most of its gas may have been cut short, perhaps inside a call that it made, so this has a result of its own.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which token standard contracts follow, by ERC-165, asked in one go and remembered for a while."""
+"""Which token standard many contracts follow by ERC-165, asked in one go; without ERC-165 see contract_info.py."""
 
 from collections.abc import Iterable
 from time import monotonic
