@@ -8,7 +8,7 @@ import reflex as rx
 
 from app import npm_packages
 from app.supervisor import plain_run
-from locales import marks, screens
+from locales import screens, text_marks
 from settings import settings
 
 # Before Reflex does anything: the whole product replaces a `reflex run`.
@@ -44,7 +44,7 @@ class EveryLanguage(rx.plugins.Plugin):
 
     def post_build(self, **context: Any) -> None:
         """Write them if the build left marks; `make dev` and `reflex run` have English texts in the screens."""
-        if os.environ.get(marks.WHILE_BUILDING):
+        if os.environ.get(text_marks.WHILE_BUILDING):
             screens.write(Path(context["static_dir"]))
 
 

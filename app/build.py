@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres import private_files
-from locales.marks import WHILE_BUILDING
+from locales.text_marks import WHILE_BUILDING
 from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 
 STAMP = ROOT / ".web" / "holdfast.stamp"

@@ -24,8 +24,8 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 from babel.numbers import get_decimal_symbol, get_group_symbol
 
-from locales import marks
-from locales.marks import MARKED
+from locales import text_marks
+from locales.text_marks import MARKED
 
 ENGLISH = "en"
 FOLDER = Path(__file__).parent
@@ -37,7 +37,7 @@ _COUNTS = (*range(1, 200), 0, 1_000_000)
 
 _PLACE = re.compile(r"\{(\w+)\}")
 
-_language = ContextVar("language", default=MARKED if os.environ.get(marks.WHILE_BUILDING) else ENGLISH)
+_language = ContextVar("language", default=MARKED if os.environ.get(text_marks.WHILE_BUILDING) else ENGLISH)
 
 
 def own_name(language: str) -> str:
@@ -110,7 +110,7 @@ def _(text: str) -> str:
     # The entry of the empty text is the file's header.
     if (chosen := _language.get()) == ENGLISH or not text:
         return text
-    return marks.Mark.of(marks.TEXT, text) if chosen == MARKED else _texts(chosen).gettext(text)
+    return text_marks.Mark.of(text_marks.TEXT, text) if chosen == MARKED else _texts(chosen).gettext(text)
 
 
 def ngettext(one: str, several: str, count: int) -> str:
@@ -118,7 +118,7 @@ def ngettext(one: str, several: str, count: int) -> str:
     if (chosen := _language.get()) == ENGLISH:
         return one if count == 1 else several
     if chosen == MARKED:
-        return marks.Mark.of(marks.PLURAL, one, several, count)
+        return text_marks.Mark.of(text_marks.PLURAL, one, several, count)
     return _texts(chosen).ngettext(one, several, count)
 
 
@@ -127,7 +127,9 @@ def pgettext(context: str, text: str) -> str:
     if (chosen := _language.get()) == ENGLISH:
         return text
     return (
-        marks.Mark.of(marks.IN_CONTEXT, context, text) if chosen == MARKED else _texts(chosen).pgettext(context, text)
+        text_marks.Mark.of(text_marks.IN_CONTEXT, context, text)
+        if chosen == MARKED
+        else _texts(chosen).pgettext(context, text)
     )
 
 
@@ -157,36 +159,37 @@ def pieces(text: str) -> list[str]:
     """
     if language() != MARKED:
         return _PLACE.split(text)
-    english = marks.english_of(text)
+    english = text_marks.english_of(text)
     return [
-        piece if at % 2 else marks.Mark.of(marks.PIECE, english, at) for at, piece in enumerate(_PLACE.split(english))
+        piece if at % 2 else text_marks.Mark.of(text_marks.PIECE, english, at)
+        for at, piece in enumerate(_PLACE.split(english))
     ]
 
 
 def forms(one: str, several: str) -> str:
     """Return every form of a text with a number, for a page on which the number changes (assets/screens/texts.js)."""
     if language() == MARKED:
-        return marks.Mark.of(marks.FORMS, one, several)
+        return text_marks.Mark.of(text_marks.FORMS, one, several)
     said = {_locale().plural_form(count): ngettext(one, several, count) for count in _COUNTS}
     return "\x1f".join(part for form in said.items() for part in form)
 
 
 def language_tag() -> str:
     """Return the language of the reader as a BCP 47 tag, which is a mark while the screens are built."""
-    return marks.Mark.of(marks.LANGUAGE) if language() == MARKED else language()
+    return text_marks.Mark.of(text_marks.LANGUAGE) if language() == MARKED else language()
 
 
 def whether_spoken(language: str) -> str:
     """Return `true` or `false`: whether a language is the reader's, as an attribute of a page."""
     if _language.get() == MARKED:
-        return marks.Mark.of(marks.SPOKEN, language)
+        return text_marks.Mark.of(text_marks.SPOKEN, language)
     return "true" if _language.get() == language else "false"
 
 
 def number(value: int) -> str:
     """Return a whole number as the reader's language groups its digits, such as `1,234`."""
     if language() == MARKED:
-        return marks.Mark.of(marks.NUMBER, value)
+        return text_marks.Mark.of(text_marks.NUMBER, value)
     return f"{value:,}".replace(",", get_group_symbol(_locale()))
 
 
@@ -204,7 +207,7 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
         *first, last = words
         return f"{', '.join(first)} {joint} {last}" if first else last
     if language() == MARKED:
-        return marks.Mark.of(marks.LIST, list(words), joint)
+        return text_marks.Mark.of(text_marks.LIST, list(words), joint)
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
 
 

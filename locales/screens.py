@@ -26,7 +26,7 @@ from locales import (
     whether_spoken,
 )
 from locales import _ as translated
-from locales.marks import (
+from locales.text_marks import (
     FORMS,
     IN_CONTEXT,
     LANGUAGE,

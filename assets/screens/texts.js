@@ -1,4 +1,4 @@
-/** Puts values that change on the page into texts. While pages are prerendered a text is a mark (locales/marks.py). */
+/** Puts values that change on the page into texts. While pages are prerendered a text is a mark (locales/text_marks.py). */
 
 const isMark = (text) => text.startsWith("~t:");
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import reflex as rx
 
-from locales.marks import english_of
+from locales.text_marks import english_of
 
 Text = str | rx.Component | rx.Var[str]
 

@@ -15,7 +15,7 @@ from app.http.languages import Languages
 from app.http.static_files import BUILT, BuiltFiles
 from locales import LANGUAGES, _, forms, language, language_tag, listed, pieces, screens, speaking
 from locales.browser_language import asked_for
-from locales.marks import Mark, has_marks
+from locales.text_marks import Mark, has_marks
 
 PUBLIC_URL = "http://localhost:3000"
 LEAD = "Roles that hold as long as the NFT does"

@@ -23,8 +23,8 @@ from locales import (
     series,
     speaking,
 )  # fmt: skip
-from locales.marks import MARKED
 from locales.screens import in_script
+from locales.text_marks import MARKED
 
 NOON = datetime(2026, 5, 3, 12, 30, tzinfo=UTC)
 
