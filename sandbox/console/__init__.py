@@ -16,12 +16,12 @@ from sandbox.assembly import WholeSandbox
 from sandbox.base.body import parsed
 from sandbox.base.refusal import Refusal
 from sandbox.console import window
-from sandbox.console.deeds import deed, where
 from sandbox.console.elements import place
 from sandbox.console.elements.markup import Markup
 from sandbox.console.elements.place import Place
 from sandbox.console.modals import modal
 from sandbox.console.panels import chains, faults, profiles, servers
+from sandbox.console.submitted_forms import interaction_of, place_of
 from sandbox.discord.cdn import picture
 from sandbox.discord.control import guilds, interactions
 
@@ -83,7 +83,7 @@ class Console:
     async def act(self, request: web.Request) -> web.Response:
         """Let a person use a command, a button, a menu or a form of the bot."""
         form = await request.post()
-        back, body = where(form), deed(form)
+        back, body = place_of(form), interaction_of(form)
         seen: dict[str, Any]
         try:
             status, seen = await interactions.used(self.sandbox.discord, body)
@@ -96,10 +96,10 @@ class Console:
     async def say(self, request: web.Request) -> web.Response:
         """Post a person's message. Text that begins with a slash is a command still to be chosen, not a message."""
         form = await request.post()
-        back, typed = where(form), str(form.get("typed", ""))
+        back, typed = place_of(form), str(form.get("typed", ""))
         if typed.startswith("/"):
             raise web.HTTPSeeOther(place.find(self.sandbox.discord, back).url(typed=typed))
-        body = {**deed(form), "content": typed.replace("\r\n", "\n").strip()}
+        body = {**interaction_of(form), "content": typed.replace("\r\n", "\n").strip()}
         try:
             guilds.speak(self.sandbox.discord, body)
         except Refusal as refused:
@@ -109,7 +109,7 @@ class Console:
     async def complete(self, request: web.Request) -> web.Response:
         """Return the choices that the bot offers for an option while it is being typed."""
         form = await request.post()
-        body = {**deed(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
+        body = {**interaction_of(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
         try:
             status, seen = await interactions.used(self.sandbox.discord, body)
         except Refusal:
@@ -120,7 +120,7 @@ class Console:
         """Close an answer that only this person sees."""
         form = await request.post()
         self.dismissed.add(str(form.get("message", "")))
-        return self._answered(request, where(form), "", True)
+        return self._answered(request, place_of(form), "", True)
 
     async def do(self, request: web.Request) -> web.Response:
         """Make the control call of the form's name over loopback, as any program would."""
@@ -137,7 +137,7 @@ class Console:
         except ValueError:
             told = {"message": text}
         said = "Done." if answer.ok else str(told.get("message", text))
-        return self._answered(request, where(form), said, answer.ok)
+        return self._answered(request, place_of(form), said, answer.ok)
 
     async def file(self, request: web.Request) -> web.Response:
         """Return the style or the script."""

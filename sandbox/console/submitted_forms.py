@@ -1,4 +1,4 @@
-"""From a submitted form to the body of an interaction, and to the place where the form was."""
+"""What a submitted form asks for: the body of an interaction, and the place where the form was."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ _PLAIN = ("guild", "channel", "kind", "name", "custom_id", "message_id")
 Form = MultiDictProxy[Any]
 
 
-def deed(form: Form) -> dict[str, Any]:
+def interaction_of(form: Form) -> dict[str, Any]:
     """Return the body of POST /control/interactions; `option.<name>` and `field.<custom id>` become objects."""
     body: dict[str, Any] = {name: str(form[name]) for name in _PLAIN if form.get(name)}
     body["user"] = str(form.get("as", ""))
@@ -34,6 +34,6 @@ def _named(form: Form, prefix: str) -> dict[str, list[str]]:
     return found
 
 
-def where(form: Form) -> Mapping[str, str]:
+def place_of(form: Form) -> Mapping[str, str]:
     """Return the query of the place where the form was; the redirect leads only to places of the console."""
     return dict(parse_qsl(urlsplit(str(form.get("back", ""))).query))
