@@ -292,14 +292,8 @@ def short_dir() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
-    """The address of the test run's single PostgreSQL; its own database is empty, and tests must not write to it.
-
-    It vacuums and analyzes nothing by itself: a database with new statistics is not as it was, and would be dropped.
-    """
+    """The address of the test run's single PostgreSQL; its own database is empty, and tests must not write to it."""
     with temporary_dir() as directory, Postgres(directory / "db", durable=False, say=lambda _: None) as postgres:
-        with psycopg.connect(plain(postgres.url), autocommit=True) as admin:
-            admin.execute("ALTER SYSTEM SET autovacuum = off")
-            admin.execute("SELECT pg_reload_conf()")
         yield postgres.url
 
 

@@ -135,6 +135,9 @@ class Databases:
         self._inside: Session | None = None
         self._writes: Writes = {}
         """What had been written to each table when the database was last clean."""
+        # New statistics would make a database differ from the template.
+        self._admin.execute("ALTER SYSTEM SET autovacuum = off")
+        self._admin.execute("SELECT pg_reload_conf()")
         self._admin.execute(sql.SQL("CREATE ROLE {} SUPERUSER LOGIN").format(*_quoted(self._account)))
         # Tables have one owner, as in the product: PostgreSQL links no sequence to another account's table.
         self._admin.execute(sql.SQL("ALTER ROLE {} SET role = {}").format(*_quoted(self._account, admin.info.user)))
