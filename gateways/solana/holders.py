@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateways.solana.das_assets import A_PAGE, Asset, Kind, assets
 from gateways.solana.das_lists import by_collection, by_owner, everything, pages
@@ -235,7 +235,8 @@ class HolderRead:
         for owner, mints in shown.items():
             if isinstance(mints, ProviderError):
                 self.unsure[owner] = str(mints)
-            elif any(known is None or self._counts(known) for known in (self._known[mint] for mint in mints)):
+            elif any(one is None or self._counts(replace(one, burnt=False)) for one in map(self._known.get, mints)):
+                # What the node shows is not burnt, whatever the index says.
                 self.unsure[owner] = NODE_KNOWS_MORE
         return not any(isinstance(mints, ProviderBusy) for mints in shown.values())
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.read_point import ReadPoint
+from gateways.chains.token_sheet import TokenHints
 from gateways.solana import holders
 from gateways.solana.client import SolanaChains
 from tests.gateways.solana.asset_index import COLLECTION, OTHER, OWNER, SOLANA, TOKENS, Index, asset, key
@@ -69,6 +70,27 @@ def shows(node: StandIn, *mints: str) -> None:
     infos = [{"mint": mint, "owner": OWNER, "tokenAmount": amount} for mint in mints]
     value = [{"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}} for info in infos]
     node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": value}
+
+
+@pytest.mark.parametrize("ids", [(), (TOKENS[0],)], ids=["any of the collection", "a certain token"])
+async def test_a_token_that_the_node_still_shows_is_not_burnt_whatever_the_index_says(
+    node: StandIn, chains: SolanaChains, ids: tuple[str, ...]
+) -> None:
+    index = Index(node, asset(TOKENS[1], OTHER))
+    foreign = [{"group_key": "collection", "group_value": OTHER}]
+    index.known = {TOKENS[0]: asset(TOKENS[0], burnt=True), TOKENS[2]: asset(TOKENS[2], burnt=True, grouping=foreign)}
+    trails = {OWNER: TokenHints(frozenset({TOKENS[0]}))}
+
+    async def unsure() -> bool:
+        at = ReadPoint(endpoint=0)
+        read = await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, trails=trails, at=at)
+        return OWNER in read.unsure
+
+    assert not await unsure()
+    shows(node, TOKENS[2])
+    assert not await unsure(), "it is of another collection"
+    shows(node, TOKENS[0])
+    assert await unsure()
 
 
 async def test_a_confirming_read_of_certain_tokens_asks_the_nodes_own_token_accounts(
