@@ -134,7 +134,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         return
     rule_ids, batch, had_before = row
     if await _was_never_given(db, intent, result):
-        await pausing.sweep_deleted(db)
+        await pausing.sweep_deleted(db, rule_ids)
         return
     told = {
         **intent.evidence, "roleName": intent.role_name, "ruleIds": list(rule_ids), "gift": intent.gift,
@@ -148,7 +148,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
     else:
         data = {"roleId": intent.role_id, "roleName": intent.role_name}
         db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
-        await pausing.sweep_deleted(db)
+        await pausing.sweep_deleted(db, rule_ids)
         if state != "taking":
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 

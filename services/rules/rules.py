@@ -286,7 +286,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
         # Until now it let its roles stay without checking holdings.
         await pausing.begin_grace_again(db, rule.server_id, [rule_id])
     await stored_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
-    await pausing.sweep_deleted(db)
+    await pausing.sweep_deleted(db, [rule_id])
     return holders
 
 

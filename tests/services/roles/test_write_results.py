@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy import func, update
 from sqlmodel import select
 
-from models import Event, Grant, Member, transaction
+from models import Event, Grant, Member, Rule, now, transaction
 from services.core import queue
 from services.guilds import members
 from services.roles import write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
+from services.rules import pausing
 from tests.support.builders import a_grant, a_member, a_rule, a_server, open_intents, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -61,3 +62,27 @@ async def test_a_role_that_was_given_in_a_membership_that_has_ended_is_nobodys()
         await members.joined(db, intent.server_id, members.MemberFacts(intent.discord_id, "back", frozenset()))
     await done(intent)
     assert await grants() == []
+
+
+async def test_a_deleted_rule_goes_with_its_last_role_and_no_removal_looks_through_other_rules() -> None:
+    role = snowflake()
+    async with transaction() as db:
+        server, elsewhere = await a_server(db), await a_server(db)
+        rule, others = await a_rule(db, server, role), await a_rule(db, elsewhere, snowflake())
+        rule.deleted_at = others.deleted_at = now()
+        for _ in range(2):
+            grant = await a_grant(db, await a_member(db, server, roles=(role,)), rule, state="taking")
+            grant.intended_at = grant.next_at = grant.created_at
+    async with transaction() as db:
+        first, second = await open_intents(db, 2, ())
+
+    async def left() -> set[int | None]:
+        async with transaction() as db:
+            return set((await db.exec(select(Rule.id))).all())
+
+    await done(first)
+    assert await left() == {rule.id, others.id}
+    await done(second)
+    assert await left() == {others.id}, "only housekeeping looks through the deleted rules of all servers"
+    async with transaction() as db:
+        assert await pausing.sweep_deleted(db) == 1
