@@ -84,31 +84,12 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     if not removals:
         return False
     result = await db.execute(
-        text(
-            """
-            WITH have AS (
-                SELECT discord_id, state, jsonb_path_exists(evidence, :alone) AS alone FROM "grant"
-                WHERE server_id = :server AND role_id = :role AND state IN ('held', 'taking', 'giving')
-            ), lost AS (
-                SELECT subject AS discord_id, bool_or(jsonb_path_exists(data, :alone)) AS alone FROM event
-                WHERE server_id = :server AND role_id = :role AND kind = 'role.taken'
-                AND at > GREATEST(now() - :period, CAST(:since AS timestamptz))
-                AND subject NOT IN (SELECT discord_id FROM have) GROUP BY subject
-            ), losing AS (
-                SELECT discord_id, alone FROM lost UNION ALL SELECT discord_id, alone FROM have WHERE state = 'taking'
-                UNION ALL SELECT p, p = ANY(CAST(:by_one AS text[])) FROM unnest(CAST(:people AS text[])) AS p
-            )
-            SELECT (SELECT count(DISTINCT discord_id) FROM losing),
-                   (SELECT count(DISTINCT discord_id) FROM losing WHERE alone),
-                   (SELECT count(*) FROM (SELECT discord_id FROM losing
-                    UNION SELECT discord_id FROM have WHERE state <> 'giving') everybody)
-            """
-        ).bindparams(bindparam("alone", type_=JSONPATH)),
+        text(_LOSSES).bindparams(bindparam("alone", type_=JSONPATH)),
         {
             "server": server_id, "role": role_id, "period": COUNTED_FOR, "since": changed_at,
             "people": sorted(one.discord_id for one in removals),
             "by_one": sorted(one.discord_id for one in removals if one.one_source),
-            "alone": "$.readings[*] ? (@.oneSource == true)",
+            "alone": "$.readings[*] ? (@.oneSource == true)", "few": min(MOST_PEOPLE, MOST_BY_ONE_SOURCE),
         },
     )  # fmt: skip
     losing, by_one_source, holders = (int(value) for value in result.one())
@@ -127,6 +108,28 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     )
     await db.flush()
     return True
+
+
+# All holders are counted only if the losses are more than a few: otherwise each sale would read the whole role.
+_LOSSES = """
+    WITH have AS NOT MATERIALIZED (
+        SELECT discord_id, state, evidence FROM "grant"
+        WHERE server_id = :server AND role_id = :role AND state IN ('held', 'taking', 'giving')
+    ), losing AS MATERIALIZED (
+        SELECT discord_id, bool_or(alone) AS alone FROM (
+            SELECT e.subject AS discord_id, jsonb_path_exists(e.data, :alone) AS alone FROM event e
+            WHERE e.server_id = :server AND e.role_id = :role AND e.kind = 'role.taken'
+            AND e.at > GREATEST(now() - :period, CAST(:since AS timestamptz))
+            AND NOT EXISTS (SELECT FROM have h WHERE h.discord_id = e.subject)
+            UNION ALL SELECT discord_id, jsonb_path_exists(evidence, :alone) FROM have WHERE state = 'taking'
+            UNION ALL SELECT p, p = ANY(CAST(:by_one AS text[])) FROM unnest(CAST(:people AS text[])) AS p
+        ) every GROUP BY discord_id
+    )
+    SELECT count(*), count(*) FILTER (WHERE alone), CASE WHEN count(*) > :few THEN
+        (SELECT count(*) FROM have WHERE state <> 'giving') + (SELECT count(*) FROM losing l
+         WHERE NOT EXISTS (SELECT FROM have h WHERE h.discord_id = l.discord_id AND h.state <> 'giving')) ELSE 0 END
+    FROM losing
+"""
 
 
 async def _changed_since(db: AsyncSession, server_id: int, role_id: str, since: datetime) -> datetime | None:

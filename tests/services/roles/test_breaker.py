@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from models import Breaker, Event, Grant, Server, now, transaction
@@ -63,6 +64,30 @@ async def test_removals_done_and_pending_count_with_the_new_ones() -> None:
     server, role = await a_role_with(20, taking=2, taken=1)
     assert not await stopped(server, role, 1)
     assert await stopped(server, role, 3)
+
+
+async def test_a_few_removals_read_few_lines_of_the_ledger_however_many_hold_the_role() -> None:
+    server, role = await a_role_with(200)
+    removals = [Removal(server.id or 0, role, snowflake()) for _ in range(breaker.MOST_PEOPLE)]
+    async with transaction() as db:
+        await db.execute(text('ANALYZE "grant"'))
+    async with transaction() as db:
+        # Of so few rows, the planner would read all at once.
+        await db.execute(text("SET LOCAL enable_seqscan = off"))
+        assert not await breaker.stop_excess(db, removals)
+        read = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'grant'"
+        assert (await db.execute(text(read))).scalar_one() <= 2 * len(removals)
+
+
+async def test_the_holders_of_a_trip_include_those_who_lost_the_role_and_each_once() -> None:
+    server, role = await a_role_with(20, taking=2, taken=3)
+    async with transaction() as db:
+        held = select(Grant.discord_id).where(Grant.role_id == role, Grant.state == "held").limit(4)
+        being_taken = select(Grant.discord_id).where(Grant.role_id == role, Grant.state == "taking").limit(1)
+        people = [*(await db.exec(held)).all(), *(await db.exec(being_taken)).all(), snowflake()]
+        assert await breaker.stop_excess(db, [Removal(server.id or 0, role, who) for who in people])
+        (trip,) = await breaker.tripped(db, server.id or 0)
+    assert (trip.would_lose, trip.holders) == (2 + 3 + 4 + 1, 20 + 3 + 1)
 
 
 async def test_a_tripped_role_stays_stopped_until_an_admin_approves() -> None:
