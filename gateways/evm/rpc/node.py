@@ -182,7 +182,7 @@ class Node:
         for item in cast("list[object]", answer):
             number = cast("dict[str, object]", item).get("id") if isinstance(item, dict) else None
             if isinstance(number, int):
-                found[number] = item
+                found[number] = None if number in found else item  # of two answers to a call neither counts
         results: list[object | ProviderError] = []
         for number in range(len(calls)):
             try:

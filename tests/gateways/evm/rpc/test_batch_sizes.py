@@ -19,7 +19,7 @@ from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch, Unsupported
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.token_records import EvmRecords
-from gateways.transport.errors import ProviderDown, ProviderError
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 
 TIER = "Batch of more than 3 requests are not allowed on free tier, to use this feature register paid account"
 NONE = "0x" + (32).to_bytes(32, "big").hex() + bytes(32).hex()
@@ -118,6 +118,17 @@ async def test_a_node_that_takes_whole_batches_is_sent_one(node: Node, limited: 
     assert len(await node.batch(echoes(200))) == 200
     assert limited.sizes == [200]
     assert await node.batch([]) == []
+
+
+async def test_of_two_answers_with_one_number_neither_counts_for_that_call(
+    node: Node, limited: Limited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited.most, one = 1000, limited.one
+    # The node has mixed up its numbers: it answers the third call with the number of the first.
+    monkeypatch.setattr(limited, "one", lambda call: one(call) | {"id": call["id"] if call["id"] != 2 else 0})
+    first, second, third, fourth = await node.batch(echoes(4))
+    assert (second, fourth) == ("0x1", "0x3")
+    assert all(isinstance(one, ProviderConfused) for one in (first, third))
 
 
 async def test_after_an_hour_a_whole_batch_is_tried_again(
