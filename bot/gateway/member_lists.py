@@ -11,6 +11,7 @@ from nextcord.ext import commands
 from bot.gateway.conversions import admin_roles, guild_facts, member_facts
 from bot.gateway.guild_snapshot import guild_snapshot
 from bot.gateway.guild_turns import GuildTurns
+from bot.gateway.role_checks import gone_roles
 from gateways import gateways
 from services.guilds import members, members_intent
 from services.guilds.gateway import guild_snapshots, known_people
@@ -103,8 +104,10 @@ class MemberLists:
         """Store the guild, then its members, and try again until Discord returns their list."""
         pause = FIRST_PAUSE
 
+        gone = await gone_roles(self._turns, guild)
+
         async def available(db: Any) -> None:
-            await gateway_events.guild_available(db, guild_facts(guild))
+            await gateway_events.guild_available(db, guild_facts(guild), gone or ())
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
         await self._turns.write_in_turn(guild.id, available)

@@ -10,12 +10,15 @@ from nextcord.ext import commands
 from bot.gateway.conversions import guild_facts
 from bot.gateway.guild_snapshot import guild_snapshot
 from bot.gateway.guild_turns import GuildTurns
+from gateways import gateways
 from services.guilds.gateway import guild_snapshots
 from services.triggers import gateway_events
 
 QUIET, LONGEST_WAIT = 0.3, 2.0
 """Seconds without a change of roles before they are checked, and the longest delay of that: moving one role past 250
 others is 250 events."""
+ASKED_AGAIN = 30.0
+"""Seconds until a guild is checked again if Discord did not say whether a role is gone."""
 
 
 class RoleChecks:
@@ -59,11 +62,29 @@ class RoleChecks:
         if guild.unavailable:
             # Its roles may be incomplete. It is checked once it is available again.
             return
+        gone = await gone_roles(self._turns, guild)
+        if gone is None:
+            asyncio.get_running_loop().call_later(ASKED_AGAIN, self._again, guild.id)
 
         async def write(db: Any) -> None:
             facts = guild_facts(guild)
             await gateway_events.who_runs(db, facts, whole=self._members_known())
-            await gateway_events.check_roles(db, facts)
+            await gateway_events.check_roles(db, facts, gone or ())
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
         await self._turns.write_in_turn(guild.id, write)
+
+    def _again(self, guild_id: int) -> None:
+        if not self._bot.is_closed():
+            self.changed(guild_id)
+
+
+async def gone_roles(turns: GuildTurns, guild: nextcord.Guild) -> Collection[str] | None:
+    """Return the roles of rules that neither the library's cache has nor Discord shows when it is asked.
+
+    Return None if Discord does not say. A session that is resumed learns of a new role after other events, and perhaps
+    never. Meanwhile an admin may have made a rule for it, and members may have it.
+    """
+    facts = guild_facts(guild)
+    missing = await turns.write(lambda db: gateway_events.missing_roles(db, facts))
+    return await gateway_events.gone_roles(gateways(), facts.id, missing)

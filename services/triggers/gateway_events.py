@@ -1,5 +1,6 @@
 """Guild events from the gateway: the bot joined or left, members, and roles that are no longer safe to grant."""
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +8,9 @@ from datetime import datetime
 from sqlalchemy import func, text
 from sqlmodel import col, select
 
+from gateways import Gateways
 from gateways.discord.types import giver as giver
+from gateways.transport.errors import ProviderError
 from models import Access, Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession, joined
 from services.core import audit, queue
@@ -20,6 +23,8 @@ from services.guilds.role_safety import ADMINISTRATOR, find, is_too_low, judge, 
 from services.rules import pausing
 from services.runtime import schedules
 from services.triggers import member_rereads
+
+log = logging.getLogger(f"holdfast.{__name__}")
 
 BOT_READY = "bot.ready"
 
@@ -53,10 +58,11 @@ class GuildFacts:
     member_count: int = 0
 
 
-async def guild_available(db: AsyncSession, guild: GuildFacts) -> None:
+async def guild_available(db: AsyncSession, guild: GuildFacts, gone: Collection[str] | None = None) -> None:
     """Record that the bot is in this guild, and judge its roles; if it is new there, queue its known members.
 
-    Report its members after that: the pages of their list to `listed`, then call `list_ended` and `who_runs`.
+    `gone` is as in `check_roles`. Report its members after that: the pages of their list to `listed`, then call
+    `list_ended` and `who_runs`.
     """
     server = await known_guilds.ensure_server(db, guild.id, guild.name)
     came = not server.bot_invited
@@ -67,7 +73,7 @@ async def guild_available(db: AsyncSession, guild: GuildFacts) -> None:
     db.add(server)
     await db.flush()
     server_id = server.id or 0
-    await check_roles(db, guild)
+    await check_roles(db, guild, gone)
     if came:
         await audit.record(db, audit.line("bot.joined", server_id=server_id))
         await queue.mark_server(db, server_id, queue.JOINED)
@@ -179,11 +185,41 @@ async def ready(db: AsyncSession) -> None:
     await schedules.began(db, BOT_READY)
 
 
-async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
+async def missing_roles(db: AsyncSession, guild: GuildFacts) -> frozenset[str]:
+    """Return the roles that rules decide about or members have from us, and that are not among the guild's roles.
+
+    Roles that are known to be deleted are left out.
+    """
+    values = {"guild": guild.id, "there": [role.id for role in guild.roles], "known": [pausing.GONE, pausing.TOO_MANY]}
+    return frozenset(str(role_id) for (role_id,) in await db.execute(text(_MISSING), values))
+
+
+_MISSING = """
+    SELECT DISTINCT r.role_id FROM rule r JOIN server s ON s.id = r.server_id
+    WHERE s.discord_id = :guild AND r.role_id <> ALL(CAST(:there AS text[])) AND (
+        r.deleted_at IS NULL AND (r.state = 'active' OR r.pause_cause <> ALL(CAST(:known AS text[])))
+        OR EXISTS (SELECT FROM "grant" g WHERE g.server_id = r.server_id AND g.role_id = r.role_id))
+"""
+
+
+async def gone_roles(outside: Gateways, guild_id: str, missing: frozenset[str]) -> frozenset[str] | None:
+    """Return those of the missing roles that Discord does not show either; None if it does not say."""
+    if not missing:
+        return missing
+    try:
+        roles = await outside.discord.roles(guild_id)
+    except ProviderError as fault:
+        log.warning("roles not read guild=%s reason=%s", guild_id, fault)
+        return None
+    return missing.difference(role.id for role in roles)
+
+
+async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str] | None = None) -> None:
     """Pause the rules whose role is deleted, dangerous, managed, or above the bot.
 
-    Resume the rules paused for such a cause whose role can be granted again. Store the present names of roles, and the
-    new colours of those that have another one than in the guild's last snapshot.
+    A role counts as deleted if the guild does not have it; with `gone`, only if it is one of these, too. Resume the
+    rules paused for such a cause whose role can be granted again. Store the present names of roles, and the new colours
+    of those that have another one than in the guild's last snapshot.
     """
     server = await server_of(db, guild.id)
     if server is None:
@@ -204,7 +240,8 @@ async def check_roles(db: AsyncSession, guild: GuildFacts) -> None:
     for role_id, stored in names.items():
         role = find(guild.roles, role_id)
         if role is None:
-            await pausing.role_gone(db, server.id or 0, role_id)
+            if gone is None or role_id in gone:
+                await pausing.role_gone(db, server.id or 0, role_id)
             continue
         if stored != {role.name}:
             await pausing.role_renamed(db, server.id or 0, role_id, role.name)

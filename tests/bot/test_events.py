@@ -310,7 +310,7 @@ async def _all_there(guild: SomeGuild) -> bool:
 async def test_roles_that_move_together_are_judged_once(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
     guild, judged = SomeGuild(1, 3), list[str]()
 
-    async def judge(db: Any, facts: gateway_events.GuildFacts) -> None:
+    async def judge(db: Any, facts: gateway_events.GuildFacts, *_gone: object) -> None:
         judged.append(facts.id)
 
     monkeypatch.setattr(gateway_events, "check_roles", judge)

@@ -8,7 +8,7 @@ from sqlmodel import select
 from app import live_check
 from bot import rereads
 from gateways import gateways
-from models import Member, Rule, Server, transaction
+from models import Grant, Member, Rule, Server, transaction
 from services.core.actors import Actor
 from services.guilds import members_intent
 from services.health import server as server_health
@@ -228,6 +228,33 @@ async def test_an_unreadable_change_of_a_role_is_judged_all_the_same(discord: Ou
     await spoil(discord, "GUILD_ROLE_UPDATE")
     await discord.control("guilds", guild=BASE, action="edit_role", role="Whale", permissions="8")
     await is_(lambda: rule_state(rule_id), ("paused", "dangerous"))
+
+
+async def test_a_role_of_which_the_library_has_not_heard_is_gone_only_if_discord_says_so_too(
+    discord: Outside, living: None
+) -> None:
+    await is_(names, EVERYBODY)
+    await discord.control("gateway", action="lose", event="GUILD_ROLE_CREATE", guild=BASE, times=1)
+    made = await discord.control("guilds", guild=BASE, action="add_role", name="Prize", permissions="0", position=1)
+    prize, other = await a_rule(made["id"]), await a_rule(await whale(discord))
+    async with transaction() as db:
+        who = (await db.exec(select(Member))).all()[0]
+        db.add(Grant(**who.model_dump(include={"server_id", "discord_id"}), role_id=made["id"], rule_ids=[prize],
+                     state="held"))  # fmt: skip
+
+    async def holders() -> int:
+        async with transaction() as db:
+            return len((await db.exec(select(Grant))).all())
+
+    async def judged(permissions: str, *state: str | None) -> None:
+        await discord.control("guilds", guild=BASE, action="edit_role", role="Whale", permissions=permissions)
+        await is_(lambda: rule_state(other), state)
+
+    await judged("8", "paused", "dangerous")
+    assert (await rule_state(prize), await holders()) == (("active", None), 1)
+    await discord.control("guilds", guild=BASE, action="delete_role", role=made["id"])
+    await judged("0", "active", None)
+    assert (await rule_state(prize), await holders()) == (("paused", "role_gone"), 0)
 
 
 async def picture(discord: Outside) -> dict[str, Any]:
