@@ -14,7 +14,7 @@ from models import now, transaction
 from models.db.row_ids import row_id
 from services.core import event_kinds
 from services.core.actors import Actor
-from services.core.errors import HoldfastError, TooMany
+from services.core.errors import HoldfastError, ProviderUnavailable, TooMany
 from services.core.relative_times import ago
 from services.runtime import rate_limits
 from services.servers import activity, undo
@@ -214,7 +214,7 @@ class ActivityState(ServerTab, rx.State):
         except TooMany as fault:
             await refuse(self, _("Not so fast"), fault.message)
         except (HoldfastError, ValueError) as fault:
-            await refuse(self, _("This cannot be undone"), fault.message if isinstance(fault, HoldfastError) else "")
+            await self._refuse_undo(fault)
         else:
             self.asked_batch, self.asked_text = view.batch, view.text
 
@@ -239,9 +239,16 @@ class ActivityState(ServerTab, rx.State):
             await after_change(self._filtered(actor))
             await say(self, _("Undone"), view.text)
         except HoldfastError as fault:
-            await refuse(self, _("This cannot be undone"), fault.message)
+            await self._refuse_undo(fault)
         finally:
             self.undoing = ""
+
+    async def _refuse_undo(self, fault: Exception) -> None:
+        """Say why nothing was undone. It can be undone later if only Discord, which knows the rights, was away."""
+        title = (
+            _("Discord could not be asked") if isinstance(fault, ProviderUnavailable) else _("This cannot be undone")
+        )
+        await refuse(self, title, fault.message if isinstance(fault, HoldfastError) else "")
 
 
 def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:

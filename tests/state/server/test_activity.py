@@ -8,6 +8,8 @@ import pytest
 
 from models import Server, transaction
 from services.core import audit
+from services.core.errors import ProviderUnavailable
+from services.guilds import permissions
 from services.servers.activity import BY_ITSELF
 from settings import settings
 from state.dashboard.server_page import ServerPageState
@@ -111,6 +113,32 @@ async def test_a_deleted_rule_is_brought_back_after_a_question(made: tuple[Tab, 
         await tab.run(state.ask_undo(unknown))
         assert (await tab.toast()).startswith("This cannot be undone")
         assert state.asked_batch == ""
+
+
+async def test_while_discord_is_away_an_undo_is_put_off_and_not_called_impossible(
+    made: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer as it should right now. Please try again in 5 seconds.")
+
+    tab, browser, rule = made
+    path = f"/api/verification-rules/{rule['id']}"
+    await browser.client.delete(path)
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    batch = state.rows[0].batch
+    said = "Discord could not be asked: Discord does not answer as it should right now. Please try again in 5 seconds."
+    with monkeypatch.context() as patched:
+        patched.setattr(permissions, "require_admin", away)
+        await tab.run(state.ask_undo(batch))
+        assert ((await tab.toast()), state.asked_batch, state.undoing) == (said, "", "")
+    await tab.run(state.ask_undo(batch))
+    with monkeypatch.context() as patched:
+        patched.setattr(permissions, "require_admin", away)
+        await tab.run(state.undo())
+        assert (await tab.toast()) == said
+    await tab.run(state.ask_undo(batch))
+    await tab.run(state.undo())
+    assert (await browser.client.get(path)).status_code == 200
 
 
 async def test_what_an_undo_would_do_is_worked_out_as_often_as_other_previews(
