@@ -18,6 +18,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.changed import when_changed
+from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, switch
 from components.ui.placeholders import could_not_load, empty, skeleton, waiting
@@ -42,25 +43,33 @@ def rule_form() -> rx.Component:
             rx.cond(ServerPageState.name, filled(_("For {name}"), name=ServerPageState.name), ""),
             link_button(_("Back"), ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
+        *since_opened(
+            RuleFormState.turn,
+            _of_this_visit(edits),
+            waiting(rx.run_script("window.location.reload()"), skeleton("h-72")),
+        ),
+        narrow=True,
+    )
+
+
+def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
+    return rx.cond(
+        RuleFormState.missing,
+        _missing(),
         rx.cond(
-            RuleFormState.missing,
-            _missing(),
+            RuleFormState.unknown_server,
+            missing_server(whole_screen=False),
             rx.cond(
-                RuleFormState.unknown_server,
-                missing_server(whole_screen=False),
+                RuleFormState.load_fault != "",
+                could_not_load(RuleFormState.load, RuleFormState.load_fault),
                 rx.cond(
-                    RuleFormState.load_fault != "",
-                    could_not_load(RuleFormState.load, RuleFormState.load_fault),
-                    rx.cond(
-                        # Hide fields that are about to be reset or filled.
-                        (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
-                        rx.el.div(_form(), token_form(), trial_form(), _question(), _leave_question()),
-                        waiting(RuleFormState.load, skeleton("h-72")),
-                    ),
+                    # Hide fields that are about to be reset or filled.
+                    (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
+                    rx.el.div(_form(), token_form(), trial_form(), _question(), _leave_question()),
+                    waiting(RuleFormState.load, skeleton("h-72")),
                 ),
             ),
         ),
-        narrow=True,
     )
 
 

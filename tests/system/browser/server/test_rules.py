@@ -3,12 +3,12 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 from playwright.async_api import WebSocketRoute, expect
 
 from state.server.rules import FEW
 from tests.system.browser.conftest import Product, Visitor, eventually, pressed
+from tests.system.browser.server.slow_answers import Slow
 from tests.system.browser.village import village
 from tests.system.whole.people import Person, rule
 
@@ -226,26 +226,6 @@ async def open_form_through(ada: Visitor, through: Callable[[WebSocketRoute], No
     builders = ada.page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
     address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
     await ada.open(address.replace("/server-config", "/add-verification-rule"))
-
-
-@dataclass
-class Slow:
-    """A page's socket to a server whose answers can be held up; they come late, and one after another."""
-
-    holds: bool = False
-    _held: list[str | bytes] = field(default_factory=list[str | bytes])
-    _lines: list[WebSocketRoute] = field(default_factory=list[WebSocketRoute])
-
-    def through(self, line: WebSocketRoute) -> None:
-        """Pass a socket's messages on."""
-        line.connect_to_server().on_message(lambda one: self._held.append(one) if self.holds else line.send(one))
-        self._lines.append(line)
-
-    def answers(self) -> None:
-        """Send what was held up, and hold nothing up any more."""
-        self.holds = False
-        for answer in self._held:
-            self._lines[-1].send(answer)
 
 
 async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(visit: NewVisitor) -> None:

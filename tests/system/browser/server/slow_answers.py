@@ -1,0 +1,36 @@
+"""A socket whose answers come late."""
+
+from dataclasses import dataclass, field
+
+from playwright.async_api import WebSocketRoute
+
+
+@dataclass
+class Slow:
+    """A page's socket to a server whose answers can be held up; they come late, and one after another.
+
+    With `only`, the first answer that contains these words is held up, and all that follow it.
+    """
+
+    holds: bool = False
+    only: str = ""
+    _held: list[str | bytes] = field(default_factory=list[str | bytes])
+    _lines: list[WebSocketRoute] = field(default_factory=list[WebSocketRoute])
+
+    def through(self, line: WebSocketRoute) -> None:
+        """Pass a socket's messages on."""
+        line.connect_to_server().on_message(lambda one: self._pass(line, one))
+        self._lines.append(line)
+
+    def _pass(self, line: WebSocketRoute, answer: str | bytes) -> None:
+        if self.holds and (self._held or self.only in str(answer)):
+            self._held.append(answer)
+        else:
+            line.send(answer)
+
+    def answers(self) -> None:
+        """Send what was held up, and hold nothing up any more."""
+        self.holds = False
+        for answer in self._held:
+            self._lines[-1].send(answer)
+        self._held.clear()
