@@ -17,7 +17,7 @@ from components.pages.server.health import server_health_tab
 from components.pages.server.held_back import held_back_banner
 from components.pages.server.members import members_tab
 from components.pages.server.move import move_tab
-from components.pages.server.rules import rules_tab
+from components.pages.server.rules import bring_rules, rules_tab
 from components.pages.server.tab_outlines import missing_server
 from components.ui.button import button, link_button
 from components.ui.effects.changed import when_changed
@@ -52,7 +52,9 @@ class Tab:
 
 
 def _rules() -> rx.Component:
-    return rx.el.div(rules_tab(), contract_card(), role_card())
+    # The last that is read. Shown earlier, the cards would be pushed down by what arrives above them.
+    all_read = (MigrationState.shown_for == ServerPageState.server_id) | (MigrationState.fault != "")
+    return rx.el.div(rules_tab(), rx.cond(all_read, rx.el.div(bring_rules(), contract_card(), role_card())))
 
 
 TABS = (

@@ -1,4 +1,4 @@
-"""Buttons, and links that look like them."""
+"""Buttons, links that look like them, and the bar of a long form's buttons."""
 
 from typing import Any, Literal
 
@@ -56,6 +56,20 @@ def link_button(
     if leaves_app:
         props["reload_document"] = True
     return rx.el.a(*mark, label, href=href, class_name=f"{_KINDS[kind]} {class_name}".strip(), **props)
+
+
+def action_bar(
+    message: rx.Component | rx.Var[rx.Component], *buttons: rx.Component | rx.Var[rx.Component]
+) -> rx.Component:
+    """Return a long form's buttons at the window's lower edge, below a message: no late answer moves them."""
+    return rx.el.div(
+        rx.el.div(
+            message,
+            rx.el.div(*buttons, class_name="flex flex-wrap justify-end gap-3"),
+            class_name="mx-auto w-full max-w-3xl",
+        ),
+        class_name="action-bar",
+    )
 
 
 def spinner() -> rx.Component:

@@ -28,7 +28,8 @@ def confirm(
 ) -> rx.Component:
     """Return a dialog with two buttons. Escape and a press outside cancel; focus stays inside and returns afterwards.
 
-    `body` is shown between the text and the buttons.
+    `body` is shown between the text and the buttons. The buttons stay where they are when it grows: the lower edge of
+    the dialog does not move, and what has no room is scrolled behind them.
     """
     return dialog.root(
         dialog.portal(
@@ -37,11 +38,14 @@ def confirm(
                 dialog.title(title, class_name="display text-xl font-semibold"),
                 dialog.description(text, class_name="muted mt-2"),
                 body or rx.fragment(),
-                rx.el.div(cancel, action, class_name="mt-6 grid grid-cols-1 gap-2 sm:flex sm:justify-end sm:gap-3"),
-                class_name=(
-                    "surface fixed left-1/2 top-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] max-h-[90dvh] overflow-y-auto "
-                    "-translate-x-1/2 -translate-y-1/2 p-6"
+                rx.el.div(
+                    cancel,
+                    action,
+                    class_name="sticky bottom-0 -mx-6 mt-3 grid grid-cols-1 gap-2 rounded-b-box bg-base-100 px-6 pb-6 "
+                    "pt-3 sm:flex sm:justify-end sm:gap-3",
                 ),
+                class_name="dialog surface fixed left-1/2 z-50 w-[min(30rem,calc(100vw-2rem))] -translate-x-1/2 "
+                "overflow-y-auto px-6 pt-6",
             ),
         ),
         open=is_open,

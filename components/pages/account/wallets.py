@@ -30,7 +30,12 @@ def wallets() -> rx.Component:
         ),
         rx.el.div(
             proof_card(),
-            rx.el.div(_list_card(), handover_card(), class_name="grid grid-cols-1 gap-6"),
+            rx.el.div(
+                _list_card(),
+                # Shown earlier, the card would be moved by the list above it.
+                rx.cond(WalletsState.loaded | WalletsState.failed, handover_card()),
+                class_name="grid grid-cols-1 gap-6",
+            ),
             class_name="grid grid-cols-1 items-start gap-6 lg:grid-cols-[1.15fr_1fr]",
         ),
         confirm(

@@ -60,7 +60,9 @@ def _waiting() -> rx.Component:
 
 
 def _stats_to_come() -> rx.Component:
-    return rx.el.div(*[skeleton("h-32") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3")
+    return rx.el.div(
+        *[skeleton("h-[8.125rem]") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3"
+    )
 
 
 def _content() -> rx.Component:

@@ -14,7 +14,7 @@ from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
 from components.pages.server.tab_outlines import missing_server
 from components.ui.badge import role_mark
-from components.ui.button import button, link_button
+from components.ui.button import action_bar, button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.changed import when_changed
@@ -116,9 +116,6 @@ def _form() -> rx.Component:
             class_name="flex flex-col gap-6",
         ),
         _summary(),
-        rx.cond(
-            RuleFormState.fault != "", rx.el.p(RuleFormState.fault, class_name="font-medium text-error", role="alert")
-        ),
         rx.cond(RuleFormState.room != "", rx.el.p(RuleFormState.room, class_name="muted text-end text-sm")),
         _actions(),
         on_submit=RuleFormState.save,
@@ -133,7 +130,11 @@ def _part(title: str, *children: rx.Component | rx.Var[rx.Component]) -> rx.Comp
 def _actions() -> rx.Component:
     edits = RuleFormState.rule_id != 0
     pending = RuleFormState.pending
-    return rx.el.div(
+    return action_bar(
+        rx.cond(
+            RuleFormState.fault != "",
+            rx.el.p(RuleFormState.fault, class_name="mb-3 font-medium text-error", role="alert"),
+        ),
         link_button(
             _("Cancel"),
             ServerPageState.config_url,
@@ -145,7 +146,6 @@ def _actions() -> rx.Component:
             button(_("Save Changes"), kind="primary", type="submit", busy=pending, busy_label=_("Saving...")),
             button(_("Create Rule"), kind="primary", type="submit", busy=pending, busy_label=_("Creating...")),
         ),
-        class_name="flex flex-wrap justify-end gap-3",
     )
 
 
@@ -314,14 +314,15 @@ def _summary() -> rx.Component:
             rx.cond(
                 RuleFormState.proposal_key != "",
                 rx.el.div(
-                    _part(_("Members affected"), impact_panel()),
+                    _part(_("Members affected"), impact_panel(in_form=True)),
                     when_changed(RuleFormState.proposal_key, RuleFormState.preview),
                     class_name="mt-6 border-t hairline pt-5",
                 ),
             ),
+            rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
+            # The last, because its numbers arrive late and would move the button of another part.
             # Translators: the heading of how many wallets on chain meet the rule, and how many of them are verified.
             rx.el.div(_part(_("Reach"), reach_panel()), class_name="mt-6 border-t hairline pt-5"),
-            rx.el.div(_part(_("Try an address"), trial_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )
 

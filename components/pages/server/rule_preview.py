@@ -9,25 +9,37 @@ from locales import _
 from state.rule_form.preview import PersonView, RulePreviewState
 
 
-def impact_panel() -> rx.Component:
-    """Return who would gain, keep and lose the role, and who is unknown."""
+def impact_panel(*, in_form: bool = False) -> rx.Component:
+    """Return who would gain, keep and lose the role, and who is unknown, for a dialog or the form.
+
+    In the form it is as high while it is read as afterwards, so that the controls below it stay where they are.
+    """
     return rx.el.div(
         rx.cond(
             RulePreviewState.fault != "",
             rx.el.p(RulePreviewState.fault, class_name="font-medium text-error", role="alert"),
-            rx.el.div(_numbers(), _progress(), _people(), class_name="flex flex-col gap-4"),
+            rx.el.div(
+                _numbers("grid-cols-2 sm:grid-cols-4" if in_form else "grid-cols-2"),
+                rx.el.div(
+                    _progress(),
+                    _too_few(),
+                    class_name=f"flex flex-col gap-2 {'min-h-11' if in_form else 'empty:hidden'}",
+                ),
+                _names("invisible" if in_form else "hidden"),
+                class_name="flex flex-col gap-4",
+            ),
         ),
         aria_busy=RulePreviewState.busy,
     )
 
 
-def _numbers() -> rx.Component:
+def _numbers(columns: str) -> rx.Component:
     return rx.el.dl(
         _number(_("Gain"), RulePreviewState.gain, "text-success"),
         _number(_("Keep"), RulePreviewState.keep, ""),
         _number(_("Lose"), RulePreviewState.lose, "text-error"),
         _number(_("Unknown"), RulePreviewState.unknown, "text-warning"),
-        class_name="grid grid-cols-2 gap-3 sm:grid-cols-4",
+        class_name=f"grid {columns} gap-3",
     )
 
 
@@ -76,21 +88,18 @@ def _progress() -> rx.Component:
     )
 
 
-def _people() -> rx.Component:
-    return rx.fragment(
-        rx.cond(
-            rx.Var.create(RulePreviewState.unnamed).to(int) > 0,
-            rx.el.p(
-                _("So few people meet this that their names would show which wallets are theirs."),
-                class_name="muted text-sm",
-            ),
+def _too_few() -> rx.Component:
+    return rx.cond(
+        rx.Var.create(RulePreviewState.unnamed).to(int) > 0,
+        rx.el.p(
+            _("So few people meet this that their names would show which wallets are theirs."),
+            class_name="muted text-sm",
         ),
-        _names(),
     )
 
 
-def _names() -> rx.Component:
-    # Hidden instead of removed while the list is empty, so that an opened list stays open.
+def _names(unseen: str) -> rx.Component:
+    # Not removed while the list is empty, so that an opened list stays open.
     return rx.el.details(
         rx.el.summary(_("Who"), class_name="w-fit cursor-pointer rounded-field text-sm font-semibold"),
         rx.el.ul(
@@ -103,7 +112,7 @@ def _names() -> rx.Component:
             RulePreviewState.more > 0,
             rx.el.p(filled(_("and {count} more"), count=RulePreviewState.more), class_name="muted mt-2 text-sm"),
         ),
-        class_name=rx.cond(RulePreviewState.people, "", "hidden"),
+        class_name=rx.cond(RulePreviewState.people, "", unseen),
     )
 
 

@@ -60,7 +60,6 @@ def rules_tab() -> rx.Component:
             list_outline(2, "h-32", "gap-4"),
         ),
         protected_roles(),
-        _moving(),
         confirm(
             is_open=RulesState.asked_id != 0,
             on_open_change=RulesState.close_dialog,
@@ -173,7 +172,7 @@ class _RuleImport(rx.Component):
     on_made: rx.EventHandler[_made]
 
 
-def _moving() -> rx.Component:
+def bring_rules() -> rx.Component:
     """Return the import of rules, and the export of all."""
     return card(
         card_title(
