@@ -158,15 +158,6 @@ async def shown_or_tried_again(page: Page, wanted: Locator) -> None:
                 await again.click(timeout=PRESSED_WITHIN_MS)
 
 
-async def pressed(button: Locator) -> None:
-    """Press an enabled button by keyboard: content that arrives meanwhile moves it, even between press and release.
-
-    The browser then sends no click, as if the pointer had been drawn away on purpose.
-    """
-    await expect(button).to_be_enabled()
-    await button.press("Enter")
-
-
 async def eventually(true: Callable[[], bool], what: str) -> None:
     """Wait until something holds; fail with `what` after a time that is long even on a busy machine."""
     began = time.monotonic()

@@ -20,7 +20,7 @@ from playwright.async_api import Error as PlaywrightError
 from sandbox.base.faults import TARGETS
 from tests.conftest import free_port
 from tests.support.product import Product
-from tests.system.browser.conftest import pressed, shown_or_tried_again
+from tests.system.browser.conftest import shown_or_tried_again
 from tests.system.browser.screens import GUILD, Screen, for_members, for_visitors, of_server
 from tests.system.browser.test_every_screen import a_resting_rule
 from tests.system.web.conftest import Web, running_web, sign_in
@@ -347,7 +347,7 @@ async def test_a_rule_that_cannot_be_saved_stays_in_its_form(ada: BrowserContext
     await role.select_option("Whale")
     await expect(page.get_by_role("heading", name="Members affected")).to_be_visible()
     watched.worsen(what, "down")
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("does not answer").first).to_be_visible()
     await expect(page.get_by_role("button", name="Create Rule")).to_be_enabled()
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())

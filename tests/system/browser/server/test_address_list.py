@@ -5,7 +5,7 @@ from contextlib import closing
 
 from playwright.async_api import expect
 
-from tests.system.browser.conftest import Product, Visitor, eventually, pressed
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.server.test_composed_rules import STRANGER, open_form
 from tests.system.browser.village import village
 from tests.system.whole.people import Person
@@ -43,7 +43,7 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await expect(page.get_by_text("Holds 1, needs 1")).to_be_visible()
     await expect(page.get_by_text("Yes", exact=True)).to_be_visible()
     await page.get_by_label("Role", exact=True).select_option("Collector")
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("Verification rule created successfully!")).to_be_visible()
     await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from playwright.async_api import expect
 
-from tests.system.browser.conftest import Product, Visitor, pressed
+from tests.system.browser.conftest import Product, Visitor
 from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -64,13 +64,13 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
         await expect(refresh).to_have_attribute("aria-busy", "false")
     finally:
         product.control("faults", {"target": "opensea", "kind": "latency", "ms": 0, "seconds": 0.000_001})
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_role("alert")).to_contain_text("That URL is not a collection's page")
     await expect(contract).to_have_value("https://opensea.io/item/arbitrum/")
 
     # Faster than the pause after typing.
     await page.get_by_label("Minimum Tokens").fill("7")
     await contract.fill(f"https://opensea.io/item/arbitrum/{collection['contract']}/1")
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     await told("Success", "Verification rule created successfully!")
     await expect(page.get_by_text(f"At least 7 tokens of {name} on Arbitrum")).to_be_visible()

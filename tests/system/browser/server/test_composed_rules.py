@@ -6,7 +6,7 @@ from contextlib import closing
 
 from playwright.async_api import Page, expect
 
-from tests.system.browser.conftest import Product, Visitor, eventually, pressed
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import Village, village
 from tests.system.whole.people import Person
 
@@ -100,7 +100,7 @@ async def test_three_conditions_over_two_chains_from_the_form_to_the_members_why
     await expect(people.get_by_role("listitem").filter(has_text=erin.capitalize())).to_contain_text("gains")
     await expect(people.get_by_role("listitem").filter(has_text=dave.capitalize())).to_be_hidden()
 
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     rule = page.get_by_role("listitem").filter(has_text="Kelp Keepers, Reef Riders and not Tide Tellers")
     for text in (*words, "Collector"):
         await expect(rule.get_by_text(text, exact=True)).to_be_visible()
@@ -159,7 +159,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     await page.locator("select[name=traitValue]").select_option("Alto")
     await expect(name).to_have_value("Coral Choir (Trait) - Voice: Alto")
     await page.get_by_label("Role", exact=True).select_option("Whale")
-    await pressed(page.get_by_role("button", name="Create Rule"))
+    await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("At least 1 token of Coral Choir on Arbitrum with Voice: Alto")).to_be_visible()
     await eventually(lambda: "Whale" in product.roles_of(here.guild, erin), "erin gets the role for her trait")
 
@@ -187,7 +187,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     # The server decides what is checked: the box may show it shortly after the click.
     await page.get_by_label("Count delegated tokens").click()
     await expect(page.get_by_label("Count delegated tokens")).to_be_checked()
-    await pressed(page.get_by_role("button", name="Save Changes"))
+    await page.get_by_role("button", name="Save Changes").click()
     question = page.get_by_role("dialog")
     await expect(question.get_by_text(nameless)).to_be_visible()
     await question.get_by_role("button", name="Save", exact=True).click()
@@ -196,5 +196,5 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     product.control("chains/arbitrum/transfer", {"contract": choir, "token_id": "12", "to": STRANGER})
     await eventually(lambda: "Whale" not in product.roles_of(here.guild, erin), "the role goes with the vault's token")
     await rule.get_by_role("button", name="Delete").click()
-    await pressed(question.get_by_role("button", name="Delete rule"))
+    await question.get_by_role("button", name="Delete rule").click()
     await expect(rule).to_be_hidden()

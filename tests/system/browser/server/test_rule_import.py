@@ -8,7 +8,7 @@ from contextlib import closing
 from playwright.async_api import expect
 
 from tests.system.browser.barriers import grave_faults
-from tests.system.browser.conftest import Product, Visitor, eventually, pressed
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import village
 from tests.system.whole.people import Person
 
@@ -61,7 +61,7 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
     question = page.get_by_role("dialog")
     await expect(question.get_by_role("definition").first).to_have_text("1")
     await expect(question.get_by_text("Looked at")).to_be_hidden()
-    await pressed(question.get_by_role("button", name="Activate 2 rules"))
+    await question.get_by_role("button", name="Activate 2 rules").click()
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
     await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
 

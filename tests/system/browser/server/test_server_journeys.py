@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.system.browser.conftest import Product, Visitor, eventually, pressed
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import Village, village
 from tests.system.whole.people import Person, collection, rule, until
 
@@ -173,9 +173,9 @@ async def test_a_mass_removal_waits_for_an_admin_who_approves_one_and_dismisses_
     page = await configuring(crew, visit, "Rules")
     await page.get_by_role("listitem").filter(has_text="Holder by calls").get_by_role("link", name="Edit").click()
     await page.get_by_label("Minimum Tokens").fill("2")
-    await pressed(page.get_by_role("button", name="Save Changes"))
+    await page.get_by_role("button", name="Save Changes").click()
     question = page.get_by_role("dialog")
-    await pressed(question.get_by_role("button", name="Save", exact=True))
+    await question.get_by_role("button", name="Save", exact=True).click()
 
     notice = page.get_by_role("region", name="Removals of Holder are held back")
     await expect(notice.get_by_role("heading")).to_have_text("6 of 6 holders would lose Holder within a day")

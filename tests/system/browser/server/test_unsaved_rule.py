@@ -163,7 +163,6 @@ async def test_nothing_is_asked_after_saving(product: Product, visit: NewVisitor
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.get_by_label("Contract Address").fill(contract)
     await page.get_by_label("Role", exact=True).select_option("Whale")
-    await expect(page.get_by_text("No member known here gains or loses the role.")).to_be_visible()
     await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_role("listitem").filter(has_text="At least 1")).to_be_visible()
     await expect(page).to_have_url(SERVER)
@@ -171,8 +170,7 @@ async def test_nothing_is_asked_after_saving(product: Product, visit: NewVisitor
     await page.get_by_role("link", name="Edit").click()
     await expect(page.get_by_label("Contract Address")).to_have_value(contract.lower())
     await page.get_by_label("Minimum Tokens").fill("8")
-    # By the keyboard: the preview moves the button, even between press and release of a click.
-    await page.get_by_label("Minimum Tokens").press("Enter")
+    await page.get_by_role("button", name="Save Changes").click()
     await question.get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_role("listitem").filter(has_text="At least 8")).to_be_visible()
 
