@@ -24,7 +24,7 @@ from models.db.database import (
 )
 from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
-from models.delegation import Delegation, DelegationRead
+from models.delegation import Delegation, DelegationRead, EndedDelegation
 from models.event import Event
 from models.gateway import BotProcessRow, GatewayLimit, GuildPicture, Identify, InteractionClaim, ShardRow
 from models.grant import Breaker, Grant, GrantKey, RivalMove, RoleRefusal, Truce, Unanswered
@@ -83,6 +83,7 @@ __all__ = [
     "Delegation",
     "DelegationRead",
     "Due",
+    "EndedDelegation",
     "Event",
     "Farewell",
     "GatewayLimit",

@@ -30,6 +30,20 @@ class Delegation(SQLModel, table=True):
     """When we first read it. If two members could count the same token, the older delegation has precedence."""
 
 
+class EndedDelegation(SQLModel, table=True):
+    """A delegation that the last read did not name; its age is kept, because one read may be wrong."""
+
+    __tablename__ = "ended_delegation"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
+
+    chain: str = Field(primary_key=True)
+    delegate: str = Field(primary_key=True)
+    vault: str = Field(primary_key=True)
+    contract: str = Field(primary_key=True)
+    token_id: str = Field(primary_key=True)
+    first_seen_at: datetime = moment()
+    ended_at: datetime = moment()
+
+
 class DelegationRead(SQLModel, table=True):
     """The last read of a wallet's delegations: when, at which block of which node; `fault` is why they are unknown."""
 

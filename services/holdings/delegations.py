@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy import delete, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
@@ -34,8 +34,13 @@ the oldest first."""
 ROWS_A_STATEMENT = 5_000
 """Maximum rows of one statement, which takes at most 65,535 parameters."""
 
+AGE_KEPT = timedelta(days=1)
+"""How long a delegation that a read did not name keeps its place among the others, should a later read name it."""
+
 DelegateKey = tuple[str, str]
 """A chain and a delegate."""
+DelegationKey = tuple[str, str, str]
+"""A vault, a contract and a token id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,17 +284,16 @@ async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
 
 async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said) -> set[str]:
     """Replace the stored delegations of one wallet; return the vaults that changed."""
-    table = models.Delegation
+    table, moment = models.Delegation, models.now()
     gone = {one[:3] for one in before} - {one[:3] for one in said}
     if gone:
-        key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
-        here = tuple_(col(table.chain), col(table.delegate)) == pair
-        await db.execute(delete(table).where(here, key.in_(sorted(gone))))
+        await _end(db, pair, gone, moment)
     new = said - before
     if new:
+        ages = await _ages(db, pair, {one[:3] for one in new}, moment)
         rows = [
             {"chain": pair[0], "delegate": pair[1], "vault": vault, "contract": contract, "token_id": token_id,
-             "amount": amount, "single": single, "first_seen_at": models.now()}
+             "amount": amount, "single": single, "first_seen_at": ages.get((vault, contract, token_id), moment)}
             for vault, contract, token_id, amount, single in sorted(new, key=lambda one: one[:3])
         ]  # fmt: skip
         statement = insert(table).values(rows)
@@ -300,6 +304,42 @@ async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said
             )
         )
     return {one[0] for one in before ^ said}
+
+
+async def _end(db: AsyncSession, pair: DelegateKey, gone: Iterable[DelegationKey], moment: datetime) -> None:
+    """Delete delegations that a read does not name, and keep their ages: that one read may be wrong."""
+    table = models.Delegation
+    key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
+    here = tuple_(col(table.chain), col(table.delegate)) == pair
+    ended = await db.exec(delete(table).where(here, key.in_(sorted(gone))).returning(table))
+    rows = [
+        {"chain": one.chain, "delegate": one.delegate, "vault": one.vault, "contract": one.contract,
+         "token_id": one.token_id, "first_seen_at": one.first_seen_at, "ended_at": moment}
+        for one in ended.scalars().all()
+    ]  # fmt: skip
+    if rows:
+        statement = insert(models.EndedDelegation).values(rows)
+        await db.execute(
+            statement.on_conflict_do_update(
+                index_elements=["chain", "delegate", "vault", "contract", "token_id"],
+                set_={name: statement.excluded[name] for name in ("first_seen_at", "ended_at")},
+            )
+        )
+
+
+async def _ages(
+    db: AsyncSession, pair: DelegateKey, named: Iterable[DelegationKey], moment: datetime
+) -> dict[DelegationKey, datetime]:
+    """Return since when we have known those of these delegations that were missing from recent reads."""
+    table = models.EndedDelegation
+    key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
+    here = tuple_(col(table.chain), col(table.delegate)) == pair
+    known = await db.exec(delete(table).where(here, key.in_(sorted(named))).returning(table))
+    return {
+        (one.vault, one.contract, one.token_id): one.first_seen_at
+        for one in known.scalars().all()
+        if one.ended_at > moment - AGE_KEPT
+    }
 
 
 async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[DelegateKey, Said]:

@@ -165,7 +165,7 @@ _AT_ONCE = (
     ),
     *(
         f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in ("delegation", "delegation_read")
+        for table in ("delegation", "ended_delegation", "delegation_read")
     ),
     "DELETE FROM notice WHERE discord_id = :who",
     "DELETE FROM access WHERE discord_id = :who",

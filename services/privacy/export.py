@@ -102,6 +102,12 @@ _PARTS = {
         FROM delegation d JOIN wallet w ON w.address = d.delegate AND w.chain IN ('', d.chain) WHERE w.user_id = :user
         ORDER BY d.chain, d.delegate, d.vault, d.contract, d.token_id
     """,
+    "walletDelegationsEnded": """
+        SELECT d.chain, d.delegate AS address, d.vault, d.contract, d.token_id AS "tokenId",
+               d.first_seen_at AS "firstSeenAt", d.ended_at AS "endedAt"
+        FROM ended_delegation d JOIN wallet w ON w.address = d.delegate AND w.chain IN ('', d.chain)
+        WHERE w.user_id = :user ORDER BY d.chain, d.delegate, d.vault, d.contract, d.token_id
+    """,
     "walletDelegationsRead": """
         SELECT d.chain, d.delegate AS address, CAST(d.block AS text) AS block, d.read_at AS "readAt", d.fault
         FROM delegation_read d JOIN wallet w ON w.address = d.delegate AND w.chain IN ('', d.chain)

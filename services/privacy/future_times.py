@@ -38,6 +38,7 @@ _CORRECTIONS = (
     "DELETE FROM gateway_limit WHERE read_at > now() + :soon",
     "UPDATE shard SET holder = NULL WHERE held_until > now() + :lease",
     "DELETE FROM bot_process WHERE seen_at > now() + :soon",
+    "UPDATE ended_delegation SET ended_at = now() WHERE ended_at > now() + :soon",
     "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
     "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL WHERE claimed_until > now() + :lease + :soon",

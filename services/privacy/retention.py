@@ -15,6 +15,7 @@ from services.collections.census import days, reach
 from services.guilds import refusal_budget
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import surveys
+from services.holdings.delegations import AGE_KEPT
 from services.privacy import future_times, log_partitions, payouts
 from services.roles import breaker, in_doubt, rival_names
 from services.rules import limits, pausing
@@ -187,6 +188,7 @@ STEPS = (
     _expired("member", "left_at < now() - make_interval(days => :days)", days=LEFT_DAYS),
     _expired("tally", "observed_at < now() - make_interval(days => :days)", days=TALLY_DAYS),
     _expired("token_trail", "updated_at < now() - make_interval(days => :days)", days=TRAIL_DAYS),
+    _expired("ended_delegation", "ended_at < now() - :kept", kept=AGE_KEPT),
     *(_expired(table, f"NOT EXISTS (SELECT 1 FROM wallet w WHERE {_OWN_WALLET})")
       for table in ("delegation", "delegation_read")),
     _expired("notice", "told_at < now() - make_interval(days => :days)", "told_notices", days=TOLD_DAYS),

@@ -83,3 +83,43 @@ async def test_where_a_node_had_no_time_for_everybody_the_next_one_is_asked(
     known = {("base", wallet): KnownVaults(7, 0, frozenset()) for wallet in (ONE, OTHER)}
     again = await delegations.read_again(cast("Gateways", SimpleNamespace(chains=chains, delegations=registry)), known)
     assert {wallet for _, wallet in delegations.disagreements(known, again)} == doubted
+
+
+VAULT = WALLETS[9]
+EVERYTHING = RegisteredDelegation("all", ONE, VAULT, "", "", None)
+
+
+async def ages() -> list[tuple[str, object]]:
+    """Return who may speak for the vault, the oldest first, and since when."""
+    async with models.reading() as db:
+        question = "SELECT delegate, first_seen_at FROM delegation ORDER BY first_seen_at, delegate"
+        return [(str(delegate), since) for delegate, since in (await db.execute(text(question))).all()]
+
+
+async def read(*delegates: str, named: bool = True) -> None:
+    """Store what a read says about these wallets: that the vault has delegated to them, or nothing."""
+    listed = (EVERYTHING,) if named else ()
+    async with models.transaction() as db:
+        await delegations.remember(db, [Fetched("base", delegates, sheet(dict.fromkeys(delegates, listed), {}))])
+
+
+async def test_one_wrong_read_does_not_make_an_old_claim_the_youngest() -> None:
+    await read(ONE)
+    await read(OTHER)
+    before = await ages()
+    assert [who for who, _ in before] == [ONE, OTHER]
+    await read(ONE, named=False)
+    assert [who for who, _ in await ages()] == [OTHER]
+    await read(ONE, named=False)
+    await read(ONE)
+    assert await ages() == before
+
+
+async def test_a_claim_that_was_given_up_for_more_than_a_day_is_a_new_one() -> None:
+    await read(ONE)
+    await read(OTHER)
+    await read(ONE, named=False)
+    async with models.transaction() as db:
+        await db.execute(text("UPDATE ended_delegation SET ended_at = ended_at - interval '25 hours'"))
+    await read(ONE)
+    assert [who for who, _ in await ages()] == [OTHER, ONE]

@@ -38,6 +38,8 @@ ROWS = (
     "VALUES (1, 1000, 1000, now() + :ahead, 1, 1, now() + :ahead)",
     "INSERT INTO shard (shards, id, holder, held_until) VALUES (1, 0, 'gone', now() + :ahead)",
     "INSERT INTO bot_process (name, part, shards, seen_at) VALUES ('gone', 'auto', 1, now() + :ahead)",
+    "INSERT INTO ended_delegation (chain, delegate, vault, contract, token_id, first_seen_at, ended_at) "
+    "VALUES ('base', '0x1', '0x2', '', '', now(), now() + :ahead)",
     "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
     "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
     "INSERT INTO webhook (server_id, url, events, secret, next_at, served_at, claimed_by, claimed_until, failures, "
@@ -78,6 +80,7 @@ LEFT = """
     UNION ALL SELECT 'gateway_limit', count(*) FROM gateway_limit
     UNION ALL SELECT 'shard', count(*) FROM shard WHERE holder IS NOT NULL
     UNION ALL SELECT 'bot_process', count(*) FROM bot_process
+    UNION ALL SELECT 'ended_delegation', count(*) FROM ended_delegation WHERE ended_at > now()
     UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
     UNION ALL SELECT 'webhook', count(*) FROM webhook
         WHERE next_at > now() OR claimed_until > now() OR created_at > now()
