@@ -66,7 +66,7 @@ def action_bar(
         rx.el.div(
             message,
             rx.el.div(*buttons, class_name="flex flex-wrap justify-end gap-3"),
-            class_name="mx-auto w-full max-w-3xl",
+            class_name="mx-auto w-full max-w-[45rem]",  # as wide as the form: its column without the padding
         ),
         class_name="action-bar",
     )
