@@ -108,7 +108,7 @@ async def _not_the_shape(request: Request, error: Exception) -> Response:
         message = _("The body is not valid JSON: line {line}, character {column}.")
         return JSONResponse({"message": message.format(line=broken.lineno, column=broken.colno)}, 422)
     message = sentences(_("Some fields are missing or have a wrong type."), "; ".join(map(_words, faults)))
-    of_body = any(not fault["loc"] or fault["loc"][0] == "body" for fault in faults)
+    of_body = not all(fault["loc"] and fault["loc"][0] in {"path", "query", "header"} for fault in faults)
     return JSONResponse({"message": message}, 422 if of_body else 400)
 
 
