@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 import httpx
 from playwright.async_api import Dialog, Page, WebSocketRoute, expect
 
-from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
+TURN = "turn_rx_state_"
+"""What the state of the rule form calls the number of its visit."""
 FORM, SERVER = re.compile("/add-verification-rule"), re.compile("/server-config")
 
 
@@ -120,13 +122,20 @@ async def test_loading_again_and_closing_ask_in_the_browsers_own_words(product: 
 
 
 async def test_what_the_server_does_not_know_yet_is_asked_about_too(product: Product, visit: NewVisitor) -> None:
-    page, slow = await opened(product, visit), False
+    page, slow, visits = await opened(product, visit), False, list[bool]()
 
     def through(line: WebSocketRoute) -> None:
-        line.connect_to_server().on_message(lambda answer: None if slow else line.send(answer))
+        def pass_on(answer: str | bytes) -> None:
+            if not slow:
+                visits.extend([True] * (TURN in str(answer)))
+                line.send(answer)
+
+        line.connect_to_server().on_message(pass_on)
 
     await page.route_web_socket("**/_event/**", through)
     await page.reload()
+    # First comes the state of the visit before, then that of this one.
+    await eventually(lambda: len(visits) >= 2, "the form of this visit")
     contract = page.get_by_label("Contract Address")
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
     slow = True
