@@ -54,8 +54,7 @@ class Verify(BackgroundCog):
     def take_leave(self) -> None:
         """End the checks, and show their people that they have to press a button now."""
         self._leaves = True
-        for task in self.looking.values():
-            task.cancel()
+        self.cog_unload()
 
     @nextcord.slash_command(
         # Translators: the name of a command: small letters, no spaces. It verifies a wallet.

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from sqlalchemy import delete, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
@@ -41,6 +42,7 @@ DelegateKey = tuple[str, str]
 """A chain and a delegate."""
 DelegationKey = tuple[str, str, str]
 """A vault, a contract and a token id."""
+Row = TypeVar("Row", models.Delegation, models.EndedDelegation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,14 +310,10 @@ async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said
 
 async def _end(db: AsyncSession, pair: DelegateKey, gone: Iterable[DelegationKey], moment: datetime) -> None:
     """Delete delegations that a read does not name, and keep their ages: that one read may be wrong."""
-    table = models.Delegation
-    key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
-    here = tuple_(col(table.chain), col(table.delegate)) == pair
-    ended = await db.exec(delete(table).where(here, key.in_(sorted(gone))).returning(table))
     rows = [
         {"chain": one.chain, "delegate": one.delegate, "vault": one.vault, "contract": one.contract,
          "token_id": one.token_id, "first_seen_at": one.first_seen_at, "ended_at": moment}
-        for one in ended.scalars().all()
+        for one in await _removed(db, models.Delegation, pair, gone)
     ]  # fmt: skip
     if rows:
         statement = insert(models.EndedDelegation).values(rows)
@@ -331,15 +329,21 @@ async def _ages(
     db: AsyncSession, pair: DelegateKey, named: Iterable[DelegationKey], moment: datetime
 ) -> dict[DelegationKey, datetime]:
     """Return since when we have known those of these delegations that were missing from recent reads."""
-    table = models.EndedDelegation
-    key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
-    here = tuple_(col(table.chain), col(table.delegate)) == pair
-    known = await db.exec(delete(table).where(here, key.in_(sorted(named))).returning(table))
     return {
         (one.vault, one.contract, one.token_id): one.first_seen_at
-        for one in known.scalars().all()
+        for one in await _removed(db, models.EndedDelegation, pair, named)
         if one.ended_at > moment - AGE_KEPT
     }
+
+
+async def _removed(
+    db: AsyncSession, table: type[Row], pair: DelegateKey, keys: Iterable[DelegationKey]
+) -> Sequence[Row]:
+    """Delete these delegations to one wallet from a table, and return their rows."""
+    key = tuple_(col(table.vault), col(table.contract), col(table.token_id))
+    here = tuple_(col(table.chain), col(table.delegate)) == pair
+    gone = await db.exec(delete(table).where(here, key.in_(sorted(keys))).returning(table))
+    return gone.scalars().all()
 
 
 async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[DelegateKey, Said]:

@@ -77,8 +77,7 @@ class Holdfast(Calls):
         csv: str | None = None,
     ) -> Any:
         address = path.format_map({name: _segment(value) for name, value in (places or {}).items()})
-        asked = {name: value for name, value in (query or {}).items() if value is not None}
-        headers = {name: value for name, value in (header or {}).items() if value is not None}
+        asked, headers = _given(query), _given(header)
         sent: dict[str, Any] = {"headers": headers}
         if body is not None:
             sent["json"] = body
@@ -93,6 +92,11 @@ class Holdfast(Calls):
         if answer.headers.get("content-type", "").startswith("application/json"):
             return _json(answer)
         return answer.text or None
+
+
+def _given(values: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the values that the caller gave."""
+    return {name: value for name, value in (values or {}).items() if value is not None}
 
 
 def _segment(value: object) -> str:

@@ -14,6 +14,8 @@ class Slow:
 
     holds: bool = False
     only: str = ""
+    passed: list[str] = field(default_factory=list[str])
+    """The answers that the page has."""
     _held: list[str | bytes] = field(default_factory=list[str | bytes])
     _lines: list[WebSocketRoute] = field(default_factory=list[WebSocketRoute])
 
@@ -26,11 +28,15 @@ class Slow:
         if self.holds and (self._held or self.only in str(answer)):
             self._held.append(answer)
         else:
-            line.send(answer)
+            self._send(line, answer)
+
+    def _send(self, line: WebSocketRoute, answer: str | bytes) -> None:
+        self.passed.append(str(answer))
+        line.send(answer)
 
     def answers(self) -> None:
         """Send what was held up, and hold nothing up any more."""
         self.holds = False
         for answer in self._held:
-            self._lines[-1].send(answer)
+            self._send(self._lines[-1], answer)
         self._held.clear()

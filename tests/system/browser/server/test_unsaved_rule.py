@@ -4,9 +4,10 @@ import re
 from collections.abc import Awaitable, Callable
 
 import httpx
-from playwright.async_api import Dialog, Page, WebSocketRoute, expect
+from playwright.async_api import Dialog, Page, expect
 
 from tests.system.browser.conftest import Product, Visitor, eventually
+from tests.system.browser.server.slow_answers import Slow
 from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -122,23 +123,14 @@ async def test_loading_again_and_closing_ask_in_the_browsers_own_words(product: 
 
 
 async def test_what_the_server_does_not_know_yet_is_asked_about_too(product: Product, visit: NewVisitor) -> None:
-    page, slow, visits = await opened(product, visit), False, list[bool]()
-
-    def through(line: WebSocketRoute) -> None:
-        def pass_on(answer: str | bytes) -> None:
-            if not slow:
-                visits.extend([True] * (TURN in str(answer)))
-                line.send(answer)
-
-        line.connect_to_server().on_message(pass_on)
-
-    await page.route_web_socket("**/_event/**", through)
+    page, server = await opened(product, visit), Slow()
+    await page.route_web_socket("**/_event/**", server.through)
     await page.reload()
     # First comes the state of the visit before, then that of this one.
-    await eventually(lambda: len(visits) >= 2, "the form of this visit")
+    await eventually(lambda: sum(TURN in one for one in server.passed) >= 2, "the form of this visit")
     contract = page.get_by_label("Contract Address")
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
-    slow = True
+    server.holds = True
     await contract.fill("half an addre")
     await page.get_by_role("link", name="Back", exact=True).first.click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
