@@ -13,7 +13,7 @@ from app.postgres.binaries import PostgresFailed
 from app.supervisor.installed import journal
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
-from app.supervisor.plan import Web, make_plan, tilde_warning
+from app.supervisor.processes import Web, make_plan, tilde_warning
 from app.supervisor.supervisor import StartFailed, Supervisor
 from app.supervisor.system import refusal, unusable
 from settings import ROOT, SettingsError, load, version

@@ -30,7 +30,7 @@ from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
-from app.supervisor.plan import data_dir, database_dir, home_dir
+from app.supervisor.processes import data_dir, database_dir, home_dir
 from app.supervisor.system import unusable
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back

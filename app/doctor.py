@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from app.supervisor.plan import tilde_warning
+from app.supervisor.processes import tilde_warning
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused

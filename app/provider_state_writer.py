@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from gateways import gateways
-from services.guilds import rate_shares, refusal_budget
+from services.guilds import invalid_requests, rate_shares
 from services.health import provider_records
 from services.runtime import marketplace_limit_sharing, node_limit_sharing, rejections
 from services.runtime.database_faults import NOT_DONE, first_line
@@ -38,7 +38,7 @@ async def _write_for_ever(recorder: provider_records.Recorder) -> None:
         await asyncio.sleep(PAUSE_SECONDS)
         try:
             await recorder.publish()
-            await refusal_budget.share(gateways().discord.refusals)
+            await invalid_requests.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning(
                 "database did not answer, provider status will be written later reason=%s",

@@ -255,7 +255,7 @@ class Siege:
 
 def _resident(pid: int) -> float:
     try:
-        if b"app.supervisor.web_server" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        if b"app.supervisor.granian_command" not in Path(f"/proc/{pid}/cmdline").read_bytes():
             return 0.0
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:  # it has ended

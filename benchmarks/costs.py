@@ -1,7 +1,7 @@
 """The daily cost of a server at its providers: the tables of docs/first-contact.md.
 
 `python -m benchmarks.costs` prints them, `--write` puts them into the page. The calls are counted
-(`benchmarks/support/reads.py`) while the product's own readers work, so a changed reader changes the
+(`benchmarks/support/call_counts.py`) while the product's own readers work, so a changed reader changes the
 tables; the prices are in `gateways/provider_plans.py`.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import ceil
 
+from benchmarks.support.call_counts import DAY
 from benchmarks.support.lab import ROOT
-from benchmarks.support.reads import DAY
 from benchmarks.support.spending import (
     COLLECTIONS,
     DAILY_EVENTS,

@@ -28,7 +28,7 @@ from services.health import alert_conditions, backlog
 from services.privacy import export, payouts, preferences
 from services.rules import views
 from services.runtime import garbage_collection
-from services.servers import activity, analytics, explain, held_back, member_list, servers
+from services.servers import activity, analytics, breaker_review, explain, member_list, servers
 from services.servers import export as server_export
 from services.servers.activity import LogFilter
 from settings import settings
@@ -205,7 +205,7 @@ def calls(size: Size) -> list[Call]:
         "log: what it can be filtered by": lambda db: activity.choices(db, outside, ADMIN, BIG),
         "health: queue": lambda db: backlog.queue(db, BIG, now()),
         "health: unknown": lambda db: backlog.unknown(db, BIG),
-        "health: held back": lambda db: held_back.of_server(db, outside, ADMIN, BIG),
+        "health: held back": lambda db: breaker_review.of_server(db, outside, ADMIN, BIG),
         "account: servers": lambda db: preferences.choices(db, ADMIN),
         "account: export": lambda db: export.export(db, ADMIN),
         "download: page of members": lambda db: server_export.members(db, BIG, somebody),

@@ -75,7 +75,7 @@ def viem(node: Lab, name: str, size: int, wallets: int, supply: int) -> Method:
 
 def reading(node: Lab, rounds: int, supply: int) -> None:
     """Measure reading 10,000 wallets x 10 collections; methods that would take minutes read fewer wallets."""
-    here = [sys.executable, "-m", "benchmarks.support.reading"]
+    here = [sys.executable, "-m", "benchmarks.support.balance_method"]
     own = ways(node, "Holdfast", [*here, "ours"], 10_000, supply)
     fallback = ways(node, "Holdfast, node without state override (aggregate3)", [*here, "fallback"], 10_000, supply)
     floor = ways(node, "floor: the same loop over bare sockets", [*here, "floor"], 10_000, supply)

@@ -22,7 +22,7 @@ from bot.interaction.background import BackgroundCog
 from bot.interaction.claims import Claims
 from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader
-from bot.rereads import Rereads
+from bot.unreadable_event_rereads import UnreadableEventRereads
 from gateways import gateways
 from locales.stored_texts import storable_count
 from models import transaction
@@ -268,7 +268,7 @@ def build(has_intent: bool = True) -> Bot:
     presses = Presses()
     events = Events(bot, has_intent=has_intent)
     events.opened = bot.opened
-    rereads = Rereads(bot, events.lists)
+    rereads = UnreadableEventRereads(bot, events.lists)
     bot.keeper.busy = events.is_busy
     bot.keeper.handling = lambda: {*bot.handling(), *events.checks.tasks(), *rereads.tasks()}
     heartbeat = Heartbeat(bot, events.lists, bot.unreadable, bot.keeper)

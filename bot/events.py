@@ -13,7 +13,7 @@ from bot.gateway.member_lists import MemberLists
 from bot.gateway.member_reports import MemberReport, MemberReports
 from bot.gateway.role_checks import RoleChecks
 from bot.interaction.background import BackgroundCog
-from services.guilds import channels, members_intent
+from services.guilds import members_intent, verification_channel
 from services.guilds.gateway.shards import shard_of
 from services.guilds.members import MemberFacts
 from services.triggers import gateway_events
@@ -126,7 +126,9 @@ class Events(BackgroundCog):
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:
         """Pass on that a channel was deleted; it may be the one for verification or for alerts."""
         guild_id = channel.guild.id
-        await self.turns.write_in_turn(guild_id, lambda db: channels.gone(db, str(guild_id), str(channel.id)))
+        await self.turns.write_in_turn(
+            guild_id, lambda db: verification_channel.gone(db, str(guild_id), str(channel.id))
+        )
 
     def is_busy(self, number: int) -> bool:
         """Return whether guilds of this shard are still to be passed on, or their members are being read.

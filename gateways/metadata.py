@@ -7,9 +7,9 @@ from typing import cast
 
 import orjson
 
-from gateways.chains.attributes import NoMetadata, TraitList, of_metadata
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.metadata_addresses import ContentGateways, LinkUnusable, located
+from gateways.chains.metadata_traits import NoMetadata, TraitList, of_metadata
 from gateways.evm.tokens.token_records import TokenRecord, TokenRecords
 from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
 from gateways.transport.safe_fetch import Fetcher

@@ -5,7 +5,7 @@ import logging
 
 from gateways import gateways
 from models import transaction
-from services.collections.census import census_queue, count_by_transfers, days, reach
+from services.collections.census import census_queue, count_by_transfers, reach, reach_by_day
 from services.health import backlog
 from services.runtime.retries import database_errors_logged, own_fault_recorded
 
@@ -52,7 +52,7 @@ class CensusTaker:
             said = "failed to compute a rule's numbers reach=%s"
             async with own_fault_recorded(log, said, reach_id, record=record), db.begin_nested():
                 if ended := await reach.settle(db, row):
-                    await days.note(db, row)
+                    await reach_by_day.note(db, row)
         return ended
 
     async def _advance(self) -> bool:

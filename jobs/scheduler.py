@@ -14,7 +14,7 @@ from apscheduler.triggers.base import BaseTrigger  # pyright: ignore[reportMissi
 
 from gateways import gateways
 from models import transaction
-from services.collections.census import days
+from services.collections.census import reach_by_day
 from services.core import rollups
 from services.guilds import rivals
 from services.privacy import erasure, log_partitions, retention
@@ -110,7 +110,7 @@ def all_jobs() -> Sequence[ScheduledJob]:
         ScheduledJob("move_messages", lambda db: messages.bring_up_to_date(db, gateways()), idle=CALM),
         ScheduledJob("migrations", contract_migrations.end_due, idle=CALM),
         ScheduledJob("move_counts", coverage.store_oldest, COUNT_EVERY),
-        ScheduledJob("reach_days", days.begin_due, REACH_EVERY),
+        ScheduledJob("reach_days", reach_by_day.begin_due, REACH_EVERY),
         ScheduledJob("refused_roles", pausing.retry_refused, idle=CALM),
         ScheduledJob("rollups", rollups.fold, FOLD_EVERY, idle=CALM),
         ScheduledJob("verified_counts", verified_counts.fold, FOLD_EVERY, idle=CALM),

@@ -60,7 +60,7 @@ LONG = (
     "jobs/deciding/test_solana.py", "bot/test_missed_events.py", "bot/test_bad_weather.py",
     "jobs/following/test_solana_follower.py", "gateways/transport/test_hangs.py", "system/strict/test_roles.py",
     "jobs/following/test_follower.py", "jobs/deciding/test_odd_answers.py", "jobs/deciding/test_engine.py",
-    "jobs/processes/test_meanwhile.py", "services/guilds/test_channels.py", "bot/test_life.py",
+    "jobs/processes/test_meanwhile.py", "services/guilds/test_verification_channel.py", "bot/test_life.py",
     "jobs/following/test_coins_followed.py", "jobs/deciding/test_in_turns.py", "system/strict/test_live_check.py",
     "app/http/test_shutdown.py", "jobs/deciding/sources/test_nodes.py", "app/postgres/test_server.py",
     "services/wallets/test_transaction_proof.py", "jobs/deciding/test_delegated.py", "app/api/server/test_members.py",

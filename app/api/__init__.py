@@ -19,14 +19,15 @@ from app.api.requests.body_limit import BodyLimit
 from app.api.requests.head_requests import HeadRequests
 from app.api.server import (
     address_lists,
+    api_tokens,
     breaker,
-    developers,
     exports,
     members,
     moves,
     payouts,
     replacements,
     rule_documents,
+    webhook,
     webhook_events,
 )
 from app.api.server import health as server_health
@@ -41,9 +42,10 @@ __all__ = ["api"]
 
 _ROUTERS = (
     health.router, auth.router, exports.router, rule_documents.router, payouts.router,
-    address_lists.router, servers.router, breaker.router, developers.router, server_health.router, members.router,
-    protection.router, activity.router, analytics.router, discord.router, collections.router, rules.router,
-    wallets.router, me.router, openapi.router, moves.router, replacements.router, problems.router,
+    address_lists.router, servers.router, breaker.router, api_tokens.router, webhook.router,
+    server_health.router, members.router, protection.router, activity.router, analytics.router, discord.router,
+    collections.router, rules.router, wallets.router, me.router, openapi.router, moves.router, replacements.router,
+    problems.router,
 )  # fmt: skip
 """The routers, in the order in which a path is compared with their calls."""
 

@@ -5,8 +5,8 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, Loose, Payload, Text
 from gateways import gateways
 from models import transaction
-from services.collections import catalogue
-from services.collections.catalogue import CollectionView
+from services.collections import collections
+from services.collections.collections import CollectionView
 from services.guilds import permissions
 
 router = calls("/collection", tags=["collections"])
@@ -40,7 +40,7 @@ async def find_collection(caller: Caller, payload: CollectionPayload) -> Collect
     """
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return await catalogue.parse(db, gateways(), payload.input, payload.blockchain)
+        return await collections.parse(db, gateways(), payload.input, payload.blockchain)
 
 
 @router.get("/{contract}/traits")
@@ -48,7 +48,7 @@ async def list_trait_types(caller: Caller, contract: Text, blockchain: Text = ""
     """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return TraitTypesAnswer(trait_types=await catalogue.trait_types(db, gateways(), contract, blockchain))
+        return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
@@ -58,5 +58,5 @@ async def list_trait_values(
     """Return the values of one kind of trait; none for numbers, for which OpenSea has only bounds."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        values = await catalogue.trait_values(db, gateways(), contract, blockchain, trait_type)
+        values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)

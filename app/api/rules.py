@@ -17,10 +17,10 @@ from models import transaction
 from services.collections.census import reach
 from services.collections.census.reach import ReachView
 from services.core.discord_text import DEFAULT_COLOR
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews import try_address as address_trial
-from services.engine.previews.impact import MemberImpact
 from services.engine.previews.plan import plan
+from services.engine.previews.preview import MemberImpact
 from services.engine.previews.proposals import Activation, NewRule, OneRule, Proposal, RuleChange, RuleDeletion
 from services.engine.previews.try_address import Trial
 from services.holdings import try_call
@@ -261,8 +261,8 @@ async def preview_rule(caller: Caller, payload: PreviewPayload) -> PreviewAnswer
     """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no rule."""
     async with transaction() as db:
         planned = await plan(db, gateways(), caller, _proposal(payload))
-    found = await impact.whole(gateways(), planned)
-    counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
+    found = await preview.whole(gateways(), planned)
+    counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
     return PreviewAnswer(
         members=found.members, looked=found.looked, concerned=found.concerned,
         single_sources=planned.single_sources, **counts,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from app.supervisor.leftovers import running
-from app.supervisor.plan import data_dir
+from app.supervisor.processes import data_dir
 from settings import ROOT, settings
 
 

@@ -14,8 +14,8 @@ from app.postgres.account import NoDatabaseAccount
 from app.postgres.binaries import PostgresFailed
 from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
-from app.supervisor.plan import Web, make_plan
 from app.supervisor.probe import answers_ok
+from app.supervisor.processes import Web, make_plan
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from settings import Settings, SettingsError, load, version
 

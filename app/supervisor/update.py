@@ -277,7 +277,7 @@ def _installation(note: Journal, present: str) -> Installation:
 
 def _update(note: Journal) -> Update:
     """Return an update of what is installed here; the settings say where the data is."""
-    from app.supervisor.plan import data_dir, database_dir
+    from app.supervisor.processes import data_dir, database_dir
     from settings import SettingsError, load, version
 
     try:

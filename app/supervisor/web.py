@@ -17,7 +17,7 @@ def command() -> tuple[list[str], dict[str, str]]:
     host = "127.0.0.1" if settings().sandbox else settings().bind
     workers = os.environ.get("WEB_CONCURRENCY", "2") if settings().redis_url else "1"
     argv = [
-        sys.executable, "-m", "app.supervisor.web_server", "--interface", "asgi", "--factory", APP,
+        sys.executable, "-m", "app.supervisor.granian_command", "--interface", "asgi", "--factory", APP,
         "--host", host, "--port", str(settings().port), "--workers", workers,
         # No screen and no proxy needs HTTP/2 here. A client that does not finish its headers is dropped soon.
         "--http", "1", "--http1-header-read-timeout", "10000",

@@ -21,7 +21,7 @@ from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
 from services.core.queue import Claim
 from services.engine import cases, read_and_confirm
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.plan import PreviewPlan
 from services.rules import limits
 from services.rules.expression import parse as parse_expression
@@ -212,7 +212,7 @@ async def preview_for_ever(database: str, node: str, contract: str) -> None:
                 plan = PreviewPlan(
                     {terms[0].role_id: "Role"}, ((batch, await read_and_confirm.questions(db, batch)),), {}, 0
                 )
-            await impact.whole(gateways(), plan)
+            await preview.whole(gateways(), plan)
 
 
 async def _never(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

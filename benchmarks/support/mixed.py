@@ -18,11 +18,11 @@ from sqlalchemy import text
 
 from benchmarks.sizes.whole import Counts, one_round
 from benchmarks.support import town
+from benchmarks.support.call_counts import Answer, Calls, counting, index, solana_owner
 from benchmarks.support.lab import ARTEFACTS, CHAIN, Lab, holder, lab, wallet
-from benchmarks.support.reads import Answer, Calls, counting, index, solana_owner
 from benchmarks.support.rounds import Measured, goal
-from gateways.chains.attributes import Trait
 from gateways.chains.balance_sheet import NATIVE, Segment
+from gateways.chains.metadata_traits import Trait
 from gateways.chains.read_point import ReadPoint
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import SolanaNodes
@@ -33,7 +33,7 @@ from jobs.reconciler import BATCH
 from models import now, transaction
 from services.collections import stored_traits
 from services.collections.stored_traits import FROM_METADATA, TokenTraits
-from services.rules.types import address_list_text, stored_lists
+from services.rules.types import address_list_text, stored_address_lists
 
 MIXED, TRAIT = "mixed conditions", "trait"
 HOLDERS, COLLECTIONS, SUPPLY, QUICK_SUPPLY = 10_000, 5, 10_000, 2_000
@@ -204,7 +204,7 @@ async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list
     read = await address_list_text.of_items([wallet(number) for number in range(0, 2 * LISTED, 2)])
     ids = dict[str, list[tuple[int, int]]]()
     async with transaction() as db:
-        await stored_lists.keep(db, server, [read])
+        await stored_address_lists.keep(db, server, [read])
         made = [
             (name, tree)
             for name, trees in rules(place, {"list": read.digest, "count": read.count}).items()

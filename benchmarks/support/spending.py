@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-from benchmarks.support import reads
+from benchmarks.support import call_counts
+from benchmarks.support.call_counts import DAY
 from benchmarks.support.lab import lab
-from benchmarks.support.reads import DAY
 from gateways.chains.catalogue import CHAINS
 from gateways.provider_plans import FREE, PAID, PUBLIC, Plan
 from jobs.following.solana_follower import BEAT_SECONDS
@@ -104,23 +104,23 @@ async def count() -> Counted:
     with lab() as node:
         node.fill(1, collections=COLLECTIONS, supply=1)
         for members in sorted({*MEMBERS, EXAMPLE}):
-            found.rounds[members] = await reads.balances(node, members, node.contracts)
-        found.look = await reads.balances(node, 1, node.contracts)
-        found.confirmation = await reads.balances(node, 1, node.contracts, settled=True)
-    found.delegated = await reads.delegated(1_000)
+            found.rounds[members] = await call_counts.balances(node, members, node.contracts)
+        found.look = await call_counts.balances(node, 1, node.contracts)
+        found.confirmation = await call_counts.balances(node, 1, node.contracts, settled=True)
+    found.delegated = await call_counts.delegated(1_000)
     for blocks in {plan.log_blocks for plan in FREE}:
         for pace in PACES:
-            found.wallets[pace, blocks] = await reads.following("base", pace, log_blocks=blocks, wallets=500)
-    found.challenge = await reads.open_challenge()
-    found.probes = {chain: await reads.probe(chain) for chain in ("base", "solana")}
+            found.wallets[pace, blocks] = await call_counts.following("base", pace, log_blocks=blocks, wallets=500)
+    found.challenge = await call_counts.open_challenge()
+    found.probes = {chain: await call_counts.probe(chain) for chain in ("base", "solana")}
     for members in sorted({*MEMBERS, EXAMPLE, OWNERS_AT_ONCE}):
-        found.solana[members] = await reads.solana_list(min(members, BATCH), SUPPLY)
+        found.solana[members] = await call_counts.solana_list(min(members, BATCH), SUPPLY)
     paces = {*PACES, *(one.follow for one in SPARING.values())}
     for chain in EVM:
         for blocks in {plan.log_blocks for plan in (*FREE, *PAID, PUBLIC)}:
             for pace in paces:
-                found.follows[chain, pace, blocks, False] = await reads.following(chain, pace, log_blocks=blocks)
-        found.follows[chain, 5, None, True] = await reads.following(chain, 5, socket=True)
+                found.follows[chain, pace, blocks, False] = await call_counts.following(chain, pace, log_blocks=blocks)
+        found.follows[chain, 5, None, True] = await call_counts.following(chain, 5, socket=True)
     return found
 
 

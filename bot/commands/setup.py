@@ -10,7 +10,7 @@ from bot.messages.reply import Reply, lines
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
-from services.guilds import channels
+from services.guilds import verification_channel
 
 Interaction = nextcord.Interaction[nextcord.Client]
 
@@ -30,7 +30,7 @@ class ChannelSetup(commands.Cog):
     async def _setup(self, context: InteractionContext) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
-            made = await channels.set_up(db, gateways(), member.actor, context.guild_id)
+            made = await verification_channel.set_up(db, gateways(), member.actor, context.guild_id)
         done = lines(made.done) if made.done else _("Everything was right already.")
         return Reply(
             _("The verification channel is ready"), f"<#{made.channel_id}> (#{made.channel_name})\n{done}", "good"

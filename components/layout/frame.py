@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import reflex as rx
 
-from components.layout.navigation import MEMBERS_DOCS, footer, member_bar, visitor_bar
+from components.layout.footer import footer
+from components.layout.navigation import MEMBERS_DOCS, member_bar, visitor_bar
 from components.layout.sandbox_banner import sandbox_banner
 from locales import _
 from state.core.session import MEMBER, UNKNOWN, SessionState

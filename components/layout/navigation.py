@@ -2,12 +2,11 @@
 
 import reflex as rx
 
-from components.layout.languages import languages
 from components.ui.brand import wordmark
 from components.ui.button import button, link_button
 from components.ui.effects.texts import filled
 from locales import _
-from settings import settings, version
+from settings import settings
 from state.core.session import MEMBER, STORAGE_KEY, SessionState
 from state.dashboard.invite import NavigationInviteState
 
@@ -18,12 +17,12 @@ SUPPORT_PATH = "/discord"
 DOCS = (_("Docs"), "/#docs")
 MEMBERS_DOCS = (_("Docs"), "/help-center#docs")
 """Members have no landing page; the help center has the same guides."""
-_SUPPORT = (("Discord", SUPPORT_PATH),) if settings().support_invite else ()
+SUPPORT_LINKS = (("Discord", SUPPORT_PATH),) if settings().support_invite else ()
 VISITOR_LINKS = (
     (_("Features"), "/features"),
     DOCS,
     (_("Help Center"), "/help-center"),
-    *_SUPPORT,
+    *SUPPORT_LINKS,
     (_("Contact"), "/contact"),
 )
 MEMBER_LINKS = (
@@ -31,15 +30,6 @@ MEMBER_LINKS = (
     (_("Add a server"), "/invite"),
     (_("Verify Wallets"), "/wallet-verification"),
     (_("Help Center"), "/help-center"),
-)
-FOOTER_LINKS = (
-    (_("Features"), "/features"),
-    (_("Help Center"), "/help-center"),
-    *_SUPPORT,
-    (_("Contact"), "/contact"),
-    (_("Status"), "/status"),
-    (_("Privacy Policy"), "/privacy-policy"),
-    (_("Terms of Service"), "/terms-of-service"),
 )
 ALSO = {"/dashboard": ("/",), "/wallet-verification": ("/verification",), "/invite": ("/server-setup",)}
 """Further addresses of the same screen, on which its link is marked too."""
@@ -201,38 +191,10 @@ def _menu(links: tuple[tuple[str, str], ...], below: tuple[rx.Component, ...]) -
 def _bar_link(label: str, href: str) -> rx.Component:
     """Return a link of the bar, marked on its own page; an anchor and the support chat are not pages."""
     if "#" in href or href == SUPPORT_PATH:
-        return _link(label, href)
+        return plain_link(label, href)
     return _NavLink.create(label, to=href, also=list(ALSO.get(href, ())), class_name=f"{_IN_BAR} {_MARKED}")
 
 
-def _link(label: str, href: str) -> rx.Component:
+def plain_link(label: str, href: str) -> rx.Component:
+    """Return a link that never marks itself, for the bar and the footer; the support chat is loaded as a new page."""
     return rx.el.a(label, href=href, reload_document=href == SUPPORT_PATH, class_name=_IN_BAR)
-
-
-def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
-    """Return the footer: links and the brand line."""
-    return rx.el.footer(
-        rx.el.div(
-            rx.el.div(
-                wordmark("/"),
-                rx.el.p(
-                    _("© {year} {product}, a brand of {brand}.").format(
-                        year=settings().brand_year, product=settings().product_name, brand=settings().brand
-                    ),
-                    class_name="muted mt-2 text-sm",
-                ),
-                rx.el.p(_("Version {version}").format(version=version()), class_name="muted text-sm"),
-                languages("mt-3 text-sm"),
-            ),
-            rx.el.nav(
-                *[_link(label, href) for label, href in (docs, *FOOTER_LINKS)],
-                class_name="-mx-3 grid grid-cols-2 sm:grid-cols-3 lg:flex lg:flex-wrap lg:justify-end",
-                aria_label=_("Footer"),
-            ),
-            class_name=(
-                "mx-auto flex max-w-6xl flex-col items-start justify-between gap-6 px-4 py-8 sm:px-6 "
-                "lg:flex-row lg:items-center"
-            ),
-        ),
-        class_name="mt-auto border-t hairline",
-    )

@@ -11,10 +11,10 @@ from components.pages.developers.developers import developers_tab
 from components.pages.replacements.new_contract import contract_card
 from components.pages.replacements.new_role import role_card
 from components.pages.server.activity import activity_tab
+from components.pages.server.breaker import held_back_banner
 from components.pages.server.channels import channels_tab
 from components.pages.server.first_steps import first_steps
 from components.pages.server.health import server_health_tab
-from components.pages.server.held_back import held_back_banner
 from components.pages.server.members import members_tab
 from components.pages.server.move import move_tab
 from components.pages.server.rules import bring_rules, rules_tab
@@ -28,11 +28,11 @@ from settings import settings
 from state.core.timing import SERVER_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
+from state.server.api_tokens import ApiTokensState
+from state.server.breaker import SHOWN_ON, HeldBackState
 from state.server.channels import ChannelsState
-from state.server.developers import DevelopersState
 from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
-from state.server.held_back import SHOWN_ON, HeldBackState
 from state.server.members import MembersState
 from state.server.move import MoveState
 from state.server.new_contract import MigrationState
@@ -68,7 +68,7 @@ TABS = (
     # Translators: a tab: moving in from another bot.
     Tab("move", _("Move"), move_tab, (MoveState.load,)),
     # Translators: a tab: for those who write programs that work with the server.
-    Tab("developers", _("Developers"), developers_tab, (DevelopersState.load,)),
+    Tab("developers", _("Developers"), developers_tab, (ApiTokensState.load,)),
 )
 """In the order of the bar; the first is the default."""
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
 from gateways.marketplaces.client import DEADLINE, MarketWire, all_pages
-from gateways.marketplaces.facts import AccountItem, AccountItems
+from gateways.marketplaces.types import AccountItem, AccountItems
 from gateways.transport.errors import ProviderConfused
 from gateways.transport.json_shape import Shape
 

@@ -8,8 +8,8 @@ from typing import cast
 import httpx
 import orjson
 
-from gateways.marketplaces.facts import AccountItem
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
+from gateways.marketplaces.types import AccountItem
 from gateways.transport import provider_reports, provider_time
 from gateways.transport.connections import GatedClient, agent, timeouts, tls
 from gateways.transport.errors import (

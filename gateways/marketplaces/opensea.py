@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import quote
 
-from gateways.chains.attributes import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
+from gateways.chains.metadata_traits import LONGEST_KIND, LONGEST_VALUE, NoMetadata, TraitList, read
 from gateways.marketplaces.client import DEADLINE, LARGEST_ANSWER, MarketWire, all_pages
-from gateways.marketplaces.facts import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.marketplaces.quota import Quota, Use
+from gateways.marketplaces.types import AccountItem, AccountItems, CollectionFacts, ContractFacts, Profile
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.json_shape import Shape

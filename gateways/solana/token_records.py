@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from gateways.chains.attributes import NoMetadata, TraitList, read
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.metadata_traits import NoMetadata, TraitList, read
 from gateways.chains.node_providers import origin, source_name
 from gateways.evm.tokens.token_records import TokenRecord
 from gateways.solana.das_assets import Asset, assets

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from sandbox.base.chain_table import CHAINS
 from sandbox.base.sandbox import Sandbox
-from sandbox.chains import control, front, metadata, replay
+from sandbox.chains import control, metadata, replay, rpc
 from sandbox.chains.chain import Chain
 from sandbox.chains.plans import PLANS, UNLIMITED
 from sandbox.tools import USUAL_TOOLS, find_anvil, obtain
@@ -83,7 +83,7 @@ class Chains:
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of /rpc, /rpc2, /metadata and /control/chains."""
         return [
-            *front.routes(self.sandbox, self.by_name),
+            *rpc.routes(self.sandbox, self.by_name),
             *metadata.routes(self.sandbox, self.by_name),
             *control.routes(self.by_name),
         ]

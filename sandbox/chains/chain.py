@@ -15,7 +15,7 @@ import orjson
 from sandbox.base.chain_table import KEEPER, Facts
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
-from sandbox.chains import abi, coins, ledger
+from sandbox.chains import abi, coins, token_owners
 from sandbox.chains.anvil import Anvil, NodeError, NodeGone
 from sandbox.chains.coins import Coin
 from sandbox.chains.plans import UNLIMITED, Plan
@@ -67,7 +67,7 @@ class Chain:
         self._head_file = data / f"{facts.name}.head"
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
         self._waiting: list[str] = []
-        self._ledger = ledger.Ownership()
+        self._ledger = token_owners.Ownership()
         # When a reset removes a collection, its tokens are burnt first, in logs that must still be read.
         self._ever_listed: set[str] = set()
         self._reading = asyncio.Lock()
@@ -339,14 +339,14 @@ class Chain:
             raise Refusal(404, f"There is no Safe and no account of ERC-4337 at {address} on {self.facts.name}.")
         return found
 
-    async def owners(self, block: int | None = None) -> dict[str, ledger.Owners]:
+    async def owners(self, block: int | None = None) -> dict[str, token_owners.Owners]:
         """Return contract → owners for every listed collection, now or as of a block. Raises Refusal(503)."""
         return await self._read(lambda: self.owners_so_far(block))
 
-    async def owners_so_far(self, block: int | None = None) -> dict[str, ledger.Owners]:
+    async def owners_so_far(self, block: int | None = None) -> dict[str, token_owners.Owners]:
         """Return the same, from a node that may still be starting."""
         if block is not None:
-            then = ledger.Ownership()
+            then = token_owners.Ownership()
             await self._read_logs(then, block)
             return {contract: then.of(contract) for contract in self.collections}
         async with self._reading:
@@ -354,15 +354,15 @@ class Chain:
             await self._read_logs(now, int(await self.node.call("eth_blockNumber"), 16))
         return {contract: now.of(contract) for contract in self.collections}
 
-    async def _read_logs(self, known: ledger.Ownership, block: int) -> None:
+    async def _read_logs(self, known: token_owners.Ownership, block: int) -> None:
         """Bring a ledger up to a block; logs that it already has are not read again."""
         if block > known.block:
-            asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [ledger.TOPICS]}
+            asked = {"fromBlock": hex(known.block + 1), "toBlock": hex(block), "topics": [token_owners.TOPICS]}
             known.read(await self.node.call("eth_getLogs", {**asked, "address": sorted(self._ever_listed)}), block)
 
     def forget_owners(self) -> None:
         """Forget who owns what, which must be read from the beginning because blocks were replaced."""
-        self._ledger = ledger.Ownership()
+        self._ledger = token_owners.Ownership()
 
     async def world(self) -> dict[str, Any]:
         """Return this chain's part of GET /control/world. Raises Refusal(503)."""

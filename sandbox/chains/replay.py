@@ -8,7 +8,7 @@ from typing import Any
 
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
-from sandbox.chains import abi, coins, ledger, names
+from sandbox.chains import abi, coins, names, token_owners
 from sandbox.chains.anvil import NodeError, NodeGone
 from sandbox.chains.chain import FIRST_BLOCK, Chain, Record
 from sandbox.chains.seeds import COINS, STANDARDS, seeded_accounts, seeded_addresses, seeded_owners
@@ -148,7 +148,7 @@ async def _found(chain: Chain, old: list[Record]) -> None:
         data = abi.settlement(_stake_moves({}, one.stakes_at_start))
         await chain.submit({"kind": "tx", "from": KEEPER, "to": one.contract, "data": data})
     for position, address in enumerate(seeded_addresses(chain.facts)):
-        moves = ledger.difference({}, seeded_owners(position))
+        moves = token_owners.difference({}, seeded_owners(position))
         await chain.submit({"kind": "tx", "from": KEEPER, "to": address, "data": abi.settlement(moves)})
     for to, data in names.seeds() if chain.facts.names else ():
         await chain.submit({"kind": "tx", "from": KEEPER, "to": to, "data": data, "gas": names.GAS})
@@ -194,7 +194,7 @@ async def _undo(chain: Chain) -> None:
     seeds = seeded_addresses(chain.facts)
     for address, now in owners.items():
         wanted = seeded_owners(seeds.index(address)) if address in seeds else {}
-        moves = ledger.difference(now, wanted)
+        moves = token_owners.difference(now, wanted)
         for at in range(0, len(moves), MOVES_A_TRANSACTION):
             chain.reserve(chain.head + len(moves) // MOVES_A_TRANSACTION + 2)
             data = abi.settlement(moves[at : at + MOVES_A_TRANSACTION])
@@ -260,7 +260,7 @@ async def _undo_staking(chain: Chain) -> None:
 
 def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.Move]:
     """Return the moves that lead from the stakes `now` (token id → staker) to the stakes `wanted`."""
-    return ledger.difference(
+    return token_owners.difference(
         {token: {who: 1} for token, who in now.items()}, {token: {who: 1} for token, who in wanted.items()}
     )
 

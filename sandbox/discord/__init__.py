@@ -10,14 +10,14 @@ from aiohttp import web
 
 from sandbox.base.people import wallets_of
 from sandbox.base.sandbox import Sandbox
+from sandbox.discord.actions import restore
 from sandbox.discord.answers import limits
 from sandbox.discord.answers.edge import Edge
 from sandbox.discord.answers.errors import unauthorized
 from sandbox.discord.answers.limits import Limits, Verdict, too_many
 from sandbox.discord.answers.response import answered
 from sandbox.discord.cdn import Cdn
-from sandbox.discord.deeds import restore
-from sandbox.discord.gateway import front
+from sandbox.discord.gateway import endpoint
 from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.interactions.interactions import Interactions
 from sandbox.discord.oauth.authorize import CALLBACK_PATH, Authorize
@@ -25,7 +25,7 @@ from sandbox.discord.oauth.oauth import OAuth
 from sandbox.discord.rest import audit, channels, commands, interactions, members, messages
 from sandbox.discord.rest import guilds as rest_guilds
 from sandbox.discord.rest import users as rest_users
-from sandbox.discord.rest.frame import Bearer, Bot, routes
+from sandbox.discord.rest.call import Bearer, Bot, routes
 from sandbox.discord.world import shapes
 from sandbox.discord.world.application import Application
 from sandbox.discord.world.entities import Guild, User
@@ -123,7 +123,7 @@ class LocalDiscord:
             *self.oauth.routes(),
             *Authorize(self.oauth).routes(),
             *Cdn(self).routes(),
-            *front.routes(self.gateway),
+            *endpoint.routes(self.gateway),
             *[route for endpoint in endpoints for route in routes(self, endpoint)],
             web.route("*", "/discord/api/{tail:.*}", self._nothing_here),
         ]

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from sandbox.solana import control, front, metadata, names
+from sandbox.solana import control, metadata, names, rpc
 from sandbox.solana.chain import SolanaChain
 
 
@@ -11,4 +11,4 @@ class Solana(SolanaChain):
 
     def routes(self) -> list[web.RouteDef]:
         """Return the routes of /solana with its names, /metadata/solana and /control/chains/solana."""
-        return [*front.routes(self), *names.routes(self), *metadata.routes(self), *control.routes(self)]
+        return [*rpc.routes(self), *names.routes(self), *metadata.routes(self), *control.routes(self)]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS, form_order
-from gateways.marketplaces.facts import CollectionFacts
+from gateways.marketplaces.types import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from locales import _, listed, sentences, series
 from services.collections.urls import CollectionReference

@@ -8,7 +8,7 @@ from sqlalchemy import delete, text, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from gateways.chains.attributes import Trait
+from gateways.chains.metadata_traits import Trait
 from gateways.transport.chunks import chunks
 from models import Collection, Token, now
 from models.db.session import AsyncSession

@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from operator import ge, gt, le, lt
 
-from gateways.chains.attributes import Trait
+from gateways.chains.metadata_traits import Trait
 from services.core.answer import Answer
 
 BETWEEN_SOURCES = ", "

@@ -9,8 +9,8 @@ from functools import reduce
 from itertools import groupby
 
 from gateways import Gateways
-from gateways.chains.attributes import TraitList
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.metadata_traits import TraitList
 from gateways.chains.node_providers import origin
 from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError

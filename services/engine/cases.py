@@ -11,12 +11,12 @@ from services.core.queue import Claim
 from services.engine import snapshot
 from services.engine.decide import NO_MOVE, NO_ROLES, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
-from services.holdings import delegation_claims, delegations, surveys
+from services.holdings import delegated_vaults, delegations, surveys
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
 from services.rules.terms import RuleTerms
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 from services.rules.types.address_list_text import ReadList
 from services.rules.types.own_tables import OwnTables
 from services.runtime.loop_steps import in_steps
@@ -95,7 +95,7 @@ async def build(
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
-    delegated = await delegation_claims.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
+    delegated = await delegated_vaults.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
     asked_on: dict[str, dict[int, surveys.Asked]] = {}
     for (server_id, chain), of_server in asked.items():
@@ -106,9 +106,9 @@ async def build(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
         surveys.followed_heads(sorted(asked_on)),
         *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked_on.items()),
-        *([stored_lists.question(named, own)] if named else []),
+        *([stored_address_lists.question(named, own)] if named else []),
     )
-    on_lists: dict[int, dict[str, frozenset[str]]] = stored_lists.answered(newest.pop()) if named else {}
+    on_lists: dict[int, dict[str, frozenset[str]]] = stored_address_lists.answered(newest.pop()) if named else {}
     wants = await _wants(leaves, standards.answered(kinds))
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(asked_on.items(), newest, strict=True):

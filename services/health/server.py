@@ -17,9 +17,9 @@ from services.core.errors import ProviderUnavailable
 from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds import permissions as rights
-from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.gateway import identifies
 from services.guilds.role_safety import ADMINISTRATOR, MANAGE_ROLES, RoleStanding, find, is_too_low, judge, translated
+from services.guilds.verification_channel import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.health import backlog, provider_health, provider_records, quotas
 from services.health.views import (
     BAD,

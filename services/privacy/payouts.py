@@ -11,7 +11,7 @@ from locales import N_, NP_, _
 from models import MemberChoice, Rule, Wallet
 from models.db import row_ids
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import audit
 from services.core.actors import Actor
 from services.core.answer import Answer
@@ -156,7 +156,7 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
         if not terms.deleted and (terms.decides if rule_id is None else terms.id == rule_id)
     ]
     leaves = list(dict.fromkeys(leaf for terms in rules for leaf in requirements(terms.expression)))
-    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [address for case in found for _, address in case.wallets]
     places += [vault.address for case in found for vault in case.delegated.vaults]
     memory = await last_known.load(db, leaves, places)

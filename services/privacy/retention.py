@@ -11,15 +11,15 @@ from models.db.session import AsyncSession, Question
 from services.accounts import forgotten_people
 from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
-from services.collections.census import days, reach
-from services.guilds import refusal_budget
+from services.collections.census import reach, reach_by_day
+from services.guilds import invalid_requests
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import surveys
 from services.holdings.delegations import AGE_KEPT
 from services.privacy import future_times, log_partitions, payouts
 from services.roles import breaker, in_doubt, rival_names
 from services.rules import limits, pausing
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 from services.runtime import database_faults, schedules
 from services.runtime.schedules import Work
 from services.triggers import quarantine, sightings, unreached_blocks
@@ -174,12 +174,12 @@ STEPS = (
     Step("unreached_blocks", unreached_blocks.correct),
     Step("traits", stored_traits.forget_old),
     Step("reach", reach.forget),
-    Step("reach_days", days.forget),
-    Step("refusals", refusal_budget.clear),
+    Step("reach_days", reach_by_day.forget),
+    Step("refusals", invalid_requests.clear),
     Step("in_doubt", in_doubt.clear),
     Step("role_refusals", pausing.forget_refusals),
     Step("rules_beyond_limits", limits.pause),
-    Step("address_lists", stored_lists.clear),
+    Step("address_lists", stored_address_lists.clear),
     Step("webhook_deliveries", webhook_deliveries.clear),
     Step("surveys", surveys.forget_replaced),
     Step("role_watches", known_people.forget_watches),

@@ -28,8 +28,8 @@ from services.rules.expression import (
 from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
 from services.rules.types.declaration import ExpressionRefused, RuleType
-from services.rules.types.given_lists import GivenLists
 from services.rules.types.registry import RULE_TYPES, rule_type
+from services.rules.types.submitted_address_lists import GivenLists
 from settings import settings
 
 TYPES = tuple(RULE_TYPES)

@@ -23,9 +23,9 @@ from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, parse, to_document
 from services.rules.rule_rows import apply, copy_of, document, new_row, taking_refused
-from services.rules.types import given_lists, stored_lists
+from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list import AddressList
-from services.rules.types.given_lists import GivenLists
+from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.views import RuleView
 
 __all__ = [
@@ -92,11 +92,11 @@ async def create_all(
     await limits.lock(db, server_id)
     if request is not None and (earlier := await _made_by(db, actor, server_id, request)):
         return (earlier,)  # made while this request waited
-    await stored_lists.keep(db, server_id, read.values())
+    await stored_address_lists.keep(db, server_id, read.values())
     lines = list[dict[str, Any]]()
     for rule, tree in zip(made, trees, strict=True):
         await limits.check(db, server_id, tree)
-        await stored_lists.use(db, server_id, lists_in(tree))
+        await stored_address_lists.use(db, server_id, lists_in(tree))
         db.add(rule)
         await db.flush()
         lines.append(_line("rule.created", rule, actor, {"rule": document(rule)}))
@@ -165,7 +165,7 @@ async def change(
     FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
-    changes, read = await given_lists.read_out(changes)
+    changes, read = await submitted_address_lists.read_out(changes)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     decimals: contract_check.Decimals = {}
@@ -180,8 +180,8 @@ async def change(
         await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
     tree = contract_check.completed(parse(proposed.expression), decimals)
     proposed.expression = to_document(tree)
-    await stored_lists.keep(db, rule.server_id, read.values())
-    await stored_lists.use(db, rule.server_id, lists_in(tree))
+    await stored_address_lists.keep(db, rule.server_id, read.values())
+    await stored_address_lists.use(db, rule.server_id, lists_in(tree))
     if (document(proposed), _pause(proposed)) == (before, _pause(rule)):
         return await views.of_rule(db, rule)
     apply(rule, changes, found)
@@ -213,7 +213,7 @@ async def activate_all(
     for rule in activated:
         before = document(rule)
         apply(rule, {"state": "active"}, found)
-        await stored_lists.use(db, server_id, lists_in(parse(rule.expression)))
+        await stored_address_lists.use(db, server_id, lists_in(parse(rule.expression)))
         db.add(rule)
         await db.flush()
         lines.append(_line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
@@ -246,13 +246,13 @@ async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) 
     gone, new = former.keys() - present.keys(), present.keys() - former.keys()
     roles = {before["roleId"], rule.role_id}
     if len(gone) == len(new) == 1 and _renamed(before, former[min(gone)], present[min(new)]) == document(rule):
-        await stored_lists.mark_differing(db, rule.server_id, min(gone), min(new), queue.CHANGED)
+        await stored_address_lists.mark_differing(db, rule.server_id, min(gone), min(new), queue.CHANGED)
         await pausing.call_off_removals(db, rule.server_id, roles, of_queued=True)
     else:
         await pausing.decide_again(db, rule.server_id, roles)
     if before["state"] != rule.state == "active":
         await pausing.begin_grace_again(db, rule.server_id, [rule.id or 0])
-    await stored_lists.drop(db, rule.server_id, gone)
+    await stored_address_lists.drop(db, rule.server_id, gone)
 
 
 def _renamed(document: Any, former: AddressList, present: AddressList) -> Any:
@@ -285,7 +285,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     if rule.state != "active":
         # Until now it let its roles stay without checking holdings.
         await pausing.begin_grace_again(db, rule.server_id, [rule_id])
-    await stored_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
+    await stored_address_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
     await pausing.sweep_deleted(db, [rule_id])
     return holders
 

@@ -11,7 +11,7 @@ from sqlmodel import col, select
 from locales import _
 from models import Rule
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import rollups
 from services.core.json_view import Internal, json_view
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
@@ -155,7 +155,7 @@ async def _views(db: AsyncSession, server_ids: Iterable[int], rules: Sequence[Ru
 async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
     """Return the known names of the collections in these expressions."""
     leaves = [leaf for tree in trees for leaf in requirements(tree)]
-    return await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:

@@ -17,7 +17,7 @@ from gateways import Gateways
 from locales import _, day_and_clock, series
 from models import Event, Member, Rule
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.audit import EventView
@@ -216,7 +216,7 @@ async def names_of(db: AsyncSession, server_id: int, events: Sequence[EventView]
         people=await _people(db, server_id, people),
         roles=await _named(db, _ROLES, server_id, sorted(roles)),
         rules={int(key): name for key, name in (await _named(db, _RULES, server_id, sorted(map(str, rules)))).items()},
-        collections=await catalogue.names(db, places),
+        collections=await collections.names(db, places),
     )
 
 

@@ -11,7 +11,7 @@ from locales import _, day_and_time
 from locales.stored_texts import said
 from models import Grant, Member, Rule, Server, now
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.json_view import json_view
@@ -102,7 +102,7 @@ async def _of(
     left = [grant.role_id for grant in case.grants if grant.role_id not in role_names]
     role_names |= await activity.role_names(db, server_id, left)
     leaves = [leaf for terms in case.rules for leaf in requirements(terms.expression)]
-    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     places = [*(address for _, address in case.wallets), *(vault.address for vault in case.delegated.vaults)]
     memory = await last_known.load(db, leaves, places)
     told: dict[int, RuleWhy] = {}

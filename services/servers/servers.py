@@ -25,9 +25,9 @@ from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
 from services.guilds import last_answers, permissions
-from services.guilds.channels import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.guilds.gateway import known_guilds, known_people
 from services.guilds.role_safety import MANAGE_ROLES, judge, rank
+from services.guilds.verification_channel import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.roles import breaker
 from services.rules.views import RuleView
 from services.rules.views import of_servers as rules_of_servers

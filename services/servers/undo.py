@@ -16,7 +16,7 @@ from gateways import Gateways
 from locales import _, listed, ngettext, sentences
 from models import Event, Rule
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import audit, queue
 from services.core.actors import Actor
 from services.core.errors import BatchNotFound, Conflict, FieldRefused
@@ -30,7 +30,7 @@ from services.rules import limits, pausing, rule_rows, rules
 from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.replacements import contract_migrations, new_role
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes
 
@@ -211,7 +211,7 @@ async def change_back(db: AsyncSession, found: Rights, _actor: Actor, event: Eve
     await db.flush()
     await rules.mark_changed(db, rule, now)
     places = [(leaf.chain, leaf.contract) for one in (before, after) for leaf in requirements(parse(one["expression"]))]
-    told = changes(now, rule_rows.document(rule), await catalogue.names(db, places))
+    told = changes(now, rule_rows.document(rule), await collections.names(db, places))
     words = _("The rule “{rule}” is changed back: {changes}. Everybody is checked again.")
     return words.format(rule=rule.name, changes=told), 0
 
@@ -329,7 +329,7 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
 async def _use_lists(db: AsyncSession, rule: Rule) -> None:
     """Mark the rule's address lists as used. Raises Conflict if one was deleted with the rule or with the change."""
     try:
-        await stored_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
+        await stored_address_lists.use(db, rule.server_id, lists_in(parse(rule.expression)))
     except FieldRefused:
         raise Conflict(
             _("The addresses of its list were deleted meanwhile. Edit the rule, or make it again.")

@@ -10,8 +10,8 @@ from enum import Enum
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.marketplaces.facts import Profile
 from gateways.marketplaces.quota import Outlook, Use
+from gateways.marketplaces.types import Profile
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
 from gateways.transport.fair_turns import on_behalf_of
 from gateways.transport.plain_text import plain

@@ -11,7 +11,7 @@ import reflex as rx
 from gateways import gateways
 from locales import _
 from models import transaction
-from services.collections import catalogue
+from services.collections import collections
 from services.collections.coins import is_native
 from services.core.actors import Actor
 from services.core.addresses import shorten
@@ -67,7 +67,7 @@ class TraitView:
     value: str
 
 
-def _offer(found: catalogue.CollectionView) -> OfferView:
+def _offer(found: collections.CollectionView) -> OfferView:
     where = _("{address} on {chain}").format(
         address=shorten(found.contract_address), chain=chain_title(found.blockchain)
     )
@@ -229,7 +229,7 @@ class ConditionFields(rx.State, mixin=True):
 
     def _is_whole(self, given: str) -> bool:
         """Return whether the typed text names a contract or, if the condition asks for a coin, the chain's own coin."""
-        return catalogue.is_whole(given) or (self.type in OF_COINS and is_native(given))
+        return collections.is_whole(given) or (self.type in OF_COINS and is_native(given))
 
     def _forget(self, *, keep_typed: bool = False) -> None:
         """Clear the known collection, because the fields now name another or it cannot be read."""
@@ -241,7 +241,7 @@ class ConditionFields(rx.State, mixin=True):
         self._forget_traits()
         self._changed()
 
-    async def _look_up(self, actor: Actor, no_older_than: timedelta = catalogue.FRESH_FOR):
+    async def _look_up(self, actor: Actor, no_older_than: timedelta = collections.FRESH_FOR):
         """Look up the collection and take over its address, chain and name, or show why there is none."""
         place = self.chain, self.contract
         try:
@@ -255,9 +255,9 @@ class ConditionFields(rx.State, mixin=True):
         try:
             async with transaction() as db:
                 if self.type in OF_COINS:
-                    found = await catalogue.coin(db, gateways(), self.contract, self.chain)
+                    found = await collections.coin(db, gateways(), self.contract, self.chain)
                 else:
-                    found = await catalogue.parse(
+                    found = await collections.parse(
                         db, gateways(), self.contract, self.chain, no_older_than=no_older_than
                     )
         except ProviderUnavailable:
@@ -299,7 +299,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_types = await catalogue.trait_types(db, gateways(), self.contract, self.chain)
+                self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
         except HoldfastError:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
@@ -314,7 +314,7 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             async with transaction() as db:
-                self.trait_values = await catalogue.trait_values(
+                self.trait_values = await collections.trait_values(
                     db, gateways(), self.contract, self.chain, self.trait_type
                 )
         except HoldfastError:

@@ -7,9 +7,9 @@ import reflex as rx
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.engine.previews import impact
-from services.engine.previews.impact import GAIN, KEEP, LOSE, UNKNOWN, Impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
+from services.engine.previews.preview import GAIN, KEEP, LOSE, UNKNOWN, Impact
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal
 from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
@@ -87,7 +87,7 @@ class RulePreviewState(rx.State):
                 await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
                 async with transaction() as db:
                     planned = await plan(db, gateways(), actor, proposal)
-                async for found in impact.impacts(gateways(), planned):
+                async for found in preview.impacts(gateways(), planned):
                     async with self:
                         if self._turn != turn:
                             return

@@ -9,9 +9,9 @@ import reflex as rx
 from gateways import gateways
 from locales import _, number, short_day
 from models import now, transaction
-from services.collections.census import days, reach
-from services.collections.census.days import ReachOnDay
+from services.collections.census import reach, reach_by_day
 from services.collections.census.reach import ReachView
+from services.collections.census.reach_by_day import ReachOnDay
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import HoldfastError
@@ -131,7 +131,7 @@ class ReachState(rx.State):
             async def read() -> Sequence[ReachOnDay]:
                 async with transaction() as db:
                     await permissions.require_admin_to_read(db, gateways(), actor, page.server_id)
-                    return await days.of_rule(db, page.server_id, rule.rule_id)
+                    return await reach_by_day.of_rule(db, page.server_id, rule.rule_id)
 
             try:
                 found = await ask(read)

@@ -12,7 +12,7 @@ from gateways import gateways
 from locales import _
 from models import transaction
 from models.db.row_ids import row_id
-from services.collections import catalogue
+from services.collections import collections
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
@@ -134,7 +134,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
                 rule = await rules.get(db, gateways(), actor, self.rule_id)
                 tree = parse(rule.expression)
                 places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
-                self._show_rule(rule, tree, await catalogue.names(db, places), page.server_id)
+                self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
             self._show_room(await limits.room(db, page.server_id))
             found = await servers.roles(db, gateways(), actor, server.id)
             self.members_unheard = not await members_intent.hears_members(db)

@@ -9,7 +9,7 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError, NotSignedIn
-from services.guilds import alert_channel, channels
+from services.guilds import alert_channel, verification_channel
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
@@ -48,9 +48,9 @@ class ChannelsState(ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> channels.ChannelsView:
+        async def read() -> verification_channel.ChannelsView:
             async with transaction() as db:
-                return await channels.view(db, gateways(), actor, page.server_id)
+                return await verification_channel.view(db, gateways(), actor, page.server_id)
 
         if (seen := await self._tried(page, read)) is None:
             return
@@ -84,7 +84,7 @@ class ChannelsState(ServerTab, rx.State):
             page = await self._page()
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
-                outcome = await channels.create_or_repair(db, gateways(), actor, page.server_id)
+                outcome = await verification_channel.create_or_repair(db, gateways(), actor, page.server_id)
             self.name, self.faults = outcome.channel_name, []
             done = " ".join(outcome.done) or _("There was nothing to repair.")
             await say(self, _("#{channel} is ready").format(channel=outcome.channel_name), done)

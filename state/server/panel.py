@@ -9,9 +9,9 @@ from locales import ENGLISH, _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
-from services.guilds import channels, panel, panel_markdown
-from services.guilds.channels import ChannelsView
+from services.guilds import panel, panel_markdown, verification_channel
 from services.guilds.panel import PanelTexts
+from services.guilds.verification_channel import ChannelsView
 from services.runtime import rate_limits
 from state.core.gate import signed_in, writes
 from state.core.toasts import refuse, say
@@ -155,7 +155,7 @@ class PanelState(rx.State):
             page = await page_of(self, self.shown_for)
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
-                name = await channels.change_panel(db, gateways(), actor, page.server_id, self._typed())
+                name = await verification_channel.change_panel(db, gateways(), actor, page.server_id, self._typed())
             self._stored = panel.checked(self._typed(), self._server_name, self._bot_id)
             self._fill(self._stored)
             await say(

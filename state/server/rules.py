@@ -10,8 +10,8 @@ from reflex.event import EventSpec
 from gateways import gateways
 from locales import N_, _, ngettext, short_day
 from models import transaction
-from services.collections.census import days, reach
-from services.collections.census.days import ReachOnDay
+from services.collections.census import reach, reach_by_day
+from services.collections.census.reach_by_day import ReachOnDay
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.core.errors import NotFound, ProviderUnavailable
@@ -262,7 +262,7 @@ async def _read(actor: Actor, server_id: int) -> _Found:
         versions = await views.changes_of(db, server_id)
         listed = await rules.list_rules(db, gateways(), actor, server_id)
         room = await limits.room(db, server_id)
-        return _Found(versions, listed, room.words, await days.newest(db, server_id))
+        return _Found(versions, listed, room.words, await reach_by_day.newest(db, server_id))
 
 
 @dataclass(frozen=True)

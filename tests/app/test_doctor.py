@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from app.doctor import ADVICE, LACKING, RIGHT, connections, data_directory, database, env_file, examine, main
-from app.supervisor import plan
+from app.supervisor import processes
 from gateways.chains.catalogue import CHAINS
 from gateways.discord.application import SessionStarts
 from models import transaction, use
@@ -387,7 +387,7 @@ def test_a_setting_that_the_env_file_has_twice_is_named(tmp_path: Path) -> None:
 
 def test_data_in_a_directory_named_tilde_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", "/homes/somebody")
-    monkeypatch.setattr(plan, "ROOT", tmp_path)
+    monkeypatch.setattr(processes, "ROOT", tmp_path)
     assert list(data_directory({"DATA_DIR": "~/roles"})) == []
     (tmp_path / "~" / "roles").mkdir(parents=True)
     (found,) = data_directory({"DATA_DIR": "~/roles"})

@@ -25,10 +25,10 @@ from gateways.discord.invalid_requests import Refusals
 from jobs.alert_sender import ALERTS, AlertSender
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
+from sandbox.discord.actions import channels
 from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.answers.limits import Verdict, too_many
 from sandbox.discord.answers.response import answered
-from sandbox.discord.deeds import channels
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
 from services.guilds.gateway import identifies

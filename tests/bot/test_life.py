@@ -21,7 +21,7 @@ from locales.stored_texts import said
 from models import Grant, Member, Notice, Rule, Server, transaction
 from services.accounts import users
 from services.core.actors import Actor
-from services.guilds import channels
+from services.guilds import verification_channel
 from services.guilds.gateway import identifies
 from services.health import provider_records, readiness
 from settings import settings
@@ -68,7 +68,7 @@ async def act(town: Town, who: str, kind: str, **more: Any) -> dict[str, Any]:
 async def make_panel(town: Town) -> None:
     async with transaction() as db:
         owner = Actor(0, town.people["ada"]["id"], "ada")
-        await channels.create_or_repair(db, gateways(), owner, town.server_id)
+        await verification_channel.create_or_repair(db, gateways(), owner, town.server_id)
 
 
 async def row(town: Town, who: str) -> Member | None:
@@ -298,7 +298,7 @@ async def test_a_deleted_channel_is_forgotten(town: Town, bot: Bot) -> None:
     async with bot():
         async with transaction() as db:
             owner = Actor(0, town.people["ada"]["id"], "ada")
-            made = await channels.create_or_repair(db, gateways(), owner, town.server_id)
+            made = await verification_channel.create_or_repair(db, gateways(), owner, town.server_id)
         token = settings().discord_bot_token.get_secret_value()
         await town.control.delete(
             f"/discord/api/v10/channels/{made.channel_id}", headers={"Authorization": f"Bot {token}"}

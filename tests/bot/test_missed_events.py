@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import select
 
 from app import live_check
-from bot import rereads
+from bot import unreadable_event_rereads
 from gateways import gateways
 from models import Grant, Member, Rule, Server, transaction
 from services.core.actors import Actor
@@ -30,8 +30,8 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rereads, "FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(rereads, "LONGEST_PAUSE", 0.1)
+    monkeypatch.setattr(unreadable_event_rereads, "FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(unreadable_event_rereads, "LONGEST_PAUSE", 0.1)
 
 
 async def named(name: str) -> Member | None:
@@ -83,7 +83,7 @@ async def test_many_unreadable_members_are_read_as_a_list_and_an_outage_meanwhil
     discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await is_(names, EVERYBODY)
-    monkeypatch.setattr(rereads, "MOST", 2)
+    monkeypatch.setattr(unreadable_event_rereads, "MOST", 2)
     await discord.control("faults", target="discord", kind="answer", path="/guilds/*/members*", status=404, times=3)
     await discord.control("gateway", action="spoil", event="GUILD_MEMBER_UPDATE", guild=BASE, times=3)
     for who in ("carol", "dave", "erin"):

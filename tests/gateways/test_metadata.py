@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.token_records import EvmRecords, TokenRecord
 from gateways.metadata import TokenMetadata

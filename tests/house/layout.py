@@ -62,7 +62,7 @@ FLOORS: Mapping[str, Sequence[str]] = {
         "sandbox/discord/answers",
         "sandbox/discord/world",
         "sandbox/discord/forms",
-        "sandbox/discord/deeds",
+        "sandbox/discord/actions",
         "sandbox/discord/gateway",
         "sandbox/discord/interactions",
         "sandbox/discord/rest",

@@ -5,8 +5,8 @@ from sqlmodel import select
 from models import Event, transaction
 from state.account.my_data import MyDataState
 from state.core.toasts import ToastState
+from state.server.api_tokens import ApiTokensState
 from state.server.channels import CHECK, CREATE, REPAIR, ChannelsState
-from state.server.developers import DevelopersState
 from tests.app.api.server.test_rights import town as town
 from tests.jobs.town import Town
 from tests.state.conftest import SignIn
@@ -41,7 +41,7 @@ async def test_a_log_channel_is_greeted_once(sign_in: SignIn, town: Town) -> Non
 
 async def test_a_token_is_made_once_and_its_form_has_no_fault(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
-    developers = await opened(tab, DevelopersState, town.server_id, "developers")
+    developers = await opened(tab, ApiTokensState, town.server_id, "developers")
     developers.open_form()
     developers.set_name("nightly")
     for _turn in range(2):

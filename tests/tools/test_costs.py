@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from benchmarks.costs import PAGE, filled
-from benchmarks.support import reads, spending
+from benchmarks.support import call_counts, spending
 from benchmarks.support.spending import Counted
 from gateways.chains.catalogue import CHAINS
 from gateways.provider_plans import ALCHEMY, FREE, INFURA, PAID, QUICKNODE, SOLANA, Plan
@@ -46,19 +46,19 @@ def test_the_page_names_each_plan_with_its_public_page() -> None:
 
 
 async def test_a_slower_pace_costs_less_and_what_a_node_refuses_costs_more() -> None:
-    often, slowly = await reads.following("base", 5), await reads.following("base", 60)
-    narrow = await reads.following("base", 60, log_blocks=10)
+    often, slowly = await call_counts.following("base", 5), await call_counts.following("base", 60)
+    narrow = await call_counts.following("base", 60, log_blocks=10)
     for plan in FREE:
         assert plan.cost(often) > 5 * plan.cost(slowly)
         assert plan.cost(narrow) > plan.cost(slowly)
     # A single node reads each block twice, ten blocks a request.
-    assert narrow["eth_getLogs"] >= 2 * reads.DAY / 2 / 10
+    assert narrow["eth_getLogs"] >= 2 * call_counts.DAY / 2 / 10
 
 
 async def test_what_one_plan_refuses_does_not_change_what_another_costs() -> None:
-    wide = await reads.following("base", 60)
-    await reads.following("base", 60, log_blocks=5)
-    assert await reads.following("base", 60) == wide
+    wide = await call_counts.following("base", 60)
+    await call_counts.following("base", 60, log_blocks=5)
+    assert await call_counts.following("base", 60) == wide
 
 
 def test_the_worked_example_fits_its_plans_with_the_settings_that_it_names(counted: Counted) -> None:

@@ -10,7 +10,7 @@ from app.api.requests import scopes
 from app.api.requests.limits_by_path import limits_of
 from models import reading
 from services.accounts import sessions
-from services.accounts.developers import tokens
+from services.accounts.developers import api_tokens
 from services.core import actors
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
@@ -30,7 +30,7 @@ def shown_token(headers: Headers) -> str | None:
     """Return the API token of a request, or None. Raises NotSignedIn when it has a session as well."""
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     # Proxies add credentials of their own, which are not meant for us.
-    if scheme.lower() != "bearer" or not token.strip().startswith(tokens.PREFIX):
+    if scheme.lower() != "bearer" or not token.strip().startswith(api_tokens.PREFIX):
         return None
     if shown_session_id(headers) is not None:
         raise NotSignedIn
@@ -58,7 +58,7 @@ async def known_caller(request: Request) -> Actor:
     if token is None and session_id is None:
         raise NotSignedIn
     async with reading() as db:
-        actor = await sessions.actor_of(db, session_id) if token is None else await tokens.actor_of(db, token)
+        actor = await sessions.actor_of(db, session_id) if token is None else await api_tokens.actor_of(db, token)
     if actor is None:
         raise NotSignedIn
     return actor

@@ -11,8 +11,8 @@ from app.api.requests.shapes import CSV, ApiAnswer, PathId, Text, attachment
 from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
-from services.rules.types import stored_lists
-from services.rules.types.stored_lists import StoredList
+from services.rules.types import stored_address_lists
+from services.rules.types.stored_address_lists import StoredList
 
 router = calls(tags=["servers"])
 
@@ -37,14 +37,14 @@ async def upload_address_list(caller: Caller, server_id: PathId, request: Reques
     """
     given = (await request.body()).decode("utf-8", "replace")
     async with transaction() as db:
-        return await stored_lists.put(db, gateways(), caller, server_id, given)
+        return await stored_address_lists.put(db, gateways(), caller, server_id, given)
 
 
 @router.get("/servers/{server_id}/address-lists/{name}", response_class=StreamingResponse, responses=CSV)
 async def download_address_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
     """Return the addresses of a list as CSV, for people who run the server."""
     async with transaction() as db:
-        await stored_lists.begin_download(db, gateways(), caller, server_id, name)
+        await stored_address_lists.begin_download(db, gateways(), caller, server_id, name)
 
     async def written() -> AsyncIterator[str]:
         yield "address\r\n"
@@ -57,7 +57,7 @@ async def download_address_list(caller: Caller, server_id: PathId, name: Text) -
 async def exported(caller: Caller, server_id: int) -> AsyncIterator[str]:
     """Yield each list of a server's rules as JSON."""
     async with transaction() as db:
-        lists = await stored_lists.of_server(db, server_id)
+        lists = await stored_address_lists.of_server(db, server_id)
     for one in lists:
         found = [address async for page in _addresses(caller, server_id, one.list) for address in page]
         yield ExportedList(list=one.list, count=one.count, addresses=tuple(found)).model_dump_json(by_alias=True)
@@ -67,9 +67,9 @@ async def _addresses(caller: Caller, server_id: int, digest: str) -> AsyncIterat
     last = ""
     while True:
         async with next_page(caller, server_id) as db:
-            page = await stored_lists.page(db, server_id, digest, last)
+            page = await stored_address_lists.page(db, server_id, digest, last)
         if page:
             yield page
             last = page[-1]
-        if len(page) < stored_lists.PAGE:
+        if len(page) < stored_address_lists.PAGE:
             return

@@ -7,8 +7,8 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from gateways import gateways
 from models import transaction
-from services.servers import held_back
-from services.servers.held_back import HeldBackView, Trip
+from services.servers import breaker_review
+from services.servers.breaker_review import HeldBackView, Trip
 
 router = calls(tags=["servers"])
 
@@ -48,14 +48,14 @@ class BreakerAnswer(ApiAnswer):
 async def list_held_back_removals(caller: Caller, server_id: PathId) -> list[HeldBackView]:
     """Return the removals that wait for an admin: members, roles, the evidence, and earlier changes."""
     async with transaction() as db:
-        return await held_back.of_server(db, gateways(), caller, server_id)
+        return await breaker_review.of_server(db, gateways(), caller, server_id)
 
 
 @router.post("/servers/{server_id}/breaker")
 async def decide_removals(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
     """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
-        answer = held_back.approve if payload.approve else held_back.dismiss
+        answer = breaker_review.approve if payload.approve else breaker_review.dismiss
         seen = None if payload.seen is None else Trip(payload.seen.tripped_at, payload.seen.total)
         roles = await answer(db, gateways(), caller, server_id, payload.role_id, seen)
     return BreakerAnswer(roles=roles if payload.approve else 0)

@@ -7,7 +7,7 @@ from gateways import gateways
 from models import transaction
 from models.db.session import AsyncSession
 from services.accounts import sessions
-from services.accounts.developers import tokens
+from services.accounts.developers import api_tokens
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
 from services.guilds import permissions
@@ -23,7 +23,7 @@ async def next_page(caller: Actor, server_id: int) -> AsyncIterator[AsyncSession
     """
     async with transaction() as db:
         if caller.token is not None:
-            signed_in = await tokens.is_valid(db, caller.token.id)
+            signed_in = await api_tokens.is_valid(db, caller.token.id)
         else:
             signed_in = await sessions.is_open(db, caller.session_hash)
         if not signed_in:

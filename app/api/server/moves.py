@@ -10,9 +10,9 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text, TimeFrom, TimeUntil
 from gateways import gateways
 from models import transaction
-from services.engine.previews import impact
-from services.engine.previews.impact import MemberImpact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
+from services.engine.previews.preview import MemberImpact
 from services.engine.previews.proposals import MoveEnd, Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import HoldersPage
@@ -87,8 +87,8 @@ async def previewed(caller: Caller, proposal: Proposal) -> MovePreview:
     """Return what a proposed change would do to all members whom it concerns."""
     async with transaction() as db:
         planned = await plan(db, gateways(), caller, proposal)
-    found = await impact.whole(gateways(), planned)
-    counts = {outcome: found.count(outcome) for outcome in impact.OUTCOMES}
+    found = await preview.whole(gateways(), planned)
+    counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
     return MovePreview(members=found.members, looked=found.looked, concerned=found.concerned, **counts)
 
 

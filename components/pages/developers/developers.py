@@ -2,20 +2,20 @@
 
 import reflex as rx
 
-from components.pages.developers.token_card import tokens_card
+from components.pages.developers.api_token_card import tokens_card
 from components.pages.developers.webhook_card import webhook_card
 from components.pages.server.tab_outlines import once_loaded
 from components.ui.effects.texts import sentence
 from components.ui.placeholders import skeleton
 from locales import _
-from state.server.developers import DevelopersState
+from state.server.api_tokens import ApiTokensState
 
 
 def developers_tab() -> rx.Component:
     """Return the two cards, and a link to the description of the calls."""
     return once_loaded(
-        DevelopersState,
-        DevelopersState.load,
+        ApiTokensState,
+        ApiTokensState.load,
         rx.el.div(
             webhook_card(),
             tokens_card(),

@@ -10,7 +10,7 @@ from components.ui.dialog import confirm
 from components.ui.field import field, switch, text_input
 from components.ui.placeholders import empty
 from locales import _
-from state.server.webhook_form import DELETE, NEW_SECRET, DeliveryRowView, WebhookEventView, WebhookState
+from state.server.webhook import DELETE, NEW_SECRET, DeliveryRowView, WebhookEventView, WebhookState
 
 
 def webhook_card() -> rx.Component:

@@ -9,7 +9,7 @@ from secrets import randbelow
 from gateways.chains.balance_sheet import MOST
 from gateways.chains.token_sheet import IN_TURN
 from gateways.evm.tokens.one_word_program import Silence
-from gateways.evm.tokens.token_read import (
+from gateways.evm.tokens.read_progress import (
     BALANCE_OF_ID,
     KEPT_FOR_THE_REST,
     MOST_QUESTIONS,

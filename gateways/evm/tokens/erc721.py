@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gateways.evm.tokens.one_word_program import Said, Silence
-from gateways.evm.tokens.token_read import (
+from gateways.evm.tokens.read_progress import (
     BALANCE_OF,
     MOST_EXACT,
     MOST_QUESTIONS,

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateways.chains.attributes import TraitList
 from gateways.chains.balance_sheet import packed
 from gateways.chains.metadata_addresses import LONGEST_DOCUMENT, with_id
+from gateways.chains.metadata_traits import TraitList
 from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
 from gateways.evm.rpc.pool import NodePool

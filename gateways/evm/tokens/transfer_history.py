@@ -20,8 +20,8 @@ from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.tokens.one_word_calls import Asker
 from gateways.evm.tokens.one_word_program import Said, Silence
+from gateways.evm.tokens.read_progress import OWNER_OF
 from gateways.evm.tokens.token_history import UNTRIED
-from gateways.evm.tokens.token_read import OWNER_OF
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 

@@ -8,9 +8,9 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, is_whole, number, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
+from sandbox.discord.actions import bots, members, restore, rich, roles, talk
+from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.control import interactions
-from sandbox.discord.deeds import bots, members, restore, rich, roles, talk
-from sandbox.discord.deeds.roles import RoleEdit
 from sandbox.discord.interactions import command_options
 from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from sandbox.discord.deeds import bots
+from sandbox.discord.actions import bots
 from sandbox.discord.gateway.identify_limits import Starts
 from sandbox.discord.gateway.session import INVALID_SESSION, Client, Session, frame
 from sandbox.discord.gateway.tampering import Tampering, spoiled

@@ -4,7 +4,7 @@ from typing import Any
 
 from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.discord.deeds import content
+from sandbox.discord.actions import content
 from sandbox.discord.forms import components as parts
 from sandbox.discord.forms.commands import LOCALES
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use

@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from sandbox.discord.actions import channels, content
 from sandbox.discord.answers.errors import DiscordError, form_error, unknown
-from sandbox.discord.deeds import channels, content
 from sandbox.discord.forms import messages, modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 from aiohttp import web
 
 from sandbox.base.body import is_whole
-from sandbox.discord.deeds import bots
+from sandbox.discord.actions import bots
 from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER, OAuth
 from sandbox.discord.oauth.page_frame import page
 from sandbox.discord.world import permissions

@@ -13,7 +13,7 @@ from urllib.parse import unquote_plus
 from aiohttp import web
 
 from sandbox.discord.answers.response import answered
-from sandbox.discord.rest.frame import VERSIONS
+from sandbox.discord.rest.call import VERSIONS
 from sandbox.discord.world import shapes
 from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Grant, Guild

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.entities import AuditEntry
 

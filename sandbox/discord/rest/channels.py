@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from sandbox.discord.actions import channels
 from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
 from sandbox.discord.answers.limits import RENAMES
 from sandbox.discord.answers.response import answered
-from sandbox.discord.deeds import channels
 from sandbox.discord.forms import channels as forms
 from sandbox.discord.forms.schema import Form
-from sandbox.discord.rest.frame import Call, Endpoint, TooMany
+from sandbox.discord.rest.call import Call, Endpoint, TooMany
 from sandbox.discord.world import audit, permissions, shapes
 from sandbox.discord.world.entities import Channel, Guild, Overwrite
 

@@ -5,7 +5,7 @@ from typing import Any
 from sandbox.discord.answers.errors import DiscordError, missing_access, unknown
 from sandbox.discord.answers.response import answered
 from sandbox.discord.forms import commands
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Command
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Any
 
+from sandbox.discord.actions import roles
+from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.answers.errors import DiscordError, missing_permissions, unknown
 from sandbox.discord.answers.limits import NEW_ROLES
-from sandbox.discord.deeds import roles
-from sandbox.discord.deeds.roles import RoleEdit
 from sandbox.discord.forms import guilds as forms
 from sandbox.discord.forms.schema import Form
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.entities import Guild, Role
 

@@ -5,7 +5,7 @@ from typing import Any
 from sandbox.discord.answers.errors import unknown
 from sandbox.discord.answers.limits import WEBHOOKS
 from sandbox.discord.interactions.interactions import Interaction
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import Message
 

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from sandbox.discord.actions import members
 from sandbox.discord.answers.errors import form_error, invalid_role, missing_access, missing_permissions, unknown
 from sandbox.discord.answers.limits import MEMBER_ROLE_WRITES
-from sandbox.discord.deeds import members
 from sandbox.discord.forms import guilds as forms
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import audit, intents, permissions, shapes
 from sandbox.discord.world.entities import Guild, Member, Role
 

@@ -3,10 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+from sandbox.discord.actions import channels, content
 from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
 from sandbox.discord.answers.limits import POSTS
-from sandbox.discord.deeds import channels, content
-from sandbox.discord.rest.frame import Call, Endpoint
+from sandbox.discord.rest.call import Call, Endpoint
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Message
 from sandbox.discord.world.snowflakes import made_at, now_iso

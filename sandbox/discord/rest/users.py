@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from sandbox.discord.actions import bots
 from sandbox.discord.answers.errors import missing_access, missing_scope, unknown
 from sandbox.discord.answers.limits import OWN_GUILDS
-from sandbox.discord.deeds import bots
-from sandbox.discord.rest.frame import Bearer, Call, Endpoint
+from sandbox.discord.rest.call import Bearer, Call, Endpoint
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild

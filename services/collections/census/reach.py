@@ -18,8 +18,8 @@ from locales.stored_texts import said, storable
 from models import Reach, Rule
 from models.db import row_ids
 from models.db.session import AsyncSession
-from services.collections.census import census_queue, rule_reach
-from services.collections.census.rule_reach import ReachNumbers
+from services.collections.census import census_queue, reach_numbers
+from services.collections.census.reach_numbers import ReachNumbers
 from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
@@ -29,7 +29,7 @@ from services.engine.previews.proposals import OneRule
 from services.engine.previews.try_address import asked_rule
 from services.guilds import permissions
 from services.rules.expression import Expression, parse_stored, requirements, to_document
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 
 KEPT = timedelta(hours=1)
 """How long a rule's numbers are kept; until then the same conditions are not counted again."""
@@ -102,7 +102,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: One
 
 async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bool = False) -> int:
     """Enqueue the counts that a rule's numbers need, and return the id of the numbers."""
-    refused = rule_reach.refusal(tree)
+    refused = reach_numbers.refusal(tree)
     row = Reach(
         server_id=server_id, digest=digest_of(tree), expression=to_document(tree), daily=daily,
         state="counting" if refused is None else "failed", reason=refused or "",
@@ -110,7 +110,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
     db.add(row)
     await db.flush()
     if refused is None:
-        for chain, contract in sorted(rule_reach.places_of(tree)):
+        for chain, contract in sorted(reach_numbers.places_of(tree)):
             census_id = await census_queue.request_count(db, chain, contract, FRESH)
             await db.execute(
                 text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
@@ -224,17 +224,17 @@ async def settle(db: AsyncSession, row: Reach) -> bool:
         )
         if not late.scalar_one():
             return False
-    places = rule_reach.places_of(tree)
+    places = reach_numbers.places_of(tree)
     failed = [one.reason for one in counts.values() if one.state == "failed"]
-    if (refused := rule_reach.refusal(tree)) is not None:
+    if (refused := reach_numbers.refusal(tree)) is not None:
         row.state, row.reason = "failed", refused  # a newer version counts these conditions, this one does not
     elif not all((one := counts.get(place)) is not None and one.state == "done" for place in places):
         row.state = "failed"
         row.reason = failed[0] if failed else storable(TOO_LONG, hours=LONGEST // timedelta(hours=1))
-    elif not await rule_reach.has_lists(db, tree, row.server_id):
-        row.state, row.reason = "failed", stored_lists.GONE
+    elif not await reach_numbers.has_lists(db, tree, row.server_id):
+        row.state, row.reason = "failed", stored_address_lists.GONE
     elif (
-        odd := await rule_reach.unfitting_count(db, tree, ids := {place: counts[place].id for place in places})
+        odd := await reach_numbers.unfitting_count(db, tree, ids := {place: counts[place].id for place in places})
     ) is not None:
         row.state, row.reason = "failed", odd
     elif (result := await _numbers(db, tree, row.server_id, ids)) is None:
@@ -270,7 +270,7 @@ async def _numbers(
     try:
         async with db.begin_nested():
             await db.execute(text(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'"))
-            return await rule_reach.count(db, tree, server_id, ids)
+            return await reach_numbers.count(db, tree, server_id, ids)
     except DBAPIError as fault:
         if not isinstance(fault.orig, QueryCanceled):
             raise

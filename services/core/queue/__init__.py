@@ -17,7 +17,7 @@ from services.core.queue.claims import (
     retry_later,
     still_ours,
 )
-from services.core.queue.marks import (
+from services.core.queue.mark_due import (
     AGAIN,
     CHANGED,
     CHANNEL,

@@ -9,7 +9,7 @@ from math import ceil
 from sqlalchemy import text
 
 from models.db.session import AsyncSession, Question, joined
-from services.core.queue.marks import AGAIN, CHANNEL, SWEPT
+from services.core.queue.mark_due import AGAIN, CHANNEL, SWEPT
 
 LEASE = timedelta(seconds=60)
 LONGEST_PAUSE = 2 * 3600

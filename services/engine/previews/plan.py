@@ -46,10 +46,10 @@ from services.rules.rule_rows import apply, copy_of, new_row
 from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
-from services.rules.types import given_lists, stored_lists
+from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
-from services.rules.types.given_lists import GivenLists
 from services.rules.types.registry import RULE_TYPES
+from services.rules.types.submitted_address_lists import GivenLists
 
 BATCH = 500
 LISTED_WITHIN, LISTED_EVERY = 10.0, 0.5
@@ -103,7 +103,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         deletes, is_singling = rule.deleted_at is not None, False
         if not deletes:
             tree = parse(rule.expression)
-            await stored_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
+            await stored_address_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
             is_singling = preview_log.is_identifying(parse(before.expression), tree)
             by_absence = by_absence or preview_log.is_identifying_by_absence(parse(before.expression), tree)
             alone.update(dict.fromkeys(single_sources(tree)))
@@ -165,7 +165,7 @@ async def _new_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal:
 async def _changed_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: RuleChange) -> ProposedRules:
     before, found = await own(db, outside, actor, proposal.rule_id)
     rule = copy_of(before)
-    changes, read = await given_lists.read_out(proposal.changes)
+    changes, read = await submitted_address_lists.read_out(proposal.changes)
     apply(rule, changes, found)
     if rule.expression != before.expression:
         await limits.check(db, rule.server_id, parse(rule.expression), rule_id=proposal.rule_id)

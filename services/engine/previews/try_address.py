@@ -15,7 +15,7 @@ from locales import N_
 from models import now
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.collections.standards import ContractKey
 from services.core import queue
 from services.core.actors import Actor
@@ -25,11 +25,11 @@ from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import read_and_confirm, trait_reads
 from services.engine.cases import NO_ROLES, Case
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.proposals import NewRule, OneRule
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain, read_all
 from services.guilds import permissions
-from services.holdings import confirmation, delegation_claims, delegations, fetch, surveys
+from services.holdings import confirmation, delegated_vaults, delegations, fetch, surveys
 from services.holdings.delegations import WantedDelegations
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
@@ -43,10 +43,10 @@ from services.rules.expression import Expression, lists_in, parse, requirements
 from services.rules.rule_rows import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
-from services.rules.types import given_lists, stored_lists
+from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
-from services.rules.types.given_lists import GivenLists
 from services.rules.types.own_tables import OwnTables
+from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import Names
 from services.wallets import names
 
@@ -93,7 +93,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneR
     ProviderUnavailable.
     """
     server_id, tree, delegated, lists = await asked_rule(db, outside, actor, proposal)
-    await stored_lists.check(db, server_id, lists_in(tree), beside=lists.keys())
+    await stored_address_lists.check(db, server_id, lists_in(tree), beside=lists.keys())
     await release(db)
     family, address, name = await names.wallet_of(outside, given)
     words, facts = await _contracts(db, outside, tree)
@@ -103,10 +103,10 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneR
     wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
     rows, listed = await db.together(
         surveys.followed_heads(sorted(wants)),
-        stored_lists.question([(server_id, one.list) for one in lists_in(tree)], [address]),
+        stored_address_lists.question([(server_id, one.list) for one in lists_in(tree)], [address]),
     )
     heads: dict[str, int] = dict(rows)
-    on_lists = stored_lists.answered(listed).get(server_id, {})
+    on_lists = stored_address_lists.answered(listed).get(server_id, {})
     on_lists |= {digest: one.among({address}) for digest, one in lists.items()}
     await release(db)
     case = Case(
@@ -144,7 +144,7 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
         return TriedRule(draft.server_id, expression_of(draft), draft.delegated, read)
     stored, found = await own(db, outside, actor, proposal.rule_id)
     rule = copy_of(stored)
-    changes, read = await given_lists.read_out(proposal.changes)
+    changes, read = await submitted_address_lists.read_out(proposal.changes)
     if changes:
         apply(rule, changes, found)
     return TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
@@ -152,7 +152,7 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:
     """Return the stored names of a rule's contracts, and what is known about them; nothing while a node is down."""
-    words = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in requirements(tree)])
+    words = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in requirements(tree)])
     try:
         return words, await contract_check.read(db, outside, tree)
     except ProviderUnavailable:
@@ -164,7 +164,7 @@ async def _vaults(
 ) -> Delegated:
     chains = sorted(delegations.chains_of([terms]))
     wanted = {chain: WantedDelegations((address,), heads.get(chain, 0)) for chain in chains}
-    return delegation_claims.uncontested(address, await delegations.read(outside, wanted), standards)
+    return delegated_vaults.uncontested(address, await delegations.read(outside, wanted), standards)
 
 
 def _question(case: Case, chain: str, address: str) -> HoldingsQuestion:
@@ -183,7 +183,7 @@ async def run(outside: Gateways, plan: TrialPlan) -> Trial:
     case = plan.case
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
-            async with impact.turn_of(plan.asked_by):
+            async with preview.turn_of(plan.asked_by):
                 with fair_turns.on_behalf_of(f"server:{case.claim.server_id}"):
                     readings = [_doubted(plan, one) for one in await _readings(outside, plan)]
     except TimeoutError:

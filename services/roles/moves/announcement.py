@@ -14,8 +14,8 @@ from models import Server, ServerMove
 from services.core.discord_text import COLORS
 from services.core.errors import FieldRefused, unavailable
 from services.guilds import panel
-from services.guilds.channels import EMBED, SEND, VIEW
 from services.guilds.role_safety import RoleStanding
+from services.guilds.verification_channel import EMBED, SEND, VIEW
 from settings import settings
 
 _NEEDED = VIEW | SEND | EMBED

@@ -10,7 +10,7 @@ from gateways.discord.types import ChannelGone
 from models import Server, ServerMove
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.guilds import channels
+from services.guilds import verification_channel
 from services.roles.moves import announcement
 
 RETRY_AFTER, RETRY_FOR = timedelta(minutes=15), timedelta(days=1)
@@ -48,7 +48,7 @@ async def change(
     await release(db)
     is_told = await _announced(db, outside, server, move, at, posts=posts)
     is_told = await announcement.withdraw(outside, server, move, *former) and is_told
-    is_told = (not with_panel or await channels.refresh_panel(db, outside, server)) and is_told
+    is_told = (not with_panel or await verification_channel.refresh_panel(db, outside, server)) and is_told
     ours = update(ServerMove).where(col(ServerMove.id) == move.id)
     kept = await db.execute(
         ours.where(col(ServerMove.messages_at) == planned)

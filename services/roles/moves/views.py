@@ -15,9 +15,9 @@ from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import MoveNotFound
 from services.core.json_view import json_view
-from services.guilds import channels, permissions
-from services.guilds.channels import ChannelOption
+from services.guilds import permissions, verification_channel
 from services.guilds.role_safety import UNKNOWN_ROLE
+from services.guilds.verification_channel import ChannelOption
 from services.roles.moves import coverage, lifecycle
 from services.roles.moves.coverage import CoverageDay
 
@@ -112,7 +112,7 @@ async def view(
 
 async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveScreen:
     """Return the move with the choices for it. Raises ServerNotFound, Conflict, ProviderUnavailable."""
-    options = (await channels.view(db, outside, actor, server_id)).options
+    options = (await verification_channel.view(db, outside, actor, server_id)).options
     move = await lifecycle.newest(db, server_id)
     found = None if move is None else await _view(db, move)
     at = await db.now()

@@ -12,7 +12,7 @@ from services.core.actors import Actor
 from services.guilds import permissions
 from services.rules.documents import own_format
 from services.rules.expression import lists_in, parse
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 
 
 async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _written(rule: Rule) -> dict[str, Any]:
 async def _addresses(db: AsyncSession, server_id: int, digest: str) -> list[str]:
     found: list[str] = []
     while True:
-        page = await stored_lists.page(db, server_id, digest, found[-1] if found else "")
+        page = await stored_address_lists.page(db, server_id, digest, found[-1] if found else "")
         found += page
-        if len(page) < stored_lists.PAGE:
+        if len(page) < stored_address_lists.PAGE:
             return found

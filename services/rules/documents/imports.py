@@ -19,7 +19,7 @@ from locales import N_, _, listed, number
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import catalogue, coins, standards
+from services.collections import coins, collections, standards
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ProviderUnavailable
@@ -35,7 +35,7 @@ from services.rules.expression import Expression, lists_in, parse, requirements,
 from services.rules.limits import LARGEST_RULE
 from services.rules.rule_rows import new_row
 from services.rules.types.declaration import ExpressionRefused
-from services.rules.types.given_lists import GivenLists, ListReader
+from services.rules.types.submitted_address_lists import GivenLists, ListReader
 from services.rules.wording import Line, in_lines, in_words
 from services.runtime.loop_steps import in_steps
 from settings import settings
@@ -307,7 +307,7 @@ async def _view(
     db: AsyncSession, server_id: int, candidates: Sequence[_Candidate], skipped: Sequence[SkippedEntry]
 ) -> ImportView:
     leaves = [leaf for one in candidates for leaf in requirements(one.tree)]
-    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     views: list[ImportedRule] = []
     for one in candidates:
         summary = in_words(one.tree, names)

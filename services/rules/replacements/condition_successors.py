@@ -9,7 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from locales import _
 from models.db.session import AsyncSession
-from services.collections import catalogue, coins, standards
+from services.collections import coins, collections, standards
 from services.collections.lookup import address_on
 from services.collections.trait_match import folded
 from services.core.addresses import AddressRefused
@@ -119,7 +119,7 @@ async def _other_traits(db: AsyncSession, outside: Gateways, leaf: Requirement) 
     """Return why the condition's traits cannot be required on its contract, or None."""
     for kind, wanted in leaf.traits:
         try:
-            values = await catalogue.trait_values(db, outside, leaf.contract, leaf.chain, kind)
+            values = await collections.trait_values(db, outside, leaf.contract, leaf.chain, kind)
         except (CollectionNotFound, FieldRefused) as fault:
             told = _("The new contract has no known trait {trait}. {reason}")
             return told.format(trait=kind[:60], reason=fault.message)

@@ -17,7 +17,7 @@ from locales import _
 from models import ContractMigration, Rule
 from models.db import row_ids
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import audit
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
@@ -291,7 +291,7 @@ async def _write(
     await limits.lock(db, server_id)
     concerned = await _concerned(db, server_id, order, lock=True)
     trees = {rule.id: _carried(rule, found, order, known) for rule in concerned}
-    names = await catalogue.names(db, _places([parse(rule.expression) for rule in concerned], trees.values()))
+    names = await collections.names(db, _places([parse(rule.expression) for rule in concerned], trees.values()))
     done, left, lines = list[MigratedRule](), list[LeftRule](), list[dict[str, Any]]()
     both = dict[str, Any]()
     for rule in concerned:
@@ -338,7 +338,7 @@ async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration
         .with_for_update()
     )
     done, left, lines = list[MigratedRule](), list[LeftRule](), list[dict[str, Any]]()
-    names = await catalogue.names(
+    names = await collections.names(
         db, [(migration.chain, migration.contract), (migration.new_chain, migration.new_contract)]
     )
     for rule in rows.all():

@@ -10,7 +10,7 @@ from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE
 from models import ContractMigration, Rule
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core.actors import Actor
 from services.core.json_view import json_view
 from services.guilds import permissions
@@ -57,7 +57,7 @@ async def running(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
     named = await db.exec(select(Rule.id, Rule.name).where(col(Rule.id).in_(ids), col(Rule.deleted_at).is_(None)))
     rule_names = {str(rule_id): name for rule_id, name in named.all()}
     places = [place for one in found for place in ((one.chain, one.contract), (one.new_chain, one.new_contract))]
-    names = await catalogue.names(db, places)
+    names = await collections.names(db, places)
     return tuple(
         RunningMigration(
             one.id or 0, one.chain, one.contract, names.get((one.chain, one.contract)) or one.contract,
@@ -81,6 +81,6 @@ async def in_use(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
             if leaf.chain and leaf.contract not in {ANY_CONTRACT, NATIVE}
         }
     )
-    names = await catalogue.names(db, counted)
+    names = await collections.names(db, counted)
     found = [ContractInUse(*place, names.get(place) or place[1], count) for place, count in counted.items()]
     return tuple(sorted(found, key=lambda one: (one.name.casefold(), one.chain)))

@@ -1,6 +1,6 @@
 """A list of addresses, of which a member must have proved one.
 
-`stored_lists.py` stores them; the condition names their digest.
+`stored_address_lists.py` stores them; the condition names their digest.
 """
 
 import re

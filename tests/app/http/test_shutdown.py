@@ -66,7 +66,7 @@ def ended_while_asked(path: str, kill_seconds: int, stuck_seconds: int) -> tuple
     port = free_port()
     web = subprocess.Popen(
         [
-            sys.executable, "-m", "app.supervisor.web_server", "--interface", "asgi", "--factory",
+            sys.executable, "-m", "app.supervisor.granian_command", "--interface", "asgi", "--factory",
             "tests.app.slow_web:make", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
             "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", str(kill_seconds),
         ],

@@ -11,7 +11,7 @@ from aiohttp import web
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import Listed, listing
 from gateways.marketplaces.alchemy import Alchemy
-from gateways.marketplaces.facts import AccountItem
+from gateways.marketplaces.types import AccountItem
 from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,

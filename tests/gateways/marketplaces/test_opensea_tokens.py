@@ -7,10 +7,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.marketplaces import opensea as module
-from gateways.marketplaces.facts import AccountItem
 from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.types import AccountItem
 from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused, ProviderDown, ProviderError
 from tests.gateways.wire import Wire
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from gateways.marketplaces.facts import CollectionFacts, ContractFacts
 from gateways.marketplaces.opensea import OpenSea
+from gateways.marketplaces.types import CollectionFacts, ContractFacts
 from gateways.transport.errors import (
     NotThere,
     ProviderBusy,

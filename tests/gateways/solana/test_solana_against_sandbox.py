@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateways.chains.attributes import Trait
+from gateways.chains.metadata_traits import Trait
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana.client import FEWEST_FOR_A_SCAN, SolanaChains

@@ -13,9 +13,9 @@ from jobs.census_taker import CensusTaker
 from models import Census, CensusTurn, transaction
 from models.db.session import AsyncSession
 from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach
-from services.collections.census import rule_reach as numbers_of_rules
+from services.collections.census import reach_numbers as numbers_of_rules
 from services.rules.expression import Expression, parse
-from services.rules.types import address_list_text, stored_lists
+from services.rules.types import address_list_text, stored_address_lists
 from tests.jobs.counting.counts import NOBODY, asked, leaf, numbers, stale, view, worked
 from tests.jobs.town import BOTH, STRANGER, Town, a_town
 from tests.support.builders import a_server
@@ -183,7 +183,7 @@ async def test_addresses_on_a_list_are_counted_alone_and_with_tokens(town: Town)
     read = await address_list_text.of_text(f"{town.wallet('carol')}\n{STRANGER}")
     listed = {"type": "address_list", "list": read.digest, "count": read.count}
     async with transaction() as db:
-        await stored_lists.keep(db, town.server_id, [read])
+        await stored_address_lists.keep(db, town.server_id, [read])
     for document, holders, verified in (
         (listed, 2, 1),
         ({"all": [leaf(town), listed]}, 1, 1),
@@ -194,7 +194,7 @@ async def test_addresses_on_a_list_are_counted_alone_and_with_tokens(town: Town)
         assert (said.state, said.holders, said.verified_here) == ("done", holders, verified), document
         assert [one.chain for one in said.chains] == (["base"] if document is not listed else [])
     gone = await numbers(town, listed | {"list": "f" * 32})
-    assert (gone.state, gone.holders, gone.reason) == ("failed", None, stored_lists.GONE)
+    assert (gone.state, gone.holders, gone.reason) == ("failed", None, stored_address_lists.GONE)
 
 
 async def test_a_count_that_takes_too_long_ends_and_goes_on_when_it_is_asked_for_again(
@@ -267,7 +267,7 @@ async def test_numbers_that_take_too_long_to_add_up_end_with_a_sentence(
     async def slow(db: AsyncSession, *_: object) -> None:
         await db.execute(text("SELECT pg_sleep(30)"))
 
-    monkeypatch.setattr("services.collections.census.rule_reach.count", slow)
+    monkeypatch.setattr("services.collections.census.reach_numbers.count", slow)
     monkeypatch.setattr(reach, "COUNT_SECONDS", 1)
     found = await numbers(town, leaf(town))
     assert (found.state, found.reason) == ("failed", reach.TOO_SLOW)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from services.collections.census import count_by_transfers
-from services.collections.census import rule_reach as numbers_of_rules
+from services.collections.census import reach_numbers as numbers_of_rules
 from tests.jobs.counting.counts import NOBODY, leaf, numbers, stale
 from tests.jobs.town import BOTH, STRANGER, Town
 

@@ -11,7 +11,7 @@ from sqlmodel import select
 import models
 from gateways import gateways
 from models import AsyncSession, Event, transaction
-from services.collections import catalogue
+from services.collections import collections
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import NewRule
 from services.rules import rules
@@ -66,7 +66,7 @@ async def test_verifying_previewing_and_looking_collections_up_hold_none(
         "pasted signature": lambda db: wallets.verify(
             db, gateways(), carol, town.people["carol"]["wallets"]["solana"], wallets.TRANSACTION, "2" * 88
         ),
-        "parse": lambda db: catalogue.parse(db, gateways(), town.contract, "base"),
+        "parse": lambda db: collections.parse(db, gateways(), town.contract, "base"),
         "preview": lambda db: plan(db, gateways(), ada, NewRule(draft)),
         "create": write,
         "change": lambda db: rules.change(db, gateways(), ada, rule_id, {"contractAddress": other["contract"]}),

@@ -13,7 +13,7 @@ from services.core.queue import Claim
 from services.engine import cases
 from services.privacy import erasure, preferences
 from services.roles.moves import lifecycle
-from services.servers import held_back, undo
+from services.servers import breaker_review, undo
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
 from tests.jobs.watching import given, grants
@@ -40,7 +40,7 @@ async def test_dismissed_removals_do_not_keep_a_role_for_the_forgotten(town: Tow
         await until(is_held_back)
         outside = gateways()
         async with transaction() as db:
-            assert await held_back.dismiss(db, outside, ada, town.server_id) == 1
+            assert await breaker_review.dismiss(db, outside, ada, town.server_id) == 1
 
         async def gone() -> bool:
             return not await town.has("carol", "Holder") and not await grants(town)

@@ -5,7 +5,7 @@ import uuid
 from gateways import gateways
 from models import transaction
 from services.core.actors import Actor
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import MigrationEnd, NewContract, Proposal
 from services.rules.replacements import contract_migrations
@@ -20,7 +20,7 @@ async def outcomes(town: Town, proposal: Proposal) -> dict[str, str]:
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
         planned = await plan(db, gateways(), actor, proposal)
-    found = await impact.whole(gateways(), planned)
+    found = await preview.whole(gateways(), planned)
     return {names[one.discord_id]: one.outcome for one in found.members}
 
 

@@ -18,7 +18,7 @@ from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import Conflict
 from services.engine import read_and_confirm
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import MoveEnd
 from services.engine.reconcile_outcome import BatchOutcome
@@ -68,7 +68,7 @@ async def previewed(town: Town) -> Mapping[str, list[str]]:
     names = {person["id"]: name for name, person in town.people.items()}
     async with transaction() as db:
         planned = await plan(db, gateways(), admin(town), MoveEnd(town.server_id))
-    found = await impact.whole(gateways(), planned)
+    found = await preview.whole(gateways(), planned)
     return {
         outcome: sorted(names[one.discord_id] for one in found.members if one.outcome == outcome)
         for outcome in ("keep", "lose")
@@ -202,7 +202,7 @@ async def test_nothing_is_locked_while_discord_is_asked(town: Town, monkeypatch:
     """Discord may take its time, and every reconcile and every follower that concerns the server would wait for it."""
     await town.rule("Holder")
     await town.prove("carol")
-    refresh_panel, asked = messages.channels.refresh_panel, list[bool]()
+    refresh_panel, asked = messages.verification_channel.refresh_panel, list[bool]()
 
     async def and_meanwhile_carol_is_reconciled(*arguments: Any) -> bool:
         async with transaction() as db:
@@ -211,7 +211,7 @@ async def test_nothing_is_locked_while_discord_is_asked(town: Town, monkeypatch:
                 asked.append(free.first() is not None)
         return await refresh_panel(*arguments)
 
-    monkeypatch.setattr(messages.channels, "refresh_panel", and_meanwhile_carol_is_reconciled)
+    monkeypatch.setattr(messages.verification_channel, "refresh_panel", and_meanwhile_carol_is_reconciled)
     await begin(town)
     await its_day_comes(town)
     for change in (lifecycle.approve, lifecycle.undo):

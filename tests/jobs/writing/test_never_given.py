@@ -10,7 +10,7 @@ from models import Breaker, GrantKey, transaction
 from services.core import queue
 from services.privacy import erasure
 from services.roles import in_doubt
-from services.servers import held_back
+from services.servers import breaker_review
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -71,7 +71,7 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
         if dismissed:
             outside = gateways()
             async with transaction() as db:
-                await held_back.dismiss(db, outside, ada, town.server_id)
+                await breaker_review.dismiss(db, outside, ada, town.server_id)
         await screening(town, pending=False)
         await town.see()
         await town.look()

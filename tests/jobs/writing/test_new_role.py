@@ -3,7 +3,7 @@
 from gateways import gateways
 from models import Rule, transaction
 from services.core.actors import Actor
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import NewRole
 from services.rules import pausing
@@ -40,7 +40,7 @@ async def test_the_new_role_is_given_before_the_old_one_is_taken_and_undo_does_t
         await until(lambda: has("Holder"))
         async with transaction() as db:
             planned = await plan(db, gateways(), actor, NewRole(town.server_id, order))
-        seen = await impact.whole(gateways(), planned)
+        seen = await preview.whole(gateways(), planned)
         assert {(one.role_name, one.outcome) for one in seen.members} == {("Collector", "gain"), ("Holder", "lose")}
         start = await town.mark()
         async with transaction() as db:

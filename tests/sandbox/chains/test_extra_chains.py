@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.supervisor.plan import SANDBOX_CANNOT_START
+from app.supervisor.processes import SANDBOX_CANNOT_START
 from sandbox.base.chain_table import OWN, extra_chains
 from settings import ROOT
 from tests.sandbox.chains.nodes import STRANGER, Nodes, running

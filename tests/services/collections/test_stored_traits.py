@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlmodel import col, select, update
 
-from gateways.chains.attributes import Trait
+from gateways.chains.metadata_traits import Trait
 from models import Collection, Token, now, transaction
-from services.collections import catalogue, stored_traits
+from services.collections import collections, stored_traits
 from services.collections.stored_traits import TokenKey, TokenTraits, matches
 from services.collections.trait_match import folded
 from services.core.answer import Answer
@@ -160,7 +160,7 @@ async def test_a_collection_without_a_name_is_still_looked_up_when_it_is_asked_a
     await remembered({("base", contract, "1"): a_token(*CAT)})
     async with transaction() as db:
         (row,) = (await db.exec(select(Collection))).all()
-        assert now() - row.updated_at > catalogue.FRESH_FOR
+        assert now() - row.updated_at > collections.FRESH_FOR
         assert row.source == ""
 
 

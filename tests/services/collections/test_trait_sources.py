@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
-from gateways.chains.attributes import Trait, TraitList
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.evm.tokens.token_records import TokenRecord
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown

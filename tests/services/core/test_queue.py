@@ -14,7 +14,7 @@ from jobs.reconciler import Reconciler
 from models import AsyncSession, Due, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
-from services.core.queue import Claim, marks
+from services.core.queue import Claim, mark_due
 from services.engine import reconcile
 from services.runtime.task_cancellation import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
@@ -195,7 +195,7 @@ async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small
 
 
 async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marks, "EACH_TURN", 5)
+    monkeypatch.setattr(mark_due, "EACH_TURN", 5)
     async with transaction() as db:
         servers = [await a_server(db) for _ in range(4)]
         for number in range(7 * len(servers)):

@@ -17,10 +17,10 @@ from typing import cast
 import pytest
 
 from gateways import Gateways
-from gateways.chains.attributes import Trait, TraitList
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet

@@ -10,9 +10,9 @@ import pytest
 
 from gateways import Gateways
 from services.engine import read_and_confirm
-from services.engine.previews import impact, preview_log
-from services.engine.previews.impact import AT_ONCE
+from services.engine.previews import preview, preview_log
 from services.engine.previews.plan import PreviewPlan
+from services.engine.previews.preview import AT_ONCE
 from services.engine.reconcile_outcome import BatchOutcome
 from services.rules.expression import parse_stored
 
@@ -47,8 +47,8 @@ def test_a_rule_on_what_must_not_be_held_can_name_somebody_by_leaving_them_out(
     assert preview_log.is_identifying_by_absence(parse_stored(condition)) == by_absence
 
 
-def one_gains(number: int, role_id: str = "1") -> impact.MemberImpact:
-    return impact.MemberImpact(str(number), f"member {number}", role_id, "Role", impact.GAIN)
+def one_gains(number: int, role_id: str = "1") -> preview.MemberImpact:
+    return preview.MemberImpact(str(number), f"member {number}", role_id, "Role", preview.GAIN)
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def one_gains(number: int, role_id: str = "1") -> impact.MemberImpact:
     ],
 )
 async def test_nobody_is_named_where_few_people_meet_a_rule_on_tokens_or_few_do_not(
-    monkeypatch: pytest.MonkeyPatch, members: list[impact.MemberImpact], looked: int, by_absence: bool, named: bool
+    monkeypatch: pytest.MonkeyPatch, members: list[preview.MemberImpact], looked: int, by_absence: bool, named: bool
 ) -> None:
-    async def impacts(*_: object) -> AsyncIterator[impact.Impact]:
-        yield impact.Impact(tuple(members), looked, looked)
+    async def impacts(*_: object) -> AsyncIterator[preview.Impact]:
+        yield preview.Impact(tuple(members), looked, looked)
 
-    monkeypatch.setattr(impact, "_impacts", impacts)
+    monkeypatch.setattr(preview, "_impacts", impacts)
     plan = PreviewPlan(
         roles={}, batches=(), names={}, concerned=looked, asked_by=1, is_identifying=True, by_absence=by_absence
     )
-    found = await impact.whole(OUTSIDE, plan)
+    found = await preview.whole(OUTSIDE, plan)
     assert bool(found.members) == named
-    assert found.count(impact.GAIN) == len(members)
+    assert found.count(preview.GAIN) == len(members)
 
 
 class Chains:
@@ -101,10 +101,10 @@ def chains(monkeypatch: pytest.MonkeyPatch) -> Chains:
     return made
 
 
-def asks(user_id: int) -> "asyncio.Task[impact.Impact]":
+def asks(user_id: int) -> "asyncio.Task[preview.Impact]":
     batch: Any = ([f"user {user_id}"], {})
     plan = PreviewPlan(roles={}, batches=(batch,), names={}, concerned=1, asked_by=user_id)
-    return asyncio.create_task(impact.whole(OUTSIDE, plan))
+    return asyncio.create_task(preview.whole(OUTSIDE, plan))
 
 
 async def until_waiting(tasks: list[Any]) -> None:
@@ -126,7 +126,7 @@ async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_no
 ) -> None:
     first = [asks(1) for _ in range(AT_ONCE)]
     await until_waiting(first)
-    monkeypatch.setattr(impact, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(preview, "LONGEST_SECONDS", 0)
     late = await asks(1)
     assert (late.looked, late.concerned) == (0, 1)
     for task in first:

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from gateways.chains.attributes import Trait
 from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.metadata_traits import Trait
 from gateways.chains.token_sheet import TokenSheet
 from gateways.chains.view_sheet import ViewSheet
 from services.collections.trait_match import TokenTraits

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.chains.attributes import Trait
 from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
+from gateways.chains.metadata_traits import Trait
 from gateways.chains.token_sheet import TokenSheet
 from gateways.evm.rpc.node import Head
 from gateways.solana.balances import balances_of

@@ -13,7 +13,7 @@ from services.core import audit
 from services.core.event_kinds import Kind
 from services.roles import breaker
 from services.roles.breaker import Removal
-from services.servers import held_back
+from services.servers import breaker_review
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -285,7 +285,7 @@ async def test_what_was_dismissed_is_no_part_of_the_next_trip(decision: Callable
         for grant in (await db.exec(others.limit(6))).all():
             grant.held_back_at = now()
     async with transaction() as db:
-        assert (await held_back.trips(db, server.id or 0))[role].total == 6
+        assert (await breaker_review.trips(db, server.id or 0))[role].total == 6
         assert await decision(db, server.id or 0, "ada", role) == 1
     async with transaction() as db:
         still = await db.get_one(Grant, kept.id)

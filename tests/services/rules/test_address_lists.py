@@ -23,8 +23,8 @@ from services.rules.types import address_list_text, own_tables
 from services.rules.types.address_list import AddressList
 from services.rules.types.address_list_text import ListRefused
 from services.rules.types.any_wallet import AnyWallet
-from services.rules.types.given_lists import GivenLists
 from services.rules.types.own_tables import OwnTables
+from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import in_words
 
 ONE, TWO, THREE = (f"0x{number:040x}" for number in (10, 11, 12))

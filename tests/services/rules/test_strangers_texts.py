@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gateways.chains import attributes, metadata_addresses
+from gateways.chains import metadata_addresses, metadata_traits
 from gateways.evm.log_decoding import Transfer, decode_logs, read_logs
 from gateways.solana.das_assets import LONGEST_NAME, read_asset
 from gateways.transport.errors import ProviderError
@@ -119,13 +119,13 @@ def test_a_rules_tree_is_one_or_is_refused(document: Any) -> None:
 @given(shaped("name", "image", "attributes", "traits", "properties", "trait_type", "value", "display_type"))
 def test_metadata_has_traits_or_is_none(document: Any) -> None:
     try:
-        found = attributes.of_metadata(document)
-    except attributes.NoMetadata:
+        found = metadata_traits.of_metadata(document)
+    except metadata_traits.NoMetadata:
         return
-    assert len(found.found) <= attributes.MOST_TRAITS
+    assert len(found.found) <= metadata_traits.MOST_TRAITS
     for one in found.found:
-        assert len(one.kind) <= attributes.LONGEST_KIND
-        assert not isinstance(one.value, str) or len(one.value) <= attributes.LONGEST_VALUE
+        assert len(one.kind) <= metadata_traits.LONGEST_KIND
+        assert not isinstance(one.value, str) or len(one.value) <= metadata_traits.LONGEST_VALUE
     json.dumps([one.value for one in found.found], allow_nan=False)
 
 

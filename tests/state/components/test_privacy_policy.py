@@ -8,7 +8,7 @@ from components.pages.public import policies
 from services.accounts import forgotten_people
 from services.accounts.sessions import SESSION_LIFE
 from services.privacy import retention
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 from settings import settings
 
 
@@ -27,7 +27,7 @@ def test_how_long_things_are_kept_is_what_housekeeping_does() -> None:
     assert f"a wallet received {retention.TRAIL_DAYS} days after we last used it" in page
     assert f"a role that a rule gives, we keep who it was for {retention.RIVAL_DAYS} days." in page
     assert f"For {forgotten_people.DIGEST_DAYS} more days we keep a digest" in page
-    assert f"after {stored_lists.UNUSED_HOURS} hours if none does" in page
+    assert f"after {stored_address_lists.UNUSED_HOURS} hours if none does" in page
     assert SESSION_LIFE.days == 7
     assert "at most seven days" in page
 

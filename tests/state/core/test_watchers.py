@@ -13,9 +13,9 @@ from sqlalchemy.exc import TimeoutError as NoneFree
 
 from services.core.actors import Actor
 from services.core.errors import TooMany
-from services.engine.previews import impact as impact_service
+from services.engine.previews import preview as preview_service
 from services.engine.previews import try_address as trial_service
-from services.engine.previews.impact import Impact
+from services.engine.previews.preview import Impact
 from services.engine.previews.proposals import RuleChange
 from services.engine.previews.try_address import Trial
 from services.runtime import rate_limits
@@ -259,7 +259,7 @@ def slow(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "resolve", resolve)
     monkeypatch.setattr(wallets, "follow", work)
     monkeypatch.setattr(preview, "plan", work)
-    monkeypatch.setattr(impact_service, "impacts", impacts)
+    monkeypatch.setattr(preview_service, "impacts", impacts)
     monkeypatch.setattr(trial_service, "plan", work)
     monkeypatch.setattr(trial_service, "run", answered)
     transaction = invite.transaction

@@ -8,7 +8,7 @@ from sqlmodel import select
 
 from jobs.census_taker import CensusTaker
 from models import Reach, now, transaction
-from services.collections.census.days import ReachOnDay
+from services.collections.census.reach_by_day import ReachOnDay
 from state.rule_form import reach as screen
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.reach import ReachState

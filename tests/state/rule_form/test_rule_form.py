@@ -9,7 +9,7 @@ import pytest
 import reflex as rx
 
 from gateways.chains.catalogue import CHAINS
-from services.collections import catalogue
+from services.collections import collections
 from services.core.actors import Actor
 from services.core.errors import CollectionView, NotFound, NotSignedIn, ProviderUnavailable
 from services.rules import draft as rule_draft
@@ -263,7 +263,7 @@ async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missi
             raise answer
         return answer
 
-    monkeypatch.setattr(catalogue, "parse", parse)
+    monkeypatch.setattr(collections, "parse", parse)
     monkeypatch.setattr(rate_limits, "spend", nothing)
     monkeypatch.setattr(condition_fields, "transaction", nullcontext)
     await Tab.run(form.choose_chain("base"))
@@ -323,7 +323,7 @@ async def test_another_kind_of_trait_has_its_own_values(
     async def values(*asked: Any) -> list[str]:
         return {"Fur": ["Gold", "Ash"], "Level": ["7"]}[asked[-1]]
 
-    monkeypatch.setattr(catalogue, "trait_values", values)
+    monkeypatch.setattr(collections, "trait_values", values)
     tab, _ = await sign_in("ada")
     tab.go("/add-verification-rule")
     form = await tab.state(RuleFormState)
@@ -416,7 +416,7 @@ async def test_a_coin_is_looked_up_and_its_amounts_are_sent_as_they_are_typed(
         asked.append((given, chain))
         return CollectionView("ETH", "native", chain)
 
-    monkeypatch.setattr(catalogue, "coin", coin)
+    monkeypatch.setattr(collections, "coin", coin)
     monkeypatch.setattr(rate_limits, "spend", nothing)
     monkeypatch.setattr(condition_fields, "transaction", nullcontext)
     await Tab.run(form.choose_type("token"))

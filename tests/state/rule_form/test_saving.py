@@ -7,7 +7,7 @@ from sqlalchemy.exc import OperationalError
 from sqlmodel import col, select
 
 from models import Rule, transaction
-from services.collections import catalogue
+from services.collections import collections
 from services.core.errors import TooMany
 from services.runtime import rate_limits
 from state.rule_form.rule_form import RuleFormState
@@ -51,7 +51,7 @@ async def test_a_contract_that_cannot_be_looked_up_leaves_the_button_usable(
             raise fault
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((rate_limits, "spend") if isinstance(fault, TooMany) else (catalogue, "parse")), fails)
+        patched.setattr(*((rate_limits, "spend") if isinstance(fault, TooMany) else (collections, "parse")), fails)
         with pytest.raises(type(fault)):
             await form[0].run(form[1].save({"contractAddress": "0x" + "ab" * 20}))
     assert (form[1].pending, form[1].contract) == (False, "0x" + "ab" * 20)

@@ -11,14 +11,14 @@ from sqlalchemy.exc import OperationalError
 
 from components.pages.rule_form.rule_form import _role
 from models import Server, transaction
-from services.accounts.developers import tokens, webhooks
-from services.collections.census import days
+from services.accounts.developers import api_tokens, webhooks
+from services.collections.census import reach_by_day
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps
 from services.health import server as server_health
 from services.roles import rival_reports
-from services.servers import activity, explain, held_back, member_list, servers
+from services.servers import activity, breaker_review, explain, member_list, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
 from state.dashboard.server_page import ServerPageState
@@ -27,19 +27,19 @@ from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
 from state.server import activity as activity_tab
 from state.server.activity import ActivityState
+from state.server.api_tokens import ApiTokensState
+from state.server.breaker import HeldBackState
 from state.server.channels import ChannelsState
-from state.server.developers import DevelopersState
 from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
-from state.server.held_back import HeldBackState
 from state.server.members import MembersState
 from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
-from state.server.webhook_form import DELETE, WebhookState
+from state.server.webhook import DELETE, WebhookState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import SignIn, Tab
-from tests.state.server.test_held_back import tripped as tripped
+from tests.state.server.test_breaker import tripped as tripped
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_member
 
@@ -49,7 +49,7 @@ SAID = "The database does not answer right now. Please try again in a few second
 SILENT = "Discord does not answer as it should right now."
 TABS: dict[Any, str] = {
     RulesState: "rules", ProtectedRolesState: "rules", MembersState: "members", ActivityState: "activity",
-    ChannelsState: "channel", MoveState: "move", DevelopersState: "developers",
+    ChannelsState: "channel", MoveState: "move", ApiTokensState: "developers",
 }  # fmt: skip
 
 
@@ -127,7 +127,7 @@ async def test_one_failure_of_what_is_around_the_tabs_is_not_seen(
 
         monkeypatch.setattr(module, name, answer)
 
-    for module, name in ((first_steps, "view"), (held_back, "of_server"), (days, "of_rule"),
+    for module, name in ((first_steps, "view"), (breaker_review, "of_server"), (reach_by_day, "of_rule"),
                          (servers, "list_servers")):  # fmt: skip
         once(module, name)
     steps = await opened(tab, FirstStepsState, rule["serverId"], "rules")
@@ -249,12 +249,12 @@ async def test_the_reasons_of_a_member_say_so_and_can_be_read_again(
 async def test_a_revoked_token_is_not_denied(sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     tab, browser = await sign_in("ada")
     rule = await with_rule(browser)
-    state = await opened(tab, DevelopersState, rule["serverId"], "developers")
+    state = await opened(tab, ApiTokensState, rule["serverId"], "developers")
     state.open_form()
     state.set_name("A program")
     await tab.run(state.create())
     state.ask(state.rows[0].id)
-    monkeypatch.setattr(tokens, "list_of", away)
+    monkeypatch.setattr(api_tokens, "list_of", away)
     await tab.run(state.revoke())
     assert (await tab.toast()).startswith("Token revoked: ")
     assert not state.working
@@ -263,7 +263,7 @@ async def test_a_revoked_token_is_not_denied(sign_in: SignIn, at_once: None, mon
 async def test_a_deleted_webhook_is_not_denied(sign_in: SignIn, at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
     tab, browser = await sign_in("ada")
     rule = await with_rule(browser)
-    await opened(tab, DevelopersState, rule["serverId"], "developers")
+    await opened(tab, ApiTokensState, rule["serverId"], "developers")
     state = await tab.state(WebhookState)
     state.edit()
     state.set_typed("https://example.org/hook")
@@ -280,7 +280,7 @@ async def test_a_decision_is_not_denied(tripped: Tripped, at_once: None, monkeyp
     tab, _, rule = tripped
     state = await opened(tab, HeldBackState, rule["serverId"], "rules")
     state.ask(rule["roleId"], False)
-    monkeypatch.setattr(held_back, "of_server", away)
+    monkeypatch.setattr(breaker_review, "of_server", away)
     await tab.run(state.decide())
     assert (await tab.toast()).startswith("Removals dismissed: ")
     assert state.deciding == ""

@@ -8,12 +8,12 @@ from sqlmodel import select
 
 from models import ApiToken, Webhook, WebhookDelivery, now, transaction
 from services.accounts import sessions
-from services.accounts.developers import tokens, webhooks
+from services.accounts.developers import api_tokens, webhooks
 from services.core.errors import ProviderUnavailable
 from state.core import retry
 from state.core.toasts import ToastState
-from state.server.developers import DevelopersState
-from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
+from state.server.api_tokens import ApiTokensState
+from state.server.webhook import DELETE, NEW_SECRET, WebhookState
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import SignIn
 from tests.state.towns import opened
@@ -31,7 +31,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
 
 async def test_a_token_is_shown_once_listed_and_revoked(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
-    shown = await opened(tab, DevelopersState, town.server_id, "developers")
+    shown = await opened(tab, ApiTokensState, town.server_id, "developers")
     assert (shown.rows, shown.is_open, shown.token) == ([], False, "")
     shown.open_form()
     assert [(one.key, one.chosen) for one in shown.choices] == [("read", True), ("rules", False), ("members", False)]
@@ -75,7 +75,7 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
     sign_in: SignIn, town: Town
 ) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
-    await opened(tab, DevelopersState, town.server_id, "developers")
+    await opened(tab, ApiTokensState, town.server_id, "developers")
     shown = await tab.state(WebhookState)
     assert (shown.is_set, shown.editing) == (False, False)
     shown.ask(DELETE)
@@ -135,7 +135,7 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
 
 async def test_what_was_typed_stays_on_this_server_only(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
-    shown = await opened(tab, DevelopersState, town.server_id, "developers")
+    shown = await opened(tab, ApiTokensState, town.server_id, "developers")
     webhook = await tab.state(WebhookState)
     webhook.edit()
     webhook.set_typed(HOOK * 1000)
@@ -157,7 +157,7 @@ async def test_a_new_token_and_a_test_event_are_not_denied_because_the_list_coul
     sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
-    shown = await opened(tab, DevelopersState, town.server_id, "developers")
+    shown = await opened(tab, ApiTokensState, town.server_id, "developers")
     hook = await tab.state(WebhookState)
     hook.edit()
     hook.set_typed(HOOK)
@@ -169,7 +169,7 @@ async def test_a_new_token_and_a_test_event_are_not_denied_because_the_list_coul
     async def silent(*_: object, **__: object) -> None:
         raise ProviderUnavailable("Discord does not answer.")
 
-    monkeypatch.setattr(tokens, "list_of", silent)
+    monkeypatch.setattr(api_tokens, "list_of", silent)
     monkeypatch.setattr(webhooks, "view", silent)
     monkeypatch.setattr(webhooks, "find", silent)
     for act in (shown.create, hook.send_test):

@@ -8,7 +8,7 @@ from sqlmodel import delete, select, update
 
 from models import MoveCount, Rule, ServerMove, Wallet, now, transaction
 from services.core.errors import ProviderUnavailable
-from services.guilds import channels
+from services.guilds import verification_channel
 from services.roles.moves import coverage, lifecycle
 from settings import settings
 from state.core.toasts import ToastState
@@ -122,7 +122,7 @@ async def test_an_end_and_an_undo_say_that_discord_refused_the_messages(
     async def refused(*_arguments: object) -> bool:
         return False
 
-    monkeypatch.setattr(channels, "refresh_panel", refused)
+    monkeypatch.setattr(verification_channel, "refresh_panel", refused)
     move = await opened(tab, MoveState, town.server_id, "move")
     toast = await tab.state(ToastState)
     told = f" Discord did not let {settings().bot_name} change its messages. Repair the verification channel."

@@ -5,8 +5,8 @@ import pytest
 from services.core.errors import Conflict
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
+from state.server.api_tokens import ApiTokensState
 from state.server.channels import ChannelsState
-from state.server.developers import DevelopersState
 from state.server.panel import LONGEST_TYPED, TEXT, TITLE, BlockView, PanelState, RunView
 from tests.state.conftest import SignIn
 from tests.state.towns import opened, with_rule
@@ -44,7 +44,7 @@ async def test_what_is_typed_for_one_server_is_not_saved_in_the_next_one(sign_in
     server_id = (await with_rule(browser))["serverId"]
     channel = await opened(tab, ChannelsState, server_id, "channel")
     state = await tab.state(PanelState)
-    developers = await opened(tab, DevelopersState, server_id, "developers")
+    developers = await opened(tab, ApiTokensState, server_id, "developers")
     developers.open_form()
     await tab.run(state.enter_title("Welcome"))
     # The address names the next server before its tabs have been read.

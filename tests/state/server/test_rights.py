@@ -13,14 +13,14 @@ from services.runtime import rate_limits
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 from state.server.activity import ActivityState
+from state.server.api_tokens import ApiTokensState
+from state.server.breaker import HeldBackState
 from state.server.channels import CREATE, ChannelsState
-from state.server.developers import DevelopersState
 from state.server.health import ServerHealthState
-from state.server.held_back import HeldBackState
 from state.server.members import EVERYBODY, MembersState
 from state.server.move import END, UNDO, MoveState
 from state.server.rules import PAUSE, RulesState
-from state.server.webhook_form import DELETE, NEW_SECRET, WebhookState
+from state.server.webhook import DELETE, NEW_SECRET, WebhookState
 from tests.app.api.server.test_rights import change, names_of, rows
 from tests.app.api.server.test_rights import town as town
 from tests.jobs.town import Town
@@ -44,7 +44,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
     move = await opened(tab, MoveState, server_id, "move")
-    developers = await opened(tab, DevelopersState, server_id, "developers")
+    developers = await opened(tab, ApiTokensState, server_id, "developers")
     webhook = await tab.state(WebhookState)
     general = (await town.guild())["channels"][0]["id"]
     banner = held_back.roles
@@ -175,7 +175,7 @@ async def test_what_is_read_again_once_the_rights_are_gone_shows_nothing_more(si
     page = await tab.state(ServerPageState)
     tabs = {
         RulesState: "rules", MembersState: "members", ActivityState: "activity", ServerHealthState: "health",
-        ChannelsState: "channel", MoveState: "move", DevelopersState: "developers",
+        ChannelsState: "channel", MoveState: "move", ApiTokensState: "developers",
     }  # fmt: skip
     for kind, name in tabs.items():
         page.missing = False  # as it was when the screen was opened

@@ -11,9 +11,9 @@ from gateways import gateways
 from models import Event, Rule, Server, transaction
 from services.accounts import sessions
 from services.core.errors import NotFound
-from services.engine.previews import impact
-from services.engine.previews.impact import Impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
+from services.engine.previews.preview import Impact
 from state.rule_form.preview import RulePreviewState
 from state.server.rules import PAUSE, RulesState
 from tests.app.api.browsers import Browser
@@ -53,7 +53,7 @@ async def previewed(tab: Tab, browser: Browser) -> Impact:
         actor = await sessions.actor_of(db, browser.session_id or "")
         assert actor is not None
         planned = await plan(db, gateways(), actor, proposal)
-    return await impact.whole(gateways(), planned)
+    return await preview.whole(gateways(), planned)
 
 
 async def states(town: Town) -> list[str]:

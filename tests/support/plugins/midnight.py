@@ -9,7 +9,7 @@ DAY, BEFORE, AFTER = 86_400, 120, 5
 OF_A_DAY = (
     "tests/services/servers/test_analytics.py",
     "tests/services/privacy/test_log_partitions.py",
-    "tests/jobs/counting/test_days.py",
+    "tests/jobs/counting/test_reach_by_day.py",
     "tests/jobs/writing/test_moves.py",
     "tests/state/server/test_move.py",
     "tests/app/api/server/moving/test_left_out.py",

@@ -13,7 +13,7 @@ from app.api import api
 from app.api.requests.scopes import OPEN
 from gateways import gateways
 from models import Access, ApiToken, Breaker, Grant, Rule, Server, Truce, now, transaction
-from services.accounts.developers import tokens
+from services.accounts.developers import api_tokens
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ServerNotFound
 from settings import settings
@@ -82,7 +82,7 @@ def test_every_call_names_its_scopes_or_is_closed_to_tokens() -> None:
     }
     assert described.keys() - OPEN.keys() == CLOSED
     assert OPEN.keys() <= described.keys()
-    assert all(needed and needed <= set(tokens.SCOPES) for needed in OPEN.values())
+    assert all(needed and needed <= set(api_tokens.SCOPES) for needed in OPEN.values())
 
 
 async def test_a_token_of_another_server_finds_nothing_even_if_its_creator_runs_both(
@@ -346,7 +346,7 @@ async def test_a_token_that_makes_no_sense_is_not_created(product: None, fields:
     body = {"name": "ci", "scopes": ["read"], "end": None, **fields}
     async with transaction() as db:
         with pytest.raises(FieldRefused, match=field):
-            await tokens.create(
+            await api_tokens.create(
                 db, gateways(), Actor(1, "1", "ada"), 1, body["name"], body["scopes"], body["end"]
             )  # fmt: skip
 
@@ -354,7 +354,7 @@ async def test_a_token_that_makes_no_sense_is_not_created(product: None, fields:
 async def test_a_server_has_only_so_many_tokens(
     new_browser: Callable[[], Browser], town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "MOST", 2)
+    monkeypatch.setattr(api_tokens, "MOST", 2)
     owner = await signed_in(new_browser, town, "ada")
     first = await made(owner, town)
     await made(owner, town)

@@ -12,7 +12,7 @@ from app.api.requests.body_limit import LARGEST_LONG_BODY
 from models import Grant, transaction
 from services.core.actors import Actor
 from services.privacy import retention
-from services.rules.types import stored_lists
+from services.rules.types import stored_address_lists
 from services.servers import explain
 from settings import settings
 from tests.app.api.browsers import Browser
@@ -111,7 +111,7 @@ async def test_mistakes_and_repetitions_are_refused_by_their_lines(browser: Brow
     assert (await asked(browser, "POST", RULES, 400, json=body))["message"] == "Rule name is required"
     unknown = {"type": "address_list", "list": "a" * 32, "count": 3}
     body = {**await payload(town), "expression": unknown}
-    assert (await asked(browser, "POST", RULES, 400, json=body))["message"] == stored_lists.GONE
+    assert (await asked(browser, "POST", RULES, 400, json=body))["message"] == stored_address_lists.GONE
     assert await counted() == (0, 0)
 
 
@@ -158,18 +158,18 @@ async def test_an_uploaded_list_is_used_by_name_and_goes_where_no_rule_uses_it(b
     refused = await asked(
         browser, "POST", RULES, 400, json=body | {"expression": {"type": "address_list", **stored, "count": 9}}
     )
-    assert refused["message"] == stored_lists.GONE
+    assert refused["message"] == stored_address_lists.GONE
     await asked(browser, "DELETE", f"{RULES}/{made['id']}")
     assert await counted() == (1, 1), "another rule uses it"
     await asked(browser, "PATCH", f"{RULES}/{again['id']}", json={"expression": {"type": "any_wallet"}})
     assert await counted() == (0, 0)
 
-    for number in range(stored_lists.MOST_UNUSED + 2):
+    for number in range(stored_address_lists.MOST_UNUSED + 2):
         await asked(browser, "POST", upload, 201, content=f"0x{number:040x}")
-    assert await counted() == (stored_lists.MOST_UNUSED,) * 2
+    assert await counted() == (stored_address_lists.MOST_UNUSED,) * 2
     async with transaction() as db:
         await retention.housekeep(db)
-    assert await counted() == (stored_lists.MOST_UNUSED,) * 2
+    assert await counted() == (stored_address_lists.MOST_UNUSED,) * 2
     async with transaction() as db:
         await db.execute(text("UPDATE address_list SET used_at = now() - interval '25 hours'"))
     async with transaction() as db:
@@ -236,7 +236,7 @@ async def test_preview_and_trial_read_lists_that_are_not_stored_and_name_nobody_
         400,
         json={**body, "expression": {"type": "address_list", "list": "a" * 32, "count": 1}},
     )
-    assert refused["message"] == stored_lists.GONE
+    assert refused["message"] == stored_address_lists.GONE
     assert await counted() == (0, 0)
 
 

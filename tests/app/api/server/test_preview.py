@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from gateways import gateways
 from models import Due, Event, Grant, Rule, User, transaction
 from services.core.actors import Actor
-from services.engine.previews import impact
+from services.engine.previews import preview
 from services.engine.previews.plan import plan
 from services.engine.previews.proposals import NewTiers
 from services.rules.rules import RuleDraft
@@ -55,7 +55,7 @@ async def asked(browser: Browser, town: Town, body: dict[str, Any]) -> tuple[dic
     assert all(member["name"] == town.people[names[member["discordId"]]]["username"] for member in found["members"])
     outcomes = {names[member["discordId"]]: member["outcome"] for member in found["members"]}
     assert len(outcomes) == len(found["members"])
-    counts = {outcome: found[outcome] for outcome in impact.OUTCOMES}
+    counts = {outcome: found[outcome] for outcome in preview.OUTCOMES}
     assert counts == {outcome: list(outcomes.values()).count(outcome) for outcome in counts}
     return counts, outcomes
 
@@ -254,7 +254,7 @@ async def test_in_a_large_server_it_says_how_many_were_looked_at(
     answer = (await browser.client.post(PREVIEW, json=await payload(town, takesOver=True))).json()
     assert (answer["looked"], answer["concerned"]) == (2, 4)
     assert {member["outcome"] for member in answer["members"]} == {"keep", "lose"}, "who has the role comes first"
-    monkeypatch.setattr(impact, "LONGEST_SECONDS", -1.0)
+    monkeypatch.setattr(preview, "LONGEST_SECONDS", -1.0)
     answer = (await browser.client.post(PREVIEW, json=await payload(town))).json()
     assert (answer["looked"], answer["concerned"], answer["members"]) == (0, 4, [])
 
@@ -270,7 +270,7 @@ async def test_every_tier_that_takes_over_is_previewed(browser: Browser, town: T
     more = replace(first, rule_name="Many", min_tokens=5, max_tokens=None, role_id=await town.role("Holder"))
     async with transaction() as db:
         planned = await plan(db, gateways(), ada, NewTiers((first, more)))
-    found = await impact.whole(gateways(), planned)
+    found = await preview.whole(gateways(), planned)
     names = {p["id"]: n for n, p in town.people.items()}
     outcomes = {(names[m.discord_id], m.role_name): m.outcome for m in found.members}
     assert outcomes == {

@@ -36,7 +36,7 @@ from services.collections.census import reach
 from services.core import audit
 from services.core.addresses import shorten
 from services.rules.expression import parse
-from services.rules.types import address_list_text, stored_lists
+from services.rules.types import address_list_text, stored_address_lists
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.jobs.conftest import Engine
@@ -146,7 +146,7 @@ async def names_of(town: Town) -> Names:
     role_id, rule_id, batch = await town.role("Holder"), await town.rule("Holder"), uuid.uuid4()
     listed = await address_list_text.of_text(f"{STRANGER}\n")
     async with transaction() as db:
-        await stored_lists.keep(db, town.server_id, [listed])
+        await stored_address_lists.keep(db, town.server_id, [listed])
         rule = await db.get_one(Rule, rule_id)
         after = {"name": rule.name, "expression": rule.expression}
         told = {"before": {**after, "name": "Before"}, "after": after}

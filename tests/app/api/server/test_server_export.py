@@ -13,7 +13,7 @@ from app.api import activity as activity_calls
 from models import Event, Member, MemberChoice, Server, Session, User, transaction
 from models.db.session import AsyncSession
 from services.accounts import sessions
-from services.accounts.developers import tokens
+from services.accounts.developers import api_tokens
 from services.core.addresses import shorten
 from services.core.errors import ServerNotFound
 from services.guilds import permissions
@@ -134,7 +134,7 @@ async def test_a_download_breaks_off_once_its_reader_may_not_read_any_more(
     if lost == "session":
         monkeypatch.setattr(sessions, "is_open", signed_out)
     elif lost == "token":
-        monkeypatch.setattr(tokens, "is_valid", no_longer)
+        monkeypatch.setattr(api_tokens, "is_valid", no_longer)
     else:
         # The bot has reported it, and Discord says the same. Payouts begin with another check, that of a change.
         monkeypatch.setattr(permissions, "is_listed", no_longer)

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from gateways.chains.indexer import Listed
 from gateways.evm.rpc.node import Head
-from gateways.evm.tokens.token_read import MOST_LISTINGS, TokenRead
+from gateways.evm.tokens.read_progress import MOST_LISTINGS, TokenRead
 
 
 async def test_every_owner_is_listed_some_time() -> None:

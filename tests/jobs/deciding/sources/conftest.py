@@ -9,8 +9,8 @@ import pytest
 from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
-from gateways.chains.attributes import Trait, TraitList
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.marketplaces.opensea import OpenSea
 from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown

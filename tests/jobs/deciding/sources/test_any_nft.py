@@ -12,7 +12,7 @@ from gateways.chains.indexer import Indexer
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.any_nft import AnythingReader
-from gateways.marketplaces.facts import AccountItem, AccountItems
+from gateways.marketplaces.types import AccountItem, AccountItems
 from gateways.transport.errors import ProviderDown
 from models import transaction
 from services.holdings import confirmation

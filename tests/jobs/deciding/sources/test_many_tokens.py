@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from gateways.chains.attributes import TraitList
+from gateways.chains.metadata_traits import TraitList
 from jobs.reconciler import Reconciler
 from models import Grant, transaction
 from models.db.session import AsyncSession

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from gateways import gateways, use_gateways
-from gateways.chains.attributes import TraitList
+from gateways.chains.metadata_traits import TraitList
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from services.holdings import confirmation

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from gateways.chains.attributes import NoMetadata, TraitList, of_metadata
+from gateways.chains.metadata_traits import NoMetadata, TraitList, of_metadata
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import Teller, earned, states
 from tests.jobs.town import Town

@@ -12,8 +12,8 @@ from models import ServerMove, now, transaction
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import FieldRefused
-from services.guilds import channels
-from services.guilds.channels import EMBED, SEND, VIEW
+from services.guilds import verification_channel
+from services.guilds.verification_channel import EMBED, SEND, VIEW
 from services.roles.moves import announcement, lifecycle, messages
 from services.roles.moves.lifecycle import MoveOrder
 from settings import settings
@@ -93,7 +93,7 @@ async def test_a_move_that_is_rolled_back_is_not_announced(town: Town, monkeypat
 async def test_an_announcement_is_known_even_if_what_follows_fails(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     place = await general(town)
     before = await posted_in(town, place)
-    await begin_in_vain(town, place, monkeypatch, channels, "refresh_panel")
+    await begin_in_vain(town, place, monkeypatch, verification_channel, "refresh_panel")
     move = await stored()
     assert move is not None
     assert move.message_id is not None

@@ -8,7 +8,7 @@ from services.rules.documents import collabland, guild_xyz, own_format
 from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.documents.json_documents import DocumentRefused
 from services.rules.expression import parse
-from services.rules.types.given_lists import GivenLists
+from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import in_words
 from tests.services.rules.documents import rivals
 from tests.services.rules.documents.rivals import CATS, DOGS, USDC

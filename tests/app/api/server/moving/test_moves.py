@@ -9,7 +9,7 @@ from sqlmodel import col, select, update
 from gateways import gateways
 from models import Grant, Member, RivalMove, Server, ServerMove, now, transaction
 from services.core.actors import Actor
-from services.guilds import channels
+from services.guilds import verification_channel
 from services.roles.moves import messages
 from services.servers import notices
 from tests.app.api.browsers import Browser
@@ -141,7 +141,9 @@ async def test_after_the_date_the_panel_and_the_message_name_none_and_a_failure_
     general = (await town.guild())["channels"][0]["id"]
     ada = town.people["ada"]
     async with transaction() as db:
-        await channels.create_or_repair(db, gateways(), Actor(1, ada["id"], ada["username"]), town.server_id)
+        await verification_channel.create_or_repair(
+            db, gateways(), Actor(1, ada["id"], ada["username"]), town.server_id
+        )
         panel_id = (await db.get_one(Server, town.server_id)).verify_channel_id or ""
     assert (await put(owner, town, channelId=general)).json()["messagesUpdated"] is True
 

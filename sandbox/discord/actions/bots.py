@@ -1,6 +1,6 @@
 """The application's bot entering and leaving a guild."""
 
-from sandbox.discord.deeds import roles
+from sandbox.discord.actions import roles
 from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.discord import Discord

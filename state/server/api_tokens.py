@@ -1,4 +1,4 @@
-"""The Developers tab of a server: its API tokens; the webhook has its own state."""
+"""The API tokens of a server on its Developers tab: the list, the form for a new one, and revoking one."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,8 +8,8 @@ import reflex as rx
 from gateways import gateways
 from locales import _, day, listed
 from models import now, transaction
-from services.accounts.developers import tokens, webhooks
-from services.accounts.developers.tokens import SCOPES, ApiTokenView
+from services.accounts.developers import api_tokens, webhooks
+from services.accounts.developers.api_tokens import SCOPES, ApiTokenView
 from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
@@ -17,7 +17,7 @@ from services.core.relative_times import ago
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
-from state.server.webhook_form import WebhookState
+from state.server.webhook import WebhookState
 
 LIVES = ("30", "90", "365")
 """Days that a token may live, as offered."""
@@ -48,7 +48,7 @@ class TokenRowView:
     use: str
 
 
-class DevelopersState(ServerTab, rx.State):
+class ApiTokensState(ServerTab, rx.State):
     """The tokens, the form for a new one, and the dialog before one is revoked."""
 
     rows: list[TokenRowView] = []
@@ -75,7 +75,7 @@ class DevelopersState(ServerTab, rx.State):
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> tuple[tuple[ApiTokenView, ...], WebhookView | None]:
             async with transaction() as db:
-                found = await tokens.list_of(db, gateways(), actor, page.server_id)
+                found = await api_tokens.list_of(db, gateways(), actor, page.server_id)
                 return found, await webhooks.find(db, gateways(), actor, page.server_id)
 
         if (seen := await self._tried(page, read)) is None:
@@ -137,7 +137,7 @@ class DevelopersState(ServerTab, rx.State):
             scopes = [one.key for one in self.choices if one.chosen]
             end = now() + timedelta(days=int(self.life))
             async with transaction() as db:
-                made = await tokens.create(db, gateways(), actor, page.server_id, self.name, scopes, end)
+                made = await api_tokens.create(db, gateways(), actor, page.server_id, self.name, scopes, end)
             self._close()
             self.token = made.token
             await after_change(self._read(actor, page))
@@ -173,7 +173,7 @@ class DevelopersState(ServerTab, rx.State):
         try:
             page = await self._page()
             async with transaction() as db:
-                await tokens.revoke(db, gateways(), actor, page.server_id, token_id)
+                await api_tokens.revoke(db, gateways(), actor, page.server_id, token_id)
             self.token = ""
             await say(self, _("Token revoked"), _("No program can use it any more."))
             await after_change(self._read(actor, page))

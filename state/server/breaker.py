@@ -12,8 +12,8 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import NotFound, ProviderUnavailable
 from services.core.relative_times import ago
-from services.servers import held_back
-from services.servers.held_back import HeldBackView, Loser, Trip
+from services.servers import breaker_review
+from services.servers.breaker_review import HeldBackView, Loser, Trip
 from services.triggers import rechecks
 from state.core.gate import public, signed_in, writes
 from state.core.retry import ask
@@ -68,14 +68,14 @@ class HeldBackState(rx.State):
         if page is None or self.asked_role or self.deciding:
             return
         async with transaction() as db:
-            waiting = await held_back.trips(db, page.server_id)
+            waiting = await breaker_review.trips(db, page.server_id)
         if waiting != {role.id: _trip(role) for role in self.roles}:
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> list[HeldBackView]:
             async with transaction() as db:
-                return await held_back.of_server(db, gateways(), actor, page.server_id)
+                return await breaker_review.of_server(db, gateways(), actor, page.server_id)
 
         try:
             found = await ask(read)
@@ -133,7 +133,7 @@ class HeldBackState(rx.State):
         self.deciding = role_id
         yield
         page = await page_of(self, self.shown_for)
-        answer = held_back.approve if self.asked_approve else held_back.dismiss
+        answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
         try:
             async with transaction() as db:
                 await answer(db, gateways(), actor, page.server_id, role_id, seen)

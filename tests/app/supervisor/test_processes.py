@@ -11,8 +11,8 @@ from alembic.script import ScriptDirectory
 from app.supervisor import probe
 from app.supervisor.companions import start_if_alone
 from app.supervisor.leftovers import Lock, Running
-from app.supervisor.plan import Web, make_plan
 from app.supervisor.probe import answers_ok
+from app.supervisor.processes import Web, make_plan
 from settings import ROOT, Settings, load, settings
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}

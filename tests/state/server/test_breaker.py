@@ -11,7 +11,7 @@ from models import Breaker, Grant, Rule, Server, now, transaction
 from services.core.errors import Conflict
 from services.rules import rules
 from state.dashboard.servers import DashboardState
-from state.server.held_back import SHOWN_ON, HeldBackState
+from state.server.breaker import SHOWN_ON, HeldBackState
 from state.server.members import EVERYBODY, MembersState
 from state.server.rules import RulesState
 from tests.app.api.browsers import Browser

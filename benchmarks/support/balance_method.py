@@ -1,4 +1,4 @@
-"""One way of reading balances, run once: `python -m benchmarks.support.reading METHOD URL CONTRACTS WALLETS`.
+"""One way of reading balances, run once: `python -m benchmarks.support.balance_method METHOD URL CONTRACTS WALLETS`.
 
 CONTRACTS is a list with commas, WALLETS a number. Prints a Sample; its unit is a check, its sum that of all balances.
 """

@@ -1,4 +1,4 @@
-"""The frame around every REST call: faults, the caller, limits, ids, and the form of answers."""
+"""What every REST call goes through: faults, the caller, limits, the ids in its path, and the form of its answer."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping

@@ -12,8 +12,8 @@ from locales import speaking
 from models import Event, Server, transaction
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, Forbidden, ProviderUnavailable, ServerNotFound
-from services.guilds import alert_channel, channels, panel
-from services.guilds.channels import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
+from services.guilds import alert_channel, panel, verification_channel
+from services.guilds.verification_channel import BOT_ALLOWED, EMBED, HISTORY, MEMBERS_ALLOWED, SEND, VIEW, Repaired
 from settings import settings
 from tests.jobs.conftest import product as product
 from tests.jobs.town import Town, a_town
@@ -31,12 +31,12 @@ def acting(town: Town, who: str) -> Actor:
 
 async def repair(town: Town, who: str = "ada") -> Repaired:
     async with transaction() as db:
-        return await channels.create_or_repair(db, gateways(), acting(town, who), town.server_id)
+        return await verification_channel.create_or_repair(db, gateways(), acting(town, who), town.server_id)
 
 
-async def view(town: Town) -> channels.ChannelsView:
+async def view(town: Town) -> verification_channel.ChannelsView:
     async with transaction() as db:
-        return await channels.view(db, gateways(), acting(town, "ada"), town.server_id)
+        return await verification_channel.view(db, gateways(), acting(town, "ada"), town.server_id)
 
 
 async def shown(town: Town, channel_id: str) -> dict[str, Any]:
@@ -117,7 +117,7 @@ async def test_a_deleted_channel_is_made_again_and_an_old_panel_is_brought_up_to
 async def change(town: Town, who: str = "ada", **texts: str) -> str | None:
     wanted = replace(panel.default_texts(), **texts)
     async with transaction() as db:
-        return await channels.change_panel(db, gateways(), acting(town, who), town.server_id, wanted)
+        return await verification_channel.change_panel(db, gateways(), acting(town, who), town.server_id, wanted)
 
 
 async def test_a_servers_own_words_are_in_its_panel_and_stay_there(town: Town):
@@ -157,7 +157,7 @@ async def test_texts_that_are_saved_twice_are_in_the_log_once(town: Town, posted
 async def change_language(town: Town, language: str, **texts: str) -> None:
     wanted = replace(panel.in_language(panel.default_texts(), language), **texts)
     async with transaction() as db:
-        await channels.change_panel(db, gateways(), acting(town, "ada"), town.server_id, wanted)
+        await verification_channel.change_panel(db, gateways(), acting(town, "ada"), town.server_id, wanted)
 
 
 async def test_a_panel_is_in_the_language_of_its_server_but_for_an_admins_own_words(town: Town):
@@ -223,7 +223,7 @@ async def test_nobody_waits_for_another_change_of_the_channel(town: Town):
             await change(town, title="Another title")
         async with transaction() as db:
             server = await db.get_one(Server, town.server_id)
-            assert await channels.refresh_panel(db, gateways(), server) is False
+            assert await verification_channel.refresh_panel(db, gateways(), server) is False
     assert await repair(town) == Repaired(made.channel_id, "verify", ())
 
 
@@ -300,7 +300,7 @@ async def test_inside_discord_manage_server_is_enough_and_checked_there_and_then
 
     async def set_up() -> Repaired:
         async with transaction() as db:
-            return await channels.set_up(db, gateways(), acting(town, "carol"), guild)
+            return await verification_channel.set_up(db, gateways(), acting(town, "carol"), guild)
 
     with pytest.raises(Forbidden, match="Manage Server"):
         await set_up()

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
-from gateways.marketplaces.facts import CollectionFacts, ContractFacts
+from gateways.marketplaces.types import CollectionFacts, ContractFacts
 from gateways.transport.errors import ProviderDown
 from models import transaction
-from services.collections import catalogue
+from services.collections import collections
 from services.core.errors import CollectionNotFound, FieldRefused, ProviderUnavailable
 from settings import settings
 from tests.support.builders import address
@@ -64,11 +64,11 @@ async def test_a_contract_that_several_collections_share_is_refused_with_its_add
     told = replace(outside, opensea=OpenSeaSays(contract, belongs_to))
     async with transaction() as db:
         if not shared:
-            found = await catalogue.parse(db, told, "https://opensea.io/collection/squiggles", "")
+            found = await collections.parse(db, told, "https://opensea.io/collection/squiggles", "")
             assert (found.name, found.contract_address, found.blockchain) == ("Squiggles", contract, "base")
             return
         with pytest.raises(FieldRefused, match="shares its contract") as caught:
-            await catalogue.parse(db, told, "https://opensea.io/collection/squiggles", "")
+            await collections.parse(db, told, "https://opensea.io/collection/squiggles", "")
         assert contract in caught.value.message
 
 
@@ -77,7 +77,7 @@ async def test_a_symbol_that_stands_for_several_collections_lists_them(outside: 
     told = replace(outside, magiceden=says, mints=says)
     async with transaction() as db:
         with pytest.raises(FieldRefused, match="several collections") as caught:
-            await catalogue.parse(db, told, "https://magiceden.io/marketplace/mixed", "")
+            await collections.parse(db, told, "https://magiceden.io/marketplace/mixed", "")
     assert [one.contract_address for one in caught.value.offers] == [ONE, OTHER]
     assert ONE in caught.value.message
 
@@ -87,7 +87,7 @@ async def test_a_symbol_without_a_collection_is_not_found(outside: Gateways, bel
     says = SymbolSays(belong)
     async with transaction() as db:
         with pytest.raises(CollectionNotFound, match="Paste the collection's address"):
-            await catalogue.parse(
+            await collections.parse(
                 db, replace(outside, magiceden=says, mints=says), "https://magiceden.io/marketplace/mixed", ""
             )
 
@@ -95,4 +95,4 @@ async def test_a_symbol_without_a_collection_is_not_found(outside: Gateways, bel
 async def test_while_nobody_answers_a_collection_is_neither_found_nor_missing(outside: Gateways) -> None:
     async with transaction() as db:
         with pytest.raises(ProviderUnavailable):
-            await catalogue.parse(db, replace(outside, opensea=OpenSeaSays("", None)), address(), "base")
+            await collections.parse(db, replace(outside, opensea=OpenSeaSays("", None)), address(), "base")

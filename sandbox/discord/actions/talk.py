@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from sandbox.base.refusal import Refusal
-from sandbox.discord.deeds import channels
+from sandbox.discord.actions import channels
 from sandbox.discord.forms.schema import Form
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.discord import Discord

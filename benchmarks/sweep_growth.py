@@ -1,4 +1,4 @@
-"""How the sweep grows with the members: `python -m benchmarks.growth [--quick] [--million]`.
+"""How the sweep grows with the members: `python -m benchmarks.sweep_growth [--quick] [--million]`.
 
 10,000 and 100,000 members with ten rules each, nothing changed, each with its own database and process; a
 million takes minutes to set up and minutes a sweep, and so is measured only on request.
@@ -22,7 +22,7 @@ ROUNDS = 3
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_growth", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="2,000 and 20,000 members")
     parser.add_argument("--million", action="store_true", help="a million members too")
     given = parser.parse_args(arguments)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.chains import attributes
-from gateways.chains.attributes import LONGEST_LIST, MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
+from gateways.chains import metadata_traits
+from gateways.chains.metadata_traits import LONGEST_LIST, MOST_TRAITS, NoMetadata, Trait, TraitList, of_metadata, read
 from gateways.transport.plain_text import plain
 
 BASIC = {"name": "Cat #1", "image": "ipfs://x"}
@@ -96,7 +96,7 @@ def test_a_document_costs_no_more_than_its_size_to_read(monkeypatch: pytest.Monk
         looked_at += len(text)
         return plain(text, longest)
 
-    monkeypatch.setattr(attributes, "plain", counted)
+    monkeypatch.setattr(metadata_traits, "plain", counted)
     found = read([{"trait_type": "Hat" * 10_000, "value": list(range(10_000))}])
     assert (bool(found.found), found.whole) == (True, False)
     assert looked_at < 1_000_000, "the whole kind is not read again for each of its values"

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from models import Reach
 from models.db.session import AsyncSession
-from services.collections.census import reach, rule_reach
+from services.collections.census import reach, reach_numbers
 from services.rules.expression import parse_stored
 
 SOONEST = timedelta(hours=1)
@@ -57,7 +57,7 @@ async def begin_due(db: AsyncSession) -> None:
         return
     rule_id, server_id, document = place
     tree = parse_stored(document)
-    if (reason := rule_reach.refusal(tree)) is not None:
+    if (reason := reach_numbers.refusal(tree)) is not None:
         refused = Reach(server_id=server_id, digest=reach.digest_of(tree), reason=reason)
         await _write(db, [int(rule_id)], refused)
         return

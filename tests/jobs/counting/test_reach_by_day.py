@@ -4,8 +4,8 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services.collections.census import count_by_transfers, days
-from services.collections.census import rule_reach as numbers_of_rules
+from services.collections.census import count_by_transfers, reach_by_day
+from services.collections.census import reach_numbers as numbers_of_rules
 from services.rules.expression import parse, to_document
 from services.triggers import sightings
 from services.triggers.sightings import Moved
@@ -15,7 +15,7 @@ from tests.jobs.town import BOTH, Town
 
 async def begun_today() -> int:
     async with transaction() as db:
-        await days.begin_due(db)
+        await reach_by_day.begin_due(db)
         found = await db.execute(text("SELECT count(*) FROM reach WHERE daily AND state = 'counting'"))
         return int(found.scalar_one())
 
@@ -25,9 +25,9 @@ async def test_a_rule_whose_collection_was_counted_has_its_numbers_each_day(town
     assert await begun_today() == 0, "nobody asked for a count"
     await numbers(town, leaf(town))
     async with transaction() as db:
-        ((_, holders, verified),) = await days.of_rule(db, town.server_id, rule_id)
+        ((_, holders, verified),) = await reach_by_day.of_rule(db, town.server_id, rule_id)
         assert (holders, verified) == (2, 1)
-        assert await days.of_rule(db, town.server_id + 1, rule_id) == []
+        assert await reach_by_day.of_rule(db, town.server_id + 1, rule_id) == []
         await db.execute(text("UPDATE reach_day SET day = day - 1"))
         await db.execute(text("UPDATE reach SET daily = true"))
     await town.call("chains/base/mint", contract=town.contract, token_id="60", to=NOBODY)
@@ -37,7 +37,7 @@ async def test_a_rule_whose_collection_was_counted_has_its_numbers_each_day(town
     await worked()
     assert await begun_today() == 0
     async with transaction() as db:
-        found = await days.of_rule(db, town.server_id, rule_id)
+        found = await reach_by_day.of_rule(db, town.server_id, rule_id)
     assert [one.holders for one in found] == [2, 3]
 
 
@@ -45,16 +45,18 @@ async def test_numbers_of_other_conditions_are_not_shown(town: Town) -> None:
     rule_id = await town.rule("Holder")
     await numbers(town, leaf(town))
     async with transaction() as db:
-        assert {found: one.holders for found, one in (await days.newest(db, town.server_id)).items()} == {rule_id: 2}
-        assert await days.newest(db, town.server_id + 1) == {}
+        assert {found: one.holders for found, one in (await reach_by_day.newest(db, town.server_id)).items()} == {
+            rule_id: 2
+        }
+        assert await reach_by_day.newest(db, town.server_id + 1) == {}
     two = leaf(town, minTokens=2)
     await town.change(rule_id, expression=to_document(parse(two)))
     async with transaction() as db:
-        assert await days.newest(db, town.server_id) == {}
-        assert await days.of_rule(db, town.server_id, rule_id) == []
+        assert await reach_by_day.newest(db, town.server_id) == {}
+        assert await reach_by_day.of_rule(db, town.server_id, rule_id) == []
     await numbers(town, two)
     async with transaction() as db:
-        assert [one.holders for one in await days.of_rule(db, town.server_id, rule_id)] == [1]
+        assert [one.holders for one in await reach_by_day.of_rule(db, town.server_id, rule_id)] == [1]
 
 
 async def test_a_transfer_has_the_rule_counted_again_within_the_day(town: Town) -> None:
@@ -71,7 +73,7 @@ async def test_a_transfer_has_the_rule_counted_again_within_the_day(town: Town) 
     assert await begun_today() == 1
     await worked()
     async with transaction() as db:
-        assert [one.holders for one in await days.of_rule(db, town.server_id, rule_id)] == [2]
+        assert [one.holders for one in await reach_by_day.of_rule(db, town.server_id, rule_id)] == [2]
     assert await begun_today() == 0, "it was counted within the hour"
 
 
@@ -83,7 +85,7 @@ async def test_a_failure_replaces_no_number_of_the_same_day(town: Town, monkeypa
     await town.break_("500", *BOTH)
     assert (await numbers(town, leaf(town))).state == "failed"
     async with transaction() as db:
-        assert [one.holders for one in await days.of_rule(db, town.server_id, rule_id)] == [2]
+        assert [one.holders for one in await reach_by_day.of_rule(db, town.server_id, rule_id)] == [2]
 
 
 async def test_a_rule_that_cannot_be_counted_is_asked_about_once_a_day(town: Town) -> None:
@@ -110,7 +112,7 @@ async def test_a_rule_of_a_newer_version_keeps_no_other_rule_from_being_counted(
     assert await begun_today() == 1, "the other rule is counted"
     await worked()
     async with transaction() as db:
-        assert len(await days.of_rule(db, town.server_id, other)) == 2
+        assert len(await reach_by_day.of_rule(db, town.server_id, other)) == 2
 
 
 async def test_a_count_that_a_newer_version_began_ends(town: Town) -> None:

@@ -1,4 +1,4 @@
-"""The banner above a server's tabs for held-back removals: who would lose the role, why, and two buttons."""
+"""The banner above a server's tabs after the breaker tripped: who would lose the role, why, and two buttons."""
 
 import reflex as rx
 
@@ -9,7 +9,7 @@ from components.ui.effects.texts import filled
 from locales import _
 from state.core.timing import HELD_BACK_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
-from state.server.held_back import HeldBackRoleView, HeldBackState, Loser
+from state.server.breaker import HeldBackRoleView, HeldBackState, Loser
 
 
 def held_back_banner() -> rx.Component:

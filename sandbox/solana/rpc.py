@@ -8,7 +8,7 @@ from aiohttp import web
 from sandbox.base.faults import Answer
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
-from sandbox.chains.front import joined, method_of, size_of
+from sandbox.chains.rpc import joined, method_of, size_of
 from sandbox.solana import das, node
 from sandbox.solana.chain import SolanaChain
 from sandbox.solana.node import INVALID, RpcError, View

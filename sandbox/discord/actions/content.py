@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from sandbox.discord.deeds import talk
+from sandbox.discord.actions import talk
 from sandbox.discord.forms import messages
 from sandbox.discord.forms.components import CONTAINER, FILE, GALLERY, SELECTS, SEPARATOR, THUMBNAIL, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2

@@ -6,8 +6,8 @@ stand-in usually leaves out.
 
 from typing import Any
 
-from sandbox.discord.deeds import channels, members, roles
-from sandbox.discord.deeds.roles import RoleEdit
+from sandbox.discord.actions import channels, members, roles
+from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.discord import Discord

@@ -1,4 +1,4 @@
-"""Granian's command without a race in its shutdown: `python -m app.supervisor.web_server`, not `-m granian`.
+"""Granian's command without a race in its shutdown: `python -m app.supervisor.granian_command`, not `-m granian`.
 
 In granian 2.8 a thread waits for each worker's end, and at shutdown the main thread waits for the same process. Only
 one of them can collect its exit code; to the other the worker still seems alive for a moment. On a busy machine granian

@@ -56,7 +56,7 @@ class UnreadableGuild(Exception):
     """The library cannot read a guild over REST either."""
 
 
-class Rereads(BackgroundCog):
+class UnreadableEventRereads(BackgroundCog):
     """The cog that reads the member or the guild of an unreadable event, so that no change is lost."""
 
     def __init__(self, bot: commands.AutoShardedBot, lists: MemberLists) -> None:

@@ -1,4 +1,4 @@
-"""Claims on delegated vaults in a server: the direct owner first, then the oldest claim."""
+"""The delegated vaults that a server's members may count: each for its owner first, then for the oldest claim."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,7 @@
 """Restoring the world of the start step by step: the bot receives every step as an ordinary event."""
 
-from sandbox.discord.deeds import bots, channels, members, roles
-from sandbox.discord.deeds.roles import RoleEdit
+from sandbox.discord.actions import bots, channels, members, roles
+from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.discord import Discord

@@ -1,4 +1,4 @@
-"""Find collections by address or marketplace page, and store the names people know them by."""
+"""Collections for the rule form: found by address or marketplace page, with their names stored and their traits."""
 
 from collections.abc import Iterable
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""An admin's review of stopped removals: who would lose which role, by which evidence, and the cause."""
+"""An admin's review of removals that the breaker stopped: who would lose which role, by which evidence, and why."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,7 +10,7 @@ from gateways import Gateways
 from locales import N_, _, ngettext
 from models import Breaker, Event, Rule
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core.actors import Actor
 from services.core.audit import EventView
 from services.core.discord_text import DEFAULT_COLOR
@@ -167,7 +167,7 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
     waiting = await db.execute(text(_NAMES), {"server": row.server_id, "roles": [row.role_id]})
     losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
     places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
-    names = await catalogue.names(db, places)
+    names = await collections.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
         role_name=rule.role_name if rule else named.get(row.role_id, _(UNKNOWN_ROLE)),

@@ -22,7 +22,7 @@ from services.collections.census.owned_tokens import NEWEST, SETTLED
 from services.collections.standards import ContractKey
 from services.core.errors import FieldRefused
 from services.rules.expression import Expression, Not, Requirement, lists_in, requirements
-from services.rules.types import stored_lists, token_ids
+from services.rules.types import stored_address_lists, token_ids
 from services.rules.types.address_list import AddressList
 from services.rules.types.registry import COIN
 
@@ -84,7 +84,7 @@ async def unfitting_count(db: AsyncSession, tree: Expression, census_ids: Mappin
 async def has_lists(db: AsyncSession, tree: Expression, server_id: int) -> bool:
     """Return whether the lists of addresses in a rule are stored in the server."""
     try:
-        await stored_lists.check(db, server_id, lists_in(tree))
+        await stored_address_lists.check(db, server_id, lists_in(tree))
     except FieldRefused:
         return False
     return True

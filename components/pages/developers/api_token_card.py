@@ -11,7 +11,7 @@ from components.ui.effects.texts import filled
 from components.ui.field import field, select_input, switch, text_input
 from components.ui.placeholders import empty
 from locales import _, ngettext
-from state.server.developers import LIVES, DevelopersState, ScopeChoiceView, TokenRowView
+from state.server.api_tokens import LIVES, ApiTokensState, ScopeChoiceView, TokenRowView
 
 
 def tokens_card() -> rx.Component:
@@ -24,12 +24,12 @@ def tokens_card() -> rx.Component:
                 "and stops while the person who made it does not run the server."
             ),
         ),
-        rx.cond(DevelopersState.token != "", _shown_once()),
-        rx.cond(DevelopersState.rows, _list(), rx.cond(DevelopersState.is_open, rx.fragment(), _none())),
+        rx.cond(ApiTokensState.token != "", _shown_once()),
+        rx.cond(ApiTokensState.rows, _list(), rx.cond(ApiTokensState.is_open, rx.fragment(), _none())),
         rx.cond(
-            DevelopersState.is_open,
+            ApiTokensState.is_open,
             _form(),
-            rx.cond(DevelopersState.rows, rx.el.div(_new(), class_name="mt-5")),
+            rx.cond(ApiTokensState.rows, rx.el.div(_new(), class_name="mt-5")),
         ),
         _question(),
     )
@@ -45,14 +45,14 @@ def _none() -> rx.Component:
 
 
 def _new() -> rx.Component:
-    return button(_("New token"), icon="plus", on_click=DevelopersState.open_form)
+    return button(_("New token"), icon="plus", on_click=ApiTokensState.open_form)
 
 
 def _shown_once() -> rx.Component:
     return rx.el.div(
         rx.el.p(_("Copy the token now. It is shown this once."), class_name="mb-2 font-medium"),
-        copyable(DevelopersState.token, _("Copy the token")),
-        button(_("I have copied the token"), kind="quiet", class_name="btn-sm mt-2", on_click=DevelopersState.hide),
+        copyable(ApiTokensState.token, _("Copy the token")),
+        button(_("I have copied the token"), kind="quiet", class_name="btn-sm mt-2", on_click=ApiTokensState.hide),
         class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
         role="status",
     )
@@ -60,7 +60,7 @@ def _shown_once() -> rx.Component:
 
 def _list() -> rx.Component:
     return rx.el.ul(
-        rx.foreach(DevelopersState.rows, _token), class_name="divide-y divide-base-300", aria_label=_("API tokens")
+        rx.foreach(ApiTokensState.rows, _token), class_name="divide-y divide-base-300", aria_label=_("API tokens")
     )
 
 
@@ -87,8 +87,8 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
             kind="quiet",
             icon="trash-2",
             class_name="btn-sm",
-            disabled=DevelopersState.working,
-            on_click=DevelopersState.ask(row.id),
+            disabled=ApiTokensState.working,
+            on_click=ApiTokensState.ask(row.id),
             aria_label=filled(_("Revoke the token {name}"), name=row.name),
         ),
         key=row.id,
@@ -97,7 +97,7 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
 
 
 def _error(name: str) -> rx.Var[str]:
-    return rx.cond(DevelopersState.fault_field == name, DevelopersState.fault_text, "")
+    return rx.cond(ApiTokensState.fault_field == name, ApiTokensState.fault_text, "")
 
 
 def _form() -> rx.Component:
@@ -106,8 +106,8 @@ def _form() -> rx.Component:
             _("Name of the token"),
             text_input(
                 "tokenName",
-                value=DevelopersState.name,
-                on_change=DevelopersState.set_name,
+                value=ApiTokensState.name,
+                on_change=ApiTokensState.set_name,
                 placeholder=_("Such as: nightly report"),
             ),
             name="tokenName",
@@ -115,7 +115,7 @@ def _form() -> rx.Component:
         ),
         rx.el.fieldset(
             rx.el.legend(_("What it may do"), class_name="mb-2 text-sm font-semibold"),
-            rx.el.div(rx.foreach(DevelopersState.choices, _scope), class_name="grid grid-cols-1 gap-3"),
+            rx.el.div(rx.foreach(ApiTokensState.choices, _scope), class_name="grid grid-cols-1 gap-3"),
             rx.cond(
                 _error("scopes") != "",
                 rx.el.p(_error("scopes"), class_name="mt-2 text-sm font-medium text-error", role="alert"),
@@ -129,17 +129,17 @@ def _form() -> rx.Component:
                     rx.el.option(ngettext("{count} day", "{count} days", int(days)).format(count=days), value=days)
                     for days in LIVES
                 ),
-                value=DevelopersState.life,
-                on_change=DevelopersState.set_life,
+                value=ApiTokensState.life,
+                on_change=ApiTokensState.set_life,
             ),
             name="tokenLife",
             error=_error("expiresAt"),
         ),
         rx.el.div(
-            button(_("Cancel"), kind="quiet", on_click=DevelopersState.close_form),
+            button(_("Cancel"), kind="quiet", on_click=ApiTokensState.close_form),
             button(
-                _("Create token"), kind="primary", busy=DevelopersState.working, busy_label=_("Creating..."),
-                on_click=DevelopersState.create,
+                _("Create token"), kind="primary", busy=ApiTokensState.working, busy_label=_("Creating..."),
+                on_click=ApiTokensState.create,
             ),
             class_name="flex flex-wrap justify-end gap-3",
         ),
@@ -153,16 +153,16 @@ def _scope(one: rx.vars.ObjectVar[ScopeChoiceView]) -> rx.Component:
         one.label,
         one.hint,
         checked=one.chosen,
-        on_change=lambda chosen: DevelopersState.choose(one.key, chosen),
+        on_change=lambda chosen: ApiTokensState.choose(one.key, chosen),
     )
 
 
 def _question() -> rx.Component:
     return confirm(
-        is_open=DevelopersState.asked_id != 0,
-        on_open_change=DevelopersState.close_dialog,
-        title=filled(_("Revoke the token {name}?"), name=DevelopersState.asked_name),
+        is_open=ApiTokensState.asked_id != 0,
+        on_open_change=ApiTokensState.close_dialog,
+        title=filled(_("Revoke the token {name}?"), name=ApiTokensState.asked_name),
         text=_("Programs that use it are refused at once. This cannot be undone."),
-        cancel=button(_("Keep the token"), kind="quiet", on_click=DevelopersState.close_dialog(False)),
-        action=button(_("Revoke token"), kind="danger", on_click=DevelopersState.revoke),
+        cancel=button(_("Keep the token"), kind="quiet", on_click=ApiTokensState.close_dialog(False)),
+        action=button(_("Revoke token"), kind="danger", on_click=ApiTokensState.revoke),
     )

@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 from granian.server.common import AbstractWorker
 
+from app.supervisor.granian_command import wait_by_one_thread
 from app.supervisor.web import APP
-from app.supervisor.web_server import wait_by_one_thread
 from settings import ROOT
 
 
@@ -77,8 +77,8 @@ def test_a_port_of_another_program_is_told_in_one_sentence() -> None:
         port = str(other.getsockname()[1])
         options = ("--interface", "asgi", "--factory", "--host", "127.0.0.1", "--port", port, APP)
         done = subprocess.run(
-            [sys.executable, "-m", "app.supervisor.web_server", *options], cwd=ROOT, capture_output=True, text=True,
-            check=False,
+            [sys.executable, "-m", "app.supervisor.granian_command", *options],
+            cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr.strip().splitlines()[-1] == (
