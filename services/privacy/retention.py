@@ -7,6 +7,7 @@ from typing import Any, cast
 from sqlalchemy import CursorResult, text
 
 from models import transaction
+from models.db import future_times
 from models.db.session import AsyncSession, Question
 from services.accounts import forgotten_people
 from services.accounts.developers import webhook_deliveries
@@ -16,7 +17,7 @@ from services.guilds import invalid_requests
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import surveys
 from services.holdings.delegations import AGE_KEPT
-from services.privacy import future_times, log_partitions, payouts
+from services.privacy import log_partitions, payouts
 from services.roles import breaker, in_doubt, rival_names
 from services.rules import limits, pausing
 from services.rules.types import stored_address_lists

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
@@ -14,14 +13,6 @@ from models.db import clock
 from models.db import database as pool
 from models.db.lost_connections import WatchedConnection
 from services.runtime.task_cancellation import stop
-
-
-@pytest.fixture
-async def database(database_url: str) -> AsyncIterator[str]:
-    """A migrated database of this test's own, which the process uses."""
-    await models.use(database_url)
-    yield database_url
-    await models.use(None)
 
 
 async def backend() -> int:

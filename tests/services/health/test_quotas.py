@@ -9,7 +9,7 @@ from models import now, transaction
 from services.health import quotas
 from services.health.views import QuotaHealth
 from services.runtime.marketplace_limit_sharing import exchange
-from tests.services.runtime.test_marketplace_limits import LIMIT, Key
+from tests.services.runtime.test_marketplace_limit_sharing import LIMIT, Key
 
 pytestmark = pytest.mark.usefixtures("database")
 

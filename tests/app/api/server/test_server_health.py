@@ -19,7 +19,7 @@ from services.runtime.marketplace_limit_sharing import exchange
 from services.triggers import gateway_events
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
-from tests.services.runtime.test_marketplace_limits import Key
+from tests.services.runtime.test_marketplace_limit_sharing import Key
 
 
 @pytest.fixture

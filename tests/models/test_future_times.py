@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 import models
 from models import Member, ProviderState, Schedule, transaction
+from models.db import future_times
 from models.db.session import AsyncSession
 from services.core import queue
-from services.privacy import future_times
 from services.runtime import schedules
 from tests.support.builders import a_member, a_server
 
