@@ -19,7 +19,7 @@ from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.background import BackgroundCog
-from bot.interaction.claims import Claims
+from bot.interaction.interaction_claims import Claims
 from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader
 from bot.unreadable_event_rereads import UnreadableEventRereads

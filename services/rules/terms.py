@@ -1,4 +1,4 @@
-"""The fields of a rule that decisions use."""
+"""A rule as decisions see it: its role, its expression, its state, and the few other fields that they use."""
 
 from dataclasses import dataclass
 from datetime import datetime

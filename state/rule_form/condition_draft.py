@@ -1,4 +1,4 @@
-"""One condition of a rule as entered in the form, complete or not."""
+"""One condition of a rule as entered in the form, complete or not, and the requirement that it becomes."""
 
 import re
 from dataclasses import dataclass

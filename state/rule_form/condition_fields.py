@@ -1,4 +1,4 @@
-"""The fields of one condition in the rule form: what is typed, looked up and chosen."""
+"""The state of the fields of one condition in the rule form, with what is looked up: collections, traits, choices."""
 
 import re
 from collections.abc import Mapping

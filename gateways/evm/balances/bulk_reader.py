@@ -1,4 +1,4 @@
-"""Finds out which way of reading balances in bulk works at a node, and remembers it for a while."""
+"""Read balances in bulk from one node by the best way that works there: the program, aggregate3 or JSON-RPC batches."""
 
 from collections.abc import Sequence
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Reads many balances from one node by the loop program: the pairs of many segments in few calls, all at one block."""
+"""Read many balances from one node by the program: the pairs of many segments in few calls, all at one block."""
 
 from collections import Counter, deque
 from collections.abc import Sequence

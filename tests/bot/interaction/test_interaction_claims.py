@@ -10,7 +10,7 @@ import pytest
 from nextcord.http import Route
 from sqlalchemy import text
 
-from bot.interaction import claims
+from bot.interaction import interaction_claims
 from models import transaction
 from services.guilds import rate_shares
 from settings import settings
@@ -33,8 +33,8 @@ OLDER = "an answer of the older bot"
 @pytest.fixture(autouse=True)
 def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long deadlines: neither the older bot nor the database is late."""
-    monkeypatch.setattr(claims, "CLAIMED_WITHIN", 10.0)
-    monkeypatch.setattr(claims, "SEEN_WITHIN", 10.0)
+    monkeypatch.setattr(interaction_claims, "CLAIMED_WITHIN", 10.0)
+    monkeypatch.setattr(interaction_claims, "SEEN_WITHIN", 10.0)
 
 
 class OlderBot(nextcord.AutoShardedClient):
