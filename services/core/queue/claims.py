@@ -119,8 +119,8 @@ _OURS = _in_order("claimed_by = :worker AND key = ANY(string_to_array(:keys, ','
 
 
 async def renew(db: AsyncSession, worker: str) -> None:
-    """Renew the lease on all claims of this worker."""
-    which = _in_order("claimed_by = :worker AND claimed_until IS NOT NULL")
+    """Renew the lease on all claims of this worker, except those whose lease has lapsed: they are over."""
+    which = _in_order("claimed_by = :worker AND claimed_until > now()")
     await db.execute(
         text(f"UPDATE due SET claimed_until = now() + :lease WHERE {which}"), {"lease": LEASE, "worker": worker}
     )
@@ -144,7 +144,8 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 
     Unchanged claims have had no mark since they were claimed; the others have had only sightings of transfers. Claims
     with other marks are locked too, because `complete` releases them and a mark of many members may hold some of these
-    rows while it waits for others.
+    rows while it waits for others. A claim whose lease has lapsed is in neither list, even if nobody has claimed the
+    member since: this process, or the whole machine, stood still, and perhaps the followers that report news did too.
     """
     # One pass: two passes would lock the rows in a different order than marks do.
     statement = f"""
@@ -157,7 +158,7 @@ def still_ours(worker: str, claims: Sequence[Claim]) -> Question:
 
 
 def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
-    """Make the transaction fail with GuardFailed if one of these claims has had a mark since it was claimed."""
+    """Make the transaction fail with GuardFailed if one of these claims has been marked since, or has lapsed."""
     question, values = still_ours(worker, claims)
     db.later(
         f"SELECT guard(cardinality(keys) = :all, 'marked again') FROM ({question}) o", {**values, "all": len(claims)}
@@ -165,7 +166,7 @@ def check_unchanged(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> N
 
 
 def complete(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Collection[str] = ()) -> None:
-    """Complete the claims: delete unchanged rows, and release those marked again.
+    """Complete the claims: delete unchanged rows, and release those marked again and those whose lease has lapsed.
 
     `denied` are the keys of members who would have lost a role without the sightings.
     """
@@ -261,8 +262,9 @@ _NOTIFY = "SELECT pg_notify(:channel, '') FROM released WHERE due_at <= now() LI
 """A mark's notification has no effect while its member is claimed, so the release of the member notifies again."""
 _CLAIMED = "d.kind = 'member' AND d.key = ANY(string_to_array(:keys, ',')) AND d.claimed_by = :worker"
 _MORE = "(SELECT CAST(:more AS jsonb)) -> d.key"
-_UNCHANGED = "d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint)"
-_SEEN_ONLY = "d.version - d.seen = CAST((SELECT CAST(:changes AS jsonb)) ->> d.key AS bigint)"
+_HELD = "d.claimed_until > now()"
+_UNCHANGED = f"({_HELD} AND d.version = CAST((SELECT CAST(:versions AS jsonb)) ->> d.key AS bigint))"
+_SEEN_ONLY = f"({_HELD} AND d.version - d.seen = CAST((SELECT CAST(:changes AS jsonb)) ->> d.key AS bigint))"
 """Versions are looked up, not joined: claims change faster than the planner's statistics, and a join that expects few
 rows compares every row with every other. The lookup is a separate SELECT, so that a cached plan parses the document
 once."""

@@ -83,6 +83,36 @@ async def test_a_reading_that_fails_before_a_removal_is_sent_stops_it_until_one_
     assert "role.lost" not in await kinds(town)
 
 
+async def test_what_was_read_before_the_machine_slept_takes_nothing(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything stood still, so nobody saw the purchase, and nobody else has taken the lapsed claim."""
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    await town.sells(token)
+    await town.look()
+    decide_cases = read_and_confirm.decide_cases
+
+    async def and_then_it_sleeps(*arguments: Any, **more: Any) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)
+        await town.buys("carol")
+        async with transaction() as db:
+            await db.execute(text("UPDATE due SET claimed_until = now() - interval '1 hour'"))
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read_and_confirm, "decide_cases", and_then_it_sleeps)
+        await Reconciler(asyncio.Event()).once()
+    assert [row.state for row in await grants(town)] == ["held"]
+    start = await town.mark()
+    await looked_at(town)
+    assert [row.state for row in await grants(town)] == ["held"]
+    assert await town.writes(start) == []
+
+
 async def test_a_removal_on_its_way_to_discord_is_ours_although_its_reading_fails_meanwhile(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

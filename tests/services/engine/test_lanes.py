@@ -248,7 +248,7 @@ async def test_claims_are_kept_while_their_batch_is_split(stage: Stage, monkeypa
     async def doing(_: Reconciler) -> None:
         await until(lambda: stage.under_way == [1])
         async with transaction() as db:
-            await db.execute(text("UPDATE due SET claimed_until = now()"))
+            await db.execute(text("UPDATE due SET claimed_until = now() + interval '20 seconds'"))
         async with asyncio.timeout(30):
             while not await is_claimed(2):
                 await asyncio.sleep(0.01)
@@ -261,7 +261,7 @@ async def test_claims_are_kept_while_their_batch_is_split(stage: Stage, monkeypa
 async def is_claimed(server_id: int) -> bool:
     async with transaction() as db:
         found = await db.execute(
-            text("SELECT 1 FROM due WHERE starts_with(key, :server) AND claimed_until > now()"),
+            text("SELECT 1 FROM due WHERE starts_with(key, :server) AND claimed_until > now() + interval '30 seconds'"),
             {"server": f"{server_id}:"},
         )
         return found.first() is not None
