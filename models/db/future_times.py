@@ -26,6 +26,9 @@ _CORRECTIONS = (
     "UPDATE cursor SET updated_at = now() WHERE chain = ANY(ARRAY("
     "SELECT chain FROM cursor WHERE updated_at > now() + :soon ORDER BY chain FOR UPDATE))",
     "UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now() + :wait",
+    # The age of such a removal is not known, so it is decided again.
+    "UPDATE \"grant\" SET intended_at = now() - :day, next_at = now() WHERE state = 'taking' "
+    "AND intended_at > now() + :soon",
     'UPDATE "grant" SET no_since = now() WHERE no_since > now() + :soon',
     "UPDATE unanswered SET at = now() WHERE at > now() + :soon",
     "UPDATE role_refusal SET next_at = now() WHERE next_at > now() + :rest",

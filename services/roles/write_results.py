@@ -20,7 +20,7 @@ from services.guilds import rivals
 from services.guilds.members import mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.roles import breaker, in_doubt
-from services.roles.outbox import LONGEST_PAUSE, Intent, WriteOutcome, WriteResult
+from services.roles.outbox import LONGEST_PAUSE, STALE_AFTER, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from services.runtime import counters
 
@@ -35,7 +35,7 @@ _ADVICE = {
 
 
 async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
-    """Return whether the ledger still wants this removal, and neither a pause nor the breaker stops it."""
+    """Return whether the ledger still wants this removal, and neither a pause, the breaker nor its age stops it."""
     # A pause waits for no reconcile, so it does not call off a removal that one is writing at the same moment.
     rests = select(Rule.id).where(
         col(Rule.id) == any_(col(Grant.rule_ids)), Rule.state != "active", col(Rule.deleted_at).is_(None)
@@ -43,7 +43,10 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
     tripped = select(Breaker.role_id).where(
         Breaker.server_id == Grant.server_id, Breaker.role_id == Grant.role_id, *breaker.WAITING
     )
-    wanted = select(Grant.id).where(_standing(intent), ~rests.exists(), ~tripped.exists())
+    # The age once more: this process's own clock stops while the machine sleeps. A time in the future is from
+    # before the database's clock was set back, so the age is not known.
+    recent = col(Grant.intended_at).between(func.now() - STALE_AFTER, func.now() + STALE_AFTER)
+    wanted = select(Grant.id).where(_standing(intent), recent, ~rests.exists(), ~tripped.exists())
     return (await db.exec(wanted)).first() is not None
 
 

@@ -23,7 +23,8 @@ ROWS = (
     "VALUES ('base', 1, '', now() + :ahead, 'w', now() + :ahead)",
     'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at, '
     "no_since, attempts, created_at, updated_at) "
-    "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now(), now() + :ahead, now() + :ahead, 0, now(), now())",
+    "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now() + :ahead, now() + :ahead, now() + :ahead, 0, now(), "
+    "now())",
     "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
     "VALUES (:server, '5', '7', true, now() + :ahead)",
     "INSERT INTO role_refusal (server_id, role_id, count, next_at) VALUES (:server, '7', 1, now() + :ahead)",
@@ -69,7 +70,8 @@ ROWS = (
 LEFT = """
     SELECT 'due', count(*) FROM due WHERE claimed_until > now()
     UNION ALL SELECT 'cursor', count(*) FROM cursor WHERE owned_until > now() OR updated_at > now()
-    UNION ALL SELECT 'grant', count(*) FROM "grant" WHERE next_at > now() OR no_since > now()
+    UNION ALL SELECT 'grant', count(*) FROM "grant"
+        WHERE next_at > now() OR no_since > now() OR intended_at > now()
     UNION ALL SELECT 'unanswered', count(*) FROM unanswered WHERE at > now()
     UNION ALL SELECT 'role_refusal', count(*) FROM role_refusal WHERE next_at > now()
     UNION ALL SELECT 'guild_refusal', count(*) FROM guild_refusal WHERE rests_until > now() OR began_at > now()

@@ -1,6 +1,7 @@
 """What stops a removal becomes known while it is decided, written down or sent: it is not carried out."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -111,6 +112,21 @@ async def test_what_was_read_before_the_machine_slept_takes_nothing(
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["held"]
     assert await town.writes(start) == []
+
+
+@pytest.mark.parametrize("at", ["- interval '8 hours'", "+ interval '8 hours'"], ids=["slept", "set back"])
+async def test_a_removal_of_unknown_age_is_decided_again(town: Town, engine: Engine, at: str) -> None:
+    """The process's own clock stood still while the machine slept, or the database's clock was ahead before."""
+    intent = await about_to_lose_it(town, engine)
+    moved = f'UPDATE "grant" SET intended_at = now() {at}, next_at = now() RETURNING intended_at'
+    async with transaction() as db:
+        intent = replace(intent, intended_at=(await db.execute(text(moved))).scalar_one())
+    await town.buys("carol")
+    start = await town.mark()
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    await looked_at(town)
+    assert await town.writes(start) == []
+    assert [row.state for row in await grants(town)] == ["held"]
 
 
 async def test_a_removal_on_its_way_to_discord_is_ours_although_its_reading_fails_meanwhile(
