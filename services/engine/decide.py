@@ -220,7 +220,8 @@ def _decide_role(
     if grant is None and has_role and not doubtful and _hands_over(rules, moving):
         # No rule says yes, so the grant begins with `no_since`. The next reconcile treats it like any other grant.
         return _adopted(role_id, rules, now, moving)
-    if doubtful and has_role and grant is not None and grant.state == "taking":
+    if doubtful and grant is not None and grant.state == "taking" and (has_role or grant.never_given):
+        # One that was never given can arrive before the writer reads the member.
         return Decision(role_id, Action.CALL_OFF, doubtful=True)
     if doubtful or grant is None or resting & set(grant.rule_ids):
         return Decision(role_id, Action.NONE, doubtful=doubtful)

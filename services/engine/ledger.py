@@ -277,9 +277,14 @@ async def _take(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
 
 
 async def _call_off(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
-    """Cancel removals that are not sent yet. `no_since` and `first_no` stay, so they cost the removal no time."""
-    held = {"state": "held", "next_at": None, "attempts": 0, "evidence": queue.NOW_GIVEN}
-    await _update(db, [(one.line, {}) for one in ones], held, ("taking",))
+    """Cancel removals that are not sent yet. `no_since` and `first_no` stay, so they cost the removal no time.
+
+    A role that was never given and is not there may still come, so its grant keeps the note of that.
+    """
+    held = {"state": "held", "next_at": None, "attempts": 0}
+    for comes, noted in ((False, {"evidence": queue.NOW_GIVEN}), (True, {})):
+        rows = [(one.line, {}) for one in ones if one.is_being_given is comes]
+        await _update(db, rows, {**held, **noted}, ("taking",))
 
 
 def _removal(one: RoleDecision) -> breaker.Removal:

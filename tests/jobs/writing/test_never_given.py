@@ -1,11 +1,13 @@
 """A role that was not given yet and that no rule gives any more is not given, whatever delays removals."""
 
+import asyncio
 from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import delete, text
 
 from gateways import gateways
+from jobs.role_writer import RoleWriter
 from models import Breaker, GrantKey, transaction
 from services.core import queue
 from services.privacy import erasure
@@ -13,8 +15,9 @@ from services.roles import in_doubt
 from services.servers import breaker_review
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
-from tests.jobs.town import Town, until
-from tests.jobs.watching import given, grants, kinds
+from tests.jobs.processes.test_meanwhile import the_intent
+from tests.jobs.town import BOTH, Town, until
+from tests.jobs.watching import given, grants, kinds, looked_at, taken
 from tests.jobs.writing.test_protection import admin
 
 LONG_AGO = "UPDATE \"grant\" SET intended_at = now() - interval '5 minutes', next_at = now() WHERE state = 'taking'"
@@ -136,6 +139,33 @@ async def test_one_whose_removal_is_called_off_before_it_was_given_is_given_and_
         await given(town)
     assert "role.lost" not in await kinds(town)
     assert [row.evidence.get("given") for row in await grants(town)] == [None]
+
+
+async def test_one_that_comes_late_stays_while_a_reading_fails(town: Town, engine: Engine) -> None:
+    """Nobody saw it come: a removal that a newer reconcile doubts is not sent because the picture lacks the role."""
+    token = await waits_for_screening(town)
+    async with engine():
+        await intended(town)
+        await sells_while_tripped(town, token)
+
+        async def taking() -> bool:
+            return [row.state for row in await grants(town)] == ["taking"]
+
+        await until(taking)
+    async with transaction() as db:
+        await db.execute(delete(Breaker))
+    intent = await the_intent()
+    await town.break_("down", *BOTH)
+    await looked_at(town)
+    assert [(row.state, row.evidence.get("given")) for row in await grants(town)] == [("held", False)]
+    guild, role_id = (await town.guild())["id"], await town.role("Holder")
+    await gateways().discord.add_role(guild, town.people["carol"]["id"], role_id, "An earlier request")
+    await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert await town.has("carol", "Holder")
+    await town.heal()
+    async with engine():
+        await taken(town)
+    assert "role.lost" not in await kinds(town)
 
 
 async def test_one_whose_removal_ends_with_the_bots_departure_is_given_when_the_bot_is_back(

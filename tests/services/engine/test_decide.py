@@ -248,14 +248,12 @@ def test_what_is_unknown_or_does_not_decide_takes_nothing_over() -> None:
 
 answers = st.sampled_from(list(Answer))
 states = st.sampled_from(["active", "paused", "shadow"])
-grants = st.one_of(
-    st.none(),
-    st.builds(
-        GrantFacts,
-        role_id=st.just("role"),
-        state=st.sampled_from(["giving", "held", "taking", "lost"]),
-        rule_ids=st.lists(st.integers(1, 4), max_size=3).map(tuple),
-    ),
+grants = st.none() | st.builds(
+    GrantFacts,
+    st.just("role"),
+    st.sampled_from(["giving", "held", "taking", "lost"]),
+    st.lists(st.integers(1, 4), max_size=3).map(tuple),
+    never_given=st.booleans(),
 )
 rule_lists = st.lists(st.tuples(states, st.booleans(), answers), min_size=1, max_size=4)
 
@@ -276,7 +274,7 @@ def test_unknown_changes_nothing(
         assert decision.action not in {Action.TAKE, Action.WAIT}
         assert decision.no_since is None
     deciding = {given_answers[item.id] for item in rules if item.decides}
-    being_taken = grant is not None and grant.state == "taking" and has_role
+    being_taken = grant is not None and grant.state == "taking" and (has_role or grant.never_given)
     if UNKNOWN in deciding and YES not in deciding:
         assert decision.action is (Action.CALL_OFF if being_taken else Action.NONE)
     assert only(decide(rules[::-1], given_answers, ledger, live, NOW)).action is decision.action
