@@ -21,6 +21,7 @@ from models.db.session import AsyncSession
 from services.collections import stored_traits
 from services.core import audit, queue
 from services.engine import grace_warnings
+from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, keeps_differently
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import rivals
@@ -99,6 +100,7 @@ async def write_decisions(
     only sightings marked the member, so decisions that need no newer answer are written (see OVERTAKEN).
     """
     await remember(db, done)
+    await _forget_removed(db, [item.case async for item in in_steps(done.outcomes) if item.case.claim.key not in ours])
     denied: set[str] = set()
     async for item in in_steps(done.outcomes):
         if (claim := item.case.claim).key in seen:
@@ -139,6 +141,12 @@ async def write_decisions(
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
+
+
+async def _forget_removed(db: AsyncSession, overtaken: Sequence[Case]) -> None:
+    """Delete what was read about these members' wallets where they were removed meanwhile, perhaps with all data."""
+    if wallets := sorted({address for case in overtaken for _, address in case.wallets}):
+        await last_known.forget_removed(db, wallets)
 
 
 def _still_unsettled(item: CaseOutcome, done: BatchOutcome) -> bool:

@@ -20,6 +20,8 @@ from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 
+READINGS = ("observation", "surveyed", "tally", "token_trail")
+"""The tables with what was read about wallets, by their addresses."""
 BALANCE = "balance"
 """The scope of a requirement that counts all tokens of a contract."""
 
@@ -171,3 +173,15 @@ async def remember(db: AsyncSession, readings: Iterable[Reading]) -> None:
             "moments": joined(reading.observed_at for _, reading in said),
         },
     )  # fmt: skip
+
+
+async def forget_removed(db: AsyncSession, addresses: Sequence[str]) -> None:
+    """Delete the readings of those of these wallets that nobody has any more."""
+    nobodys = """
+        SELECT a.address FROM unnest(string_to_array(:addresses, ',')) AS a (address)
+        WHERE NOT EXISTS (SELECT FROM wallet w WHERE w.address = a.address)
+    """
+    (rows,) = await db.together((nobodys, {"addresses": joined(addresses)}))
+    if gone := joined(address for (address,) in rows):
+        for table in READINGS:
+            db.later(f"DELETE FROM {table} WHERE address = ANY(string_to_array(:gone, ','))", {"gone": gone})

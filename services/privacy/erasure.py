@@ -21,6 +21,7 @@ from services.core.json_view import json_view
 from services.engine.cases import Case, load
 from services.engine.decide import Action, Decision, GrantFacts, decide
 from services.guilds.role_safety import UNKNOWN_ROLE
+from services.holdings.last_known import READINGS
 from services.roles import breaker
 from services.servers import activity
 
@@ -161,7 +162,7 @@ _AT_ONCE = (
     """,
     *(
         f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in ("observation", "surveyed", "tally", "token_trail", "sighting", "quarantine")
+        for table in (*READINGS, "sighting", "quarantine")
     ),
     *(
         f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"

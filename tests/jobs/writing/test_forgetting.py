@@ -1,10 +1,19 @@
 """What happens to roles when their holder is forgotten, or excludes their wallets from a server."""
 
+import asyncio
+from typing import Any
+
+import pytest
+from sqlalchemy import text
 from sqlmodel import select
 
+from jobs.reconciler import Reconciler
 from models import Farewell, User, transaction
 from services.accounts import forgotten_people
 from services.core.actors import Actor
+from services.engine import read_and_confirm
+from services.engine.reconcile_outcome import BatchOutcome
+from services.holdings import last_known
 from services.privacy import erasure, preferences
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -79,3 +88,38 @@ async def test_a_wallet_that_no_longer_counts_in_a_server_costs_its_roles_there_
         async with transaction() as db:
             await preferences.choose(db, await actor(town), town.server_id, use_wallets=True)
         await given(town)
+
+
+async def test_what_is_being_read_about_a_wallet_is_not_stored_after_its_owner_is_forgotten(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.buys("carol")
+    await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+    assert await read_about(town.wallet("carol")), "the balance is stored until then"
+    await town.look()
+    decide_cases = read_and_confirm.decide_cases
+
+    async def and_meanwhile_they_are_forgotten(*arguments: Any, **more: Any) -> BatchOutcome:
+        done = await decide_cases(*arguments, **more)
+        async with transaction() as db:
+            await preferences.forget(db, await actor(town))
+        return done
+
+    with monkeypatch.context() as patched:
+        patched.setattr(read_and_confirm, "decide_cases", and_meanwhile_they_are_forgotten)
+        await Reconciler(asyncio.Event()).once()
+    assert await read_about(town.wallet("carol")) == []
+
+
+async def read_about(wallet: str) -> list[str]:
+    """Return the tables with a reading of this wallet."""
+    asked = {"wallet": wallet}
+    async with transaction() as db:
+        found = {
+            table: (await db.execute(text(f"SELECT 1 FROM {table} WHERE address = :wallet"), asked)).all()
+            for table in last_known.READINGS
+        }
+    return [table for table, rows in found.items() if rows]
