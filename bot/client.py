@@ -267,7 +267,7 @@ def build(has_intent: bool = True) -> Bot:
     )
     presses = Presses()
     events = Events(bot, has_intent=has_intent)
-    events.opened = bot.opened
+    events.opened, events.turns.speaks_for = bot.opened, bot.keeper.speaks_for
     rereads = UnreadableEventRereads(bot, events.lists)
     bot.keeper.busy = events.is_busy
     bot.keeper.handling = lambda: {*bot.handling(), *events.checks.tasks(), *rereads.tasks()}

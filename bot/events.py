@@ -78,7 +78,8 @@ class Events(BackgroundCog):
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
         """Pass on that the bot was removed from a guild (an outage is another event)."""
-        await self.turns.write_in_turn(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
+        async with self.turns.of(guild.id):
+            await self.turns.store(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:
@@ -114,13 +115,13 @@ class Events(BackgroundCog):
         """Store one event about a person we know; the caller holds the guild's turn."""
         guild, facts = str(guild_id), report.facts
         if facts is None:
-            await self.turns.write(lambda db: gateway_events.member_left(db, guild, report.discord_id))
+            await self.turns.store(guild_id, lambda db: gateway_events.member_left(db, guild, report.discord_id))
         elif report.joined:
-            await self.turns.write(lambda db: gateway_events.member_joined(db, guild, facts))
+            await self.turns.store(guild_id, lambda db: gateway_events.member_joined(db, guild, facts))
         else:
             place = self.bot.get_guild(guild_id)
             admins = None if place is None else admin_roles(place)
-            await self.turns.write(lambda db: gateway_events.member_changed(db, guild, facts, admins))
+            await self.turns.store(guild_id, lambda db: gateway_events.member_changed(db, guild, facts, admins))
 
     @commands.Cog.listener()
     async def on_guild_channel_delete(self, channel: nextcord.abc.GuildChannel) -> None:

@@ -82,7 +82,7 @@ class MemberReader(BackgroundCog):
             facts, guild_id = member_facts(member), member.guild.id
             with unstored_members.storing(interaction.id):
                 async with self.turns.of(guild_id):
-                    await self.turns.write(lambda db: gateway_events.member_met(db, str(guild_id), facts))
+                    await self.turns.store(guild_id, lambda db: gateway_events.member_met(db, str(guild_id), facts))
 
     async def _read_on(self) -> None:
         while True:

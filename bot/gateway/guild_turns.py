@@ -17,6 +17,11 @@ DATABASE_PAUSE = 2.0
 T = TypeVar("T")
 
 
+async def always(_db: Any, _guild_id: int) -> bool:
+    """Return True, as where a single process runs the bot."""
+    return True
+
+
 class GuildTurns:
     """One lock for each guild, so that its events are written one after another and no guild waits for another one.
 
@@ -25,6 +30,8 @@ class GuildTurns:
 
     def __init__(self) -> None:
         self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.speaks_for: Callable[[Any, int], Awaitable[bool]] = always
+        """Returns whether a guild's events are this process's to store, because no other process has its shard."""
 
     def of(self, guild_id: int) -> asyncio.Lock:
         """Return the lock to hold while an event of the guild is written."""
@@ -46,3 +53,17 @@ class GuildTurns:
                     raise
                 log_fault(log, fault, "the event waits")
                 await asyncio.sleep(DATABASE_PAUSE)
+
+    async def store(self, guild_id: int, write: Callable[[Any], Awaitable[object]]) -> None:
+        """Write what was seen of a guild, unless another process has its shard by now; the caller holds the turn.
+
+        That process sees it too, and newer events, which a late one must not replace.
+        """
+
+        async def write_if_ours(db: Any) -> None:
+            if await self.speaks_for(db, guild_id):
+                await write(db)
+            else:
+                log.warning("event dropped, another process has the shard guild=%s", guild_id)
+
+        await self.write(write_if_ours)

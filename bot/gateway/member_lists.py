@@ -229,9 +229,9 @@ class MemberLists:
             if await self._turns.write(lambda db: known_people.strangers(db, asked)):
                 return
             if facts is None:
-                await self._turns.write(lambda db: gateway_events.member_left(db, guild, user))
+                await self._turns.store(guild_id, lambda db: gateway_events.member_left(db, guild, user))
             else:
-                await self._turns.write(lambda db: gateway_events.member_read(db, guild, facts))
+                await self._turns.store(guild_id, lambda db: gateway_events.member_read(db, guild, facts))
 
     async def _write_part(self, guild_id: int, part: Sequence[MemberFacts]) -> None:
         """Store a part in its own transaction, with the guild's own events between the parts."""

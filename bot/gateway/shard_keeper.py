@@ -49,6 +49,8 @@ class ShardKeeper:
         """Until when no other process may take these shards (loop time)."""
         self.busy: Callable[[int], bool] = lambda number: False
         self.handling: Callable[[], Collection[asyncio.Task[Any]]] = tuple
+        self.handed_over: set[int] = set()
+        """Shards that this process has left to others; events that came before that are still its own."""
         self._closing: bool = False
         self._turn: asyncio.Lock = asyncio.Lock()
 
@@ -67,6 +69,15 @@ class ShardKeeper:
                 "{free} of {count} shards of the bot run in no process.", free=self.last.free, count=self.count
             )
         return self.last.others_down
+
+    async def speaks_for(self, db: Any, guild_id: int) -> bool:
+        """Return whether the events of a guild are still this process's to store.
+
+        After a process stood still for too long, another one has its shard, repeats the events that were not stored,
+        and stores newer ones. A late event would replace these: a member who has come back would have left again.
+        """
+        number = shards.shard_of(guild_id, self.count or 1)
+        return not self.count or number in self.handed_over or await shards.holds(db, self.process, self.count, number)
 
     async def run(self, count: int) -> None:
         """Run some of the bot's `count` shards until cancelled. Raises the error that ends a shard, and OtherCount."""
@@ -123,6 +134,7 @@ class ShardKeeper:
         )  # fmt: skip
         log.info("shard taken shard=%s of=%s resumes=%s", number, self.count, at is not None)
         self.connections[number] = connection
+        self.handed_over.discard(number)
         connection.start()
 
     async def _restored(self, number: int, session: GatewaySession | None) -> ResumePoint | None:
@@ -191,6 +203,7 @@ class ShardKeeper:
                 continue
             await one.stop()
             del self.connections[number]
+            self.handed_over.add(number)
             await self._handled()
             try:
                 await self._store({number: one})

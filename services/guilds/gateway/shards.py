@@ -167,6 +167,13 @@ def _session(row: Sequence[Any]) -> GatewaySession | None:
     )
 
 
+async def holds(db: AsyncSession, process: BotProcess, count: int, number: int) -> bool:
+    """Return whether this process holds the shard; a lapsed lease counts until another process takes the shard."""
+    question = "SELECT 1 FROM shard WHERE shards = :count AND id = :number AND holder = :me"
+    (rows,) = await db.together((question, {"count": count, "number": number, "me": process.name}))
+    return bool(rows)
+
+
 async def keep(
     db: AsyncSession, process: BotProcess, count: int, sessions: Iterable[tuple[int, GatewaySession]]
 ) -> None:
