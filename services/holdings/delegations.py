@@ -1,6 +1,7 @@
 """Delegations to members' wallets: read from each chain's registry, and stored with their age."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +30,9 @@ from services.rules.terms import RuleTerms
 
 FRESH = timedelta(minutes=10)
 """How long an answer of the registry is reused; members waiting at a screen get a new one."""
+BEGAN = time.monotonic()
+"""When this process began (monotonic). Earlier answers are not reused: they name their node by its place in the
+settings, and another node may have that place by now."""
 MOST_KEPT = 200
 """Maximum delegations to one wallet on one chain, because anybody can give any number to anybody. The registry lists
 the oldest first."""
@@ -103,7 +107,8 @@ async def stale(
         ),
         {
             "chains": [chain for chain, _, _ in asked], "people": [who for _, who, _ in asked],
-            "urgent": [urgent for _, _, urgent in asked], "fresh": FRESH,
+            "urgent": [urgent for _, _, urgent in asked],
+            "fresh": min(FRESH, timedelta(seconds=time.monotonic() - BEGAN)),
         },
     )  # fmt: skip
     found: dict[str, tuple[list[str], int]] = {}

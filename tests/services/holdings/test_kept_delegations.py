@@ -1,5 +1,6 @@
 """The registries' answers about delegations are stored, however many wallets a server's members have."""
 
+import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
@@ -13,9 +14,11 @@ from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from locales import speaking
 from locales.stored_texts import said
+from services.core import queue
 from services.holdings import delegations
 from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
+from tests.support.builders import a_member, a_server
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000
@@ -123,3 +126,19 @@ async def test_a_claim_that_was_given_up_for_more_than_a_day_is_a_new_one() -> N
         await db.execute(text("UPDATE ended_delegation SET ended_at = ended_at - interval '25 hours'"))
     await read(ONE)
     assert [who for who, _ in await ages()] == [OTHER, ONE]
+
+
+async def test_an_answer_from_before_this_process_began_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a node whose place in the settings has changed could confirm its own answer."""
+    async with models.transaction() as db:
+        member = await a_member(db, await a_server(db), wallet=ONE)
+    claim = queue.Claim(member.server_id, member.discord_id, 1, 0, queue.CHANGED)
+
+    async def wanted() -> set[str]:
+        async with models.reading() as db:
+            return set(await delegations.stale(db, {member.server_id: frozenset({"base"})}, [claim]))
+
+    await read(ONE)
+    assert await wanted() == set()
+    monkeypatch.setattr(delegations, "BEGAN", time.monotonic())
+    assert await wanted() == {"base"}
