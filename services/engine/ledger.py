@@ -291,7 +291,7 @@ async def _call_off(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
     """
     held = {"state": "held", "next_at": None, "attempts": 0}
     for comes, noted in ((False, {"evidence": queue.NOW_GIVEN}), (True, {})):
-        rows = [(one.line, {}) for one in ones if one.is_being_given is comes]
+        rows = [(one.line, dict[str, Any]()) for one in ones if one.is_being_given is comes]
         await _update(db, rows, {**held, **noted}, ("taking",))
 
 
