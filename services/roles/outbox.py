@@ -106,7 +106,7 @@ class WriteResult(Enum):
     WAIT = "wait"
     """Membership screening is not done, or Discord is failing: try again later."""
     NOT_YET = "not yet"
-    """Discord's limit for the server is used up; nothing was sent and nothing changes."""
+    """Discord's limit for the server is used up, or the change was read too long ago; nothing was sent or changes."""
     AGAIN = "again"
     """Too old to trust, cancelled, or about a role that somebody else took: decide again."""
     THEIRS = "theirs"
@@ -264,9 +264,13 @@ async def carry_out(
             if (unsent := _without_write(intent, member, sure=sure)) is not None:
                 return unsent
         if not intent.giving:
-            stale = intent.age + intent.since_read > STALE_AFTER
-            if stale or (begin is not None and not await begin()):
+            wanted = not _is_stale(intent) and (begin is None or await begin())
+            # The age once more: the process may have stood still since.
+            if not wanted or _is_stale(intent):
                 return WriteOutcome(WriteResult.AGAIN, member)
+        elif intent.since_read > STALE_AFTER:
+            # The process stood still. By now another one may have given the role, and taken it after a sale.
+            return WriteOutcome(WriteResult.NOT_YET, member)
         sent = True
         if intent.giving:
             await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
@@ -291,6 +295,10 @@ async def carry_out(
     except ProviderError as fault:
         return _failed(intent, fault, sent=sent)
     return WriteOutcome(WriteResult.DONE)
+
+
+def _is_stale(intent: Intent) -> bool:
+    return intent.age + intent.since_read > STALE_AFTER
 
 
 def _without_write(intent: Intent, member: GuildMember | None, *, sure: bool) -> WriteOutcome | None:
