@@ -243,4 +243,5 @@ class MemberLists:
             unchanged = [one for one in part if one.discord_id not in changed]
             await gateway_events.listed(db, str(guild_id), unchanged, admins)
 
-        await self._turns.write_in_turn(guild_id, write)
+        async with self._turns.of(guild_id):
+            await self._turns.store(guild_id, write)

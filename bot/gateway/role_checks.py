@@ -72,7 +72,8 @@ class RoleChecks:
             await gateway_events.check_roles(db, facts, gone or ())
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
-        await self._turns.write_in_turn(guild.id, write)
+        async with self._turns.of(guild.id):
+            await self._turns.store(guild.id, write)
 
     def _again(self, guild_id: int) -> None:
         if not self._bot.is_closed():

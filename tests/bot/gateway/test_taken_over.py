@@ -82,9 +82,11 @@ async def test_one_who_has_come_back_does_not_leave_again_by_a_late_event(cog: E
 async def test_a_late_event_does_not_bring_former_roles_back(cog: Events, member: Member) -> None:
     await stands_still()
     assert (await beats(OTHER)).held == {0}
-    facts = MemberFacts(member.discord_id, "somebody", frozenset({ROLE, snowflake()}))
-    await cog.on_member_told(await guild_of(member), int(member.discord_id), facts, False)
+    facts, guild_id = MemberFacts(member.discord_id, "somebody", frozenset({ROLE, snowflake()})), await guild_of(member)
+    await cog.on_member_told(guild_id, int(member.discord_id), facts, False)
     assert await roles_of(member) == ([ROLE], [ROLE])
+    await cog.lists._write_part(guild_id, [facts])
+    assert await roles_of(member) == ([ROLE], [ROLE]), "nor does a page of a list that was read before"
 
 
 async def test_an_event_is_stored_while_nobody_else_has_the_shard(cog: Events, member: Member) -> None:
