@@ -54,16 +54,17 @@ class GuildTurns:
                 log_fault(log, fault, "the event waits")
                 await asyncio.sleep(DATABASE_PAUSE)
 
-    async def store(self, guild_id: int, write: Callable[[Any], Awaitable[object]]) -> None:
+    async def store(self, guild_id: int, write: Callable[[Any], Awaitable[object]]) -> bool:
         """Write what was seen of a guild, unless another process has its shard by now; the caller holds the turn.
 
-        That process sees it too, and newer events, which a late one must not replace.
+        That process sees it too, and newer events, which a late one must not replace. Return whether it was written.
         """
 
-        async def write_if_ours(db: Any) -> None:
-            if await self.speaks_for(db, guild_id):
-                await write(db)
-            else:
+        async def write_if_ours(db: Any) -> bool:
+            if not await self.speaks_for(db, guild_id):
                 log.warning("event dropped, another process has the shard guild=%s", guild_id)
+                return False
+            await write(db)
+            return True
 
-        await self.write(write_if_ours)
+        return await self.write(write_if_ours)

@@ -234,7 +234,7 @@ class MemberLists:
                 await self._turns.store(guild_id, lambda db: gateway_events.member_read(db, guild, facts))
 
     async def _write_part(self, guild_id: int, part: Sequence[MemberFacts]) -> None:
-        """Store a part in its own transaction, with the guild's own events between the parts."""
+        """Store a part in its own transaction, with the guild's own events between the parts. Raises ListIncomplete."""
 
         async def write(db: Any) -> None:
             changed = self._changed.get(guild_id, ())
@@ -244,4 +244,6 @@ class MemberLists:
             await gateway_events.listed(db, str(guild_id), unchanged, admins)
 
         async with self._turns.of(guild_id):
-            await self._turns.store(guild_id, write)
+            if not await self._turns.store(guild_id, write):
+                # Those on the page must not count as missing from the list.
+                raise ListIncomplete("another process reads the members by now")
