@@ -274,7 +274,8 @@ def _when_earned(grant: GrantFacts | None, has_role: bool, yes: Sequence[RuleTer
         return Action.NONE if has_role else Action.GIVE
     match grant.state:
         case "giving":
-            return Action.NONE if grant.no_since is None else Action.KEEP
+            # What an admin gives back is a gift only until a rule says yes.
+            return Action.KEEP if grant.no_since is not None or grant.gift else Action.NONE
         case "taking":
             return Action.RETURN
         case "lost":

@@ -250,6 +250,31 @@ async def test_an_undone_removal_gives_the_role_back_and_it_stays_until_a_rule_h
         await taken(town)
 
 
+async def test_who_holds_again_before_they_get_the_role_back_loses_it_after_a_sale(town: Town, engine: Engine) -> None:
+    """A rule has said yes, although the role was still being given then."""
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    admin = Actor(user_id=0, discord_id=town.people["ada"]["id"], username="ada")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.sells(token)
+        await town.look()
+        await taken(town)
+        await until(lambda: no_grants(town))
+    token = await town.buys("carol")
+    async with transaction() as db:
+        (line,) = await activity.lines(db, town.server_id, LogFilter(kind="role.taken"))
+        await undo.undo(db, gateways(), admin, town.server_id, UUID(line.batch or ""))
+    await looked_at(town)
+    assert [(row.state, row.gift_since) for row in await grants(town)] == [("giving", None)]
+    async with engine():
+        await given(town)
+        await town.sells(token)
+        await town.look()
+        await taken(town)
+
+
 async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town, engine: Engine) -> None:
     crowd = [f"p{number}" for number in range(6)]
     for name in crowd:

@@ -120,6 +120,7 @@ def test_a_role_that_somebody_took_comes_back_only_by_a_rule_made_after_that() -
         (NO, "held", False, Action.FORGET),
         (UNKNOWN, "held", True, Action.NONE),
         (YES, "held", True, Action.KEEP),
+        (YES, "giving", False, Action.KEEP),
     ],
 )
 def test_what_an_admin_lets_somebody_keep_is_not_taken(
