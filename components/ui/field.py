@@ -4,6 +4,8 @@ from typing import Any
 
 import reflex as rx
 
+from state.core.form_fault import FormFault
+
 
 def field(
     label: str,
@@ -29,6 +31,19 @@ def field(
         control,
         *below,
         class_name="flex flex-col gap-1.5",
+    )
+
+
+def fault_of(form: type[FormFault], name: str) -> rx.Var[str]:
+    """Return why the form refused this field; empty if it did not."""
+    return rx.cond(form.fault_field == name, form.fault_text, "")
+
+
+def fault_line(form: type[FormFault], name: str) -> rx.Component:
+    """Return a line below a group of fields with why the form refused it."""
+    return rx.cond(
+        form.fault_field == name,
+        rx.el.p(form.fault_text, class_name="mt-2 text-sm font-medium text-error", role="alert"),
     )
 
 

@@ -12,10 +12,11 @@ from services.accounts.developers import api_tokens, webhooks
 from services.accounts.developers.api_tokens import SCOPES, ApiTokenView
 from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import HoldfastError
 from services.core.relative_times import ago
+from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
-from state.core.toasts import refuse, say
+from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.server.webhook import WebhookState
 
@@ -48,7 +49,7 @@ class TokenRowView:
     use: str
 
 
-class ApiTokensState(ServerTab, rx.State):
+class ApiTokensState(FormFault, ServerTab, rx.State):
     """The tokens, the form for a new one, and the dialog before one is revoked."""
 
     rows: list[TokenRowView] = []
@@ -57,8 +58,6 @@ class ApiTokensState(ServerTab, rx.State):
     name: str = ""
     choices: list[ScopeChoiceView] = []
     life: str = USUAL
-    fault_field: str = ""
-    fault_text: str = ""
     token: str = ""
     """The token that was just created; shown until the admin has it."""
     asked_id: int = 0
@@ -89,7 +88,7 @@ class ApiTokensState(ServerTab, rx.State):
 
     def _close(self) -> None:
         self.is_open, self.name, self.life, self.asked_id = False, "", USUAL, 0
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
 
     @public
     def open_form(self) -> None:
@@ -130,7 +129,8 @@ class ApiTokensState(ServerTab, rx.State):
         """Create the token and show it this once."""
         if not self.is_open:
             return  # The second click of a double click would find no name.
-        self.working, self.fault_field, self.fault_text = True, "", ""
+        self.working = True
+        self._clear_fault()
         yield
         try:
             page = await self._page()
@@ -141,12 +141,8 @@ class ApiTokensState(ServerTab, rx.State):
             self._close()
             self.token = made.token
             await after_change(self._read(actor, page))
-        except FieldRefused as fault:
-            self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("Token not created"), fault.message)
+            await self._show_fault(_("Token not created"), fault)
         finally:
             self.working = False
 

@@ -10,7 +10,7 @@ from gateways import gateways
 from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotSignedIn, ServerNotFound
+from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ServerNotFound
 from services.engine.previews.proposals import MoveEnd
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
@@ -19,8 +19,9 @@ from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
 from state.core.entered_dates import end_of_day, start_of_day
 from state.core.errors import UNREADABLE
+from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
-from state.core.toasts import refuse, say
+from state.core.toasts import say
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
@@ -89,7 +90,7 @@ class CoverageDayView:
     unknown: int
 
 
-class MoveState(ServerTab, rx.State):
+class MoveState(FormFault, ServerTab, rx.State):
     """The move of the server, its form, one list of names, and the dialog before its end or its undo."""
 
     state: str = NONE
@@ -111,8 +112,6 @@ class MoveState(ServerTab, rx.State):
     """By field, the moments of the stored move: a program may have chosen another one than midnight."""
     channel: str = ""
     first_day: str = ""
-    fault_field: str = ""
-    fault_text: str = ""
     saving: bool = False
 
     named_role: str = ""
@@ -185,7 +184,7 @@ class MoveState(ServerTab, rx.State):
         self.begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
         self._moments = {"until": move.until, "beginsAt": move.begins_at} if move else {}
         self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
         self.editing = False
 
     def _show(self, move: MoveView) -> None:
@@ -204,7 +203,7 @@ class MoveState(ServerTab, rx.State):
     def edit(self, is_open: bool) -> None:
         """Open or close the form of an existing move."""
         self.editing = is_open
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
 
     @public
     def choose(self, role_id: str, chosen: bool) -> None:
@@ -235,18 +234,15 @@ class MoveState(ServerTab, rx.State):
         is_new = self.state in {NONE, views.APPROVED}
         if not (is_new or self.editing):
             return  # The second click of a double click: the form is closed.
-        self.saving, self.fault_field, self.fault_text = True, "", ""
+        self.saving = True
+        self._clear_fault()
         yield
         try:
             page = await self._page()
             async with transaction() as db:
                 is_told = await lifecycle.begin_or_change(db, gateways(), actor, page.server_id, self._order())
-        except FieldRefused as fault:
-            self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("Move not saved"), fault.message)
+            await self._show_fault(_("Move not saved"), fault)
         else:
             title = _("The move has begun") if is_new else _("The move is changed")
             await say(self, title, _("Nobody loses a role of it before you approve its end.") if is_told else _untold())

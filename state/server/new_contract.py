@@ -11,7 +11,7 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.addresses import shorten
 from services.core.chain_names import chain_title
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import HoldfastError
 from services.engine.previews.proposals import MigrationEnd, NewContract
 from services.rules.replacements import contract_migrations, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
@@ -20,8 +20,9 @@ from services.rules.replacements.running_migrations import ContractInUse, Runnin
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.entered_dates import end_of_day
+from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
-from state.core.toasts import refuse, say
+from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
 from state.server.rules import RulesState
@@ -70,7 +71,7 @@ class RunningMigrationView:
     text: str
 
 
-class MigrationState(ServerTab, rx.State):
+class MigrationState(FormFault, ServerTab, rx.State):
     """The card of the Rules tab about a collection that has another contract now."""
 
     contracts: list[OldContractView] = []
@@ -84,8 +85,6 @@ class MigrationState(ServerTab, rx.State):
     until: str = ""
     """The last day on which both count, as `YYYY-MM-DD` in UTC; empty for no date."""
     first_day: str = ""
-    fault_field: str = ""
-    fault_text: str = ""
     looking: bool = False
 
     rules: list[MigratedRuleView] = []
@@ -130,7 +129,7 @@ class MigrationState(ServerTab, rx.State):
 
     def _changed(self) -> None:
         self.looked, self.rules, self.left, self.asked = False, [], [], ""
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
 
     @public
     def set_old(self, key: str) -> None:
@@ -179,12 +178,8 @@ class MigrationState(ServerTab, rx.State):
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 found = await contract_migrations.preview(db, gateways(), actor, page.server_id, self._order())
-        except FieldRefused as fault:
-            self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("Could not look at the rules"), fault.message)
+            await self._show_fault(_("Could not look at the rules"), fault)
         else:
             self.looked = True
             self.rules = [

@@ -8,14 +8,15 @@ from gateways import gateways
 from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import HoldfastError
 from services.engine.previews.proposals import NewRole
 from services.rules.replacements import new_role
 from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
 from services.servers import servers
+from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
-from state.core.toasts import refuse, say
+from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
 from state.server.new_contract import LeftRuleView
@@ -32,7 +33,7 @@ class RoleChoiceView:
     refusal: str
 
 
-class NewRoleState(rx.State):
+class NewRoleState(FormFault, rx.State):
     """The card of the Rules tab about a role that takes another one's place."""
 
     is_open: bool = False
@@ -41,8 +42,6 @@ class NewRoleState(rx.State):
     new_roles: list[RoleChoiceView] = []
     old: str = ""
     new: str = ""
-    fault_field: str = ""
-    fault_text: str = ""
 
     looking: bool = False
     looked: bool = False
@@ -94,7 +93,7 @@ class NewRoleState(rx.State):
 
     def _changed(self) -> None:
         self.looked, self.rules, self.left, self.asked = False, [], [], False
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
 
     @public
     def set_old(self, role_id: str) -> None:
@@ -125,12 +124,8 @@ class NewRoleState(rx.State):
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 found = await new_role.preview(db, gateways(), actor, page.server_id, self._order())
-        except FieldRefused as fault:
-            self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("Could not look at the rules"), fault.message)
+            await self._show_fault(_("Could not look at the rules"), fault)
         else:
             self.looked = True
             self.rules = [one.name for one in found.rules]

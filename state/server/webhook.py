@@ -11,9 +11,10 @@ from models import transaction
 from services.accounts.developers import webhooks
 from services.accounts.developers.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, WebhookNotFound
+from services.core.errors import HoldfastError, NotSignedIn, WebhookNotFound
 from services.core.relative_times import ago
 from services.runtime import rate_limits
+from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, after_change, open_tab, page_of
@@ -45,7 +46,7 @@ class DeliveryRowView:
     detail: str
 
 
-class WebhookState(rx.State):
+class WebhookState(FormFault, rx.State):
     """The card with the webhook."""
 
     is_set: bool = False
@@ -60,8 +61,6 @@ class WebhookState(rx.State):
     editing: bool = False
     typed: str = ""
     choices: list[WebhookEventView] = []
-    fault_field: str = ""
-    fault_text: str = ""
     secret: str = ""
     """The secret that was just made; shown until the admin has it."""
     asked: str = ""
@@ -83,7 +82,7 @@ class WebhookState(rx.State):
 
     def _close(self) -> None:
         self.editing, self.asked = False, ""
-        self.fault_field = self.fault_text = ""
+        self._clear_fault()
 
     @signed_in
     async def read_again(self, actor: Actor) -> None:
@@ -130,7 +129,8 @@ class WebhookState(rx.State):
         """Set the webhook; its secret is shown only once, the first time."""
         if not self.editing:
             return  # The second click of a double click would hide the secret.
-        self.saving, self.fault_field, self.fault_text = True, "", ""
+        self.saving = True
+        self._clear_fault()
         yield
         try:
             page = await page_of(self, self._shown_for)
@@ -141,12 +141,8 @@ class WebhookState(rx.State):
             self.secret = made.secret or ""
             self._open(page.server_id, made.view)
             await say(self, _("Webhook saved"), _("Events are posted there from now on."))
-        except FieldRefused as fault:
-            self.fault_field, self.fault_text = fault.field, fault.message
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("Webhook not saved"), fault.message)
+            await self._show_fault(_("Webhook not saved"), fault)
         finally:
             self.saving = False
 

@@ -8,7 +8,7 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input, switch, text_input
+from components.ui.field import fault_line, fault_of, field, select_input, switch, text_input
 from components.ui.placeholders import empty
 from locales import _, ngettext
 from state.server.api_tokens import LIVES, ApiTokensState, ScopeChoiceView, TokenRowView
@@ -96,10 +96,6 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
     )
 
 
-def _error(name: str) -> rx.Var[str]:
-    return rx.cond(ApiTokensState.fault_field == name, ApiTokensState.fault_text, "")
-
-
 def _form() -> rx.Component:
     return rx.el.div(
         field(
@@ -111,15 +107,12 @@ def _form() -> rx.Component:
                 placeholder=_("Such as: nightly report"),
             ),
             name="tokenName",
-            error=_error("name"),
+            error=fault_of(ApiTokensState, "name"),
         ),
         rx.el.fieldset(
             rx.el.legend(_("What it may do"), class_name="mb-2 text-sm font-semibold"),
             rx.el.div(rx.foreach(ApiTokensState.choices, _scope), class_name="grid grid-cols-1 gap-3"),
-            rx.cond(
-                _error("scopes") != "",
-                rx.el.p(_error("scopes"), class_name="mt-2 text-sm font-medium text-error", role="alert"),
-            ),
+            fault_line(ApiTokensState, "scopes"),
         ),
         field(
             _("Expires after"),
@@ -133,7 +126,7 @@ def _form() -> rx.Component:
                 on_change=ApiTokensState.set_life,
             ),
             name="tokenLife",
-            error=_error("expiresAt"),
+            error=fault_of(ApiTokensState, "expiresAt"),
         ),
         rx.el.div(
             button(_("Cancel"), kind="quiet", on_click=ApiTokensState.close_form),

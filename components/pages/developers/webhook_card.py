@@ -7,7 +7,7 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.dialog import confirm
-from components.ui.field import field, switch, text_input
+from components.ui.field import fault_line, fault_of, field, switch, text_input
 from components.ui.placeholders import empty
 from locales import _
 from state.server.webhook import DELETE, NEW_SECRET, DeliveryRowView, WebhookEventView, WebhookState
@@ -48,10 +48,6 @@ def _shown_once() -> rx.Component:
     )
 
 
-def _error(name: str) -> rx.Var[str]:
-    return rx.cond(WebhookState.fault_field == name, WebhookState.fault_text, "")
-
-
 def _form() -> rx.Component:
     return rx.el.div(
         field(
@@ -65,15 +61,12 @@ def _form() -> rx.Component:
             ),
             name="webhookUrl",
             hint=_("It begins with https:// and answers within 10 seconds."),
-            error=_error("url"),
+            error=fault_of(WebhookState, "url"),
         ),
         rx.el.fieldset(
             rx.el.legend(_("Events to post"), class_name="mb-2 text-sm font-semibold"),
             rx.el.div(rx.foreach(WebhookState.choices, _event), class_name="grid grid-cols-1 gap-3"),
-            rx.cond(
-                _error("events") != "",
-                rx.el.p(_error("events"), class_name="mt-2 text-sm font-medium text-error", role="alert"),
-            ),
+            fault_line(WebhookState, "events"),
         ),
         rx.el.div(
             button(_("Cancel"), kind="quiet", on_click=WebhookState.close_form),

@@ -9,7 +9,7 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import counted
-from components.ui.field import field, select_input, switch, text_input
+from components.ui.field import fault_of, field, select_input, switch, text_input
 from locales import _
 from state.rule_form.chain_options import chain_options
 from state.server.new_contract import (
@@ -70,10 +70,6 @@ def _one_running(one: rx.vars.ObjectVar[RunningMigrationView]) -> rx.Component:
     )
 
 
-def _error(name: str) -> rx.Var[str]:
-    return rx.cond(MigrationState.fault_field == name, MigrationState.fault_text, "")
-
-
 def _form() -> rx.Component:
     return rx.el.div(
         field(
@@ -98,7 +94,7 @@ def _form() -> rx.Component:
                     "newContract", value=MigrationState.new, on_change=MigrationState.set_new, placeholder="0x…"
                 ),
                 name="newContract",
-                error=_error("newContract"),
+                error=fault_of(MigrationState, "newContract"),
             ),
             field(
                 _("Chain of the new contract"),
@@ -110,7 +106,7 @@ def _form() -> rx.Component:
                     on_change=MigrationState.set_new_chain,
                 ),
                 name="newChain",
-                error=_error("newChain"),
+                error=fault_of(MigrationState, "newChain"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",
         ),
@@ -141,7 +137,7 @@ def _form() -> rx.Component:
                 ),
                 name="bothUntil",
                 hint=_("Empty: until you end it here."),
-                error=_error("until"),
+                error=fault_of(MigrationState, "until"),
             ),
         ),
         rx.el.div(

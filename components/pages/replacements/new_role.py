@@ -6,7 +6,7 @@ from components.pages.server.rule_preview import impact_panel
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.field import field, select_input
+from components.ui.field import fault_of, field, select_input
 from locales import _
 from state.server.new_contract import LeftRuleView
 from state.server.new_role import NewRoleState, RoleChoiceView
@@ -55,7 +55,7 @@ def _form() -> rx.Component:
                     on_change=NewRoleState.set_old,
                 ),
                 name="oldRole",
-                error=rx.cond(NewRoleState.fault_field == "oldRole", NewRoleState.fault_text, ""),
+                error=fault_of(NewRoleState, "oldRole"),
             ),
             field(
                 _("New role"),
@@ -67,7 +67,7 @@ def _form() -> rx.Component:
                     on_change=NewRoleState.set_new,
                 ),
                 name="newRole",
-                error=rx.cond(NewRoleState.fault_field == "newRole", NewRoleState.fault_text, ""),
+                error=fault_of(NewRoleState, "newRole"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",
         ),

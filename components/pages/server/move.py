@@ -12,7 +12,7 @@ from components.ui.chart import heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input, text_input
+from components.ui.field import fault_line, fault_of, field, select_input, text_input
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
@@ -300,7 +300,7 @@ def _form() -> rx.Component:
                         rx.foreach(MoveState.choices, _choice),
                         class_name="mt-2 grid grid-cols-1 gap-2 sm:grid-cols-2",
                     ),
-                    _fault("roles"),
+                    fault_line(MoveState, "roles"),
                 ),
                 rx.el.div(
                     rx.cond(
@@ -327,7 +327,7 @@ def _form() -> rx.Component:
                     ),
                     name="channelId",
                     hint=_("One message, which mentions nobody. The panel in the verification channel says it too."),
-                    error=rx.cond(MoveState.fault_field == "channelId", MoveState.fault_text, ""),
+                    error=fault_of(MoveState, "channelId"),
                 ),
                 rx.el.div(
                     button(
@@ -362,14 +362,7 @@ def _date(
         text_input(name, type="date", min=MoveState.first_day, value=value, on_change=on_change),
         name=name,
         hint=hint,
-        error=rx.cond(MoveState.fault_field == name, MoveState.fault_text, ""),
-    )
-
-
-def _fault(name: str) -> rx.Component:
-    return rx.cond(
-        MoveState.fault_field == name,
-        rx.el.p(MoveState.fault_text, class_name="mt-2 text-sm font-medium text-error", role="alert"),
+        error=fault_of(MoveState, name),
     )
 
 
