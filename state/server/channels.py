@@ -1,7 +1,5 @@
 """The Verification channel tab: the state of the channel and its panel, and where alerts are posted."""
 
-from dataclasses import dataclass
-
 import reflex as rx
 
 from gateways import gateways
@@ -9,7 +7,8 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError, NotSignedIn
-from services.guilds import alert_channel, verification_channel
+from services.guilds import alert_channel, channels
+from services.guilds.verification_channel import ChannelOption
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
@@ -20,21 +19,13 @@ CREATE, REPAIR, CHECK = "create", "repair", "check"
 """What the button does, by what was shown: no channel, one with problems, or one without."""
 
 
-@dataclass(frozen=True)
-class ChannelOptionView:
-    """A channel to choose."""
-
-    id: str
-    name: str
-
-
 class ChannelsState(ServerTab, rx.State):
     """The Verification channel tab of a server's configuration."""
 
     name: str = ""
     """The channel's name; empty if the bot sees no such channel."""
     faults: list[str] = []
-    options: list[ChannelOptionView] = []
+    options: list[ChannelOption] = []
     log_channel_id: str = ""
     chosen: str = ""
     working: bool = False
@@ -55,7 +46,7 @@ class ChannelsState(ServerTab, rx.State):
         if (seen := await self._tried(page, read)) is None:
             return
         self.name, self.faults = seen.name or "", list(seen.faults)
-        self.options = [ChannelOptionView(one.id, one.name) for one in seen.options]
+        self.options = list(seen.options)
         known = {one.id for one in seen.options}
         stored = seen.log_channel_id if seen.log_channel_id in known else ""
         # A choice that is not saved yet stays.

@@ -12,6 +12,7 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ServerNotFound
 from services.engine.previews.proposals import MoveEnd
+from services.guilds.channels import ChannelOption
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.lifecycle import MoveOrder
@@ -25,7 +26,6 @@ from state.core.toasts import say
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
-from state.server.channels import ChannelOptionView
 
 NONE = "none"
 """The state without a move; the other states are those of `views`."""
@@ -103,7 +103,7 @@ class MoveState(FormFault, ServerTab, rx.State):
 
     editing: bool = False
     choices: list[MoveChoiceView] = []
-    options: list[ChannelOptionView] = []
+    options: list[ChannelOption] = []
     until: str = ""
     """The last day, as `YYYY-MM-DD` in UTC."""
     begins: str = ""
@@ -175,7 +175,7 @@ class MoveState(FormFault, ServerTab, rx.State):
         self.choices = [
             MoveChoiceView(one.role_id, one.role_name, one.role_color, one.role_id in chosen) for one in seen.roles
         ]
-        self.options = [ChannelOptionView(one.id, one.name) for one in seen.channels]
+        self.options = list(seen.channels)
         known = {one.id for one in seen.channels}
         self.channel = move.channel_id if move and move.channel_id in known and move.channel_id else ""
         last = move.until if move else seen.now + timedelta(days=USUAL_DAYS)

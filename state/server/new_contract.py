@@ -15,7 +15,7 @@ from services.core.errors import HoldfastError
 from services.engine.previews.proposals import MigrationEnd, NewContract
 from services.rules.replacements import contract_migrations, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
-from services.rules.replacements.contract_migrations import MigrationView
+from services.rules.replacements.contract_migrations import LeftRule, MigrationView
 from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
 from services.rules.wording import Line
 from services.runtime import rate_limits
@@ -54,15 +54,6 @@ class MigratedRuleView:
 
 
 @dataclass(frozen=True)
-class LeftRuleView:
-    """A rule that stays as it is, and why."""
-
-    id: int
-    name: str
-    why: str
-
-
-@dataclass(frozen=True)
 class RunningMigrationView:
     """A migration in which both contracts count: its title, and until when, as sentences."""
 
@@ -88,7 +79,7 @@ class MigrationState(FormFault, ServerTab, rx.State):
     looking: bool = False
 
     rules: list[MigratedRuleView] = []
-    left: list[LeftRuleView] = []
+    left: list[LeftRule] = []
     looked: bool = False
     """Whether the two lists are about the form as it is filled in."""
 
@@ -188,7 +179,7 @@ class MigrationState(FormFault, ServerTab, rx.State):
                 )
                 for one in found.rules
             ]
-            self.left = [LeftRuleView(one.id, one.name, one.why) for one in found.left]
+            self.left = list(found.left)
         finally:
             self.looking = False
 

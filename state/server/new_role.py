@@ -11,6 +11,7 @@ from services.core.actors import Actor
 from services.core.errors import HoldfastError
 from services.engine.previews.proposals import NewRole
 from services.rules.replacements import new_role
+from services.rules.replacements.contract_migrations import LeftRule
 from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
 from services.servers import servers
@@ -19,7 +20,6 @@ from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
-from state.server.new_contract import LeftRuleView
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 
@@ -48,7 +48,7 @@ class NewRoleState(FormFault, rx.State):
     """Whether the sentences are about the form as it is filled in."""
     summary: str = ""
     rules: list[str] = []
-    left: list[LeftRuleView] = []
+    left: list[LeftRule] = []
 
     asked: bool = False
     working: bool = False
@@ -129,7 +129,7 @@ class NewRoleState(FormFault, rx.State):
         else:
             self.looked = True
             self.rules = [one.name for one in found.rules]
-            self.left = [LeftRuleView(one.id, one.name, one.why) for one in found.left]
+            self.left = list(found.left)
             told = ngettext(
                 "{count} member has {old} from us. They get {new} first, and lose {old} after that.",
                 "{count} members have {old} from us. They get {new} first, and lose {old} after that.",

@@ -14,7 +14,7 @@ from locales import _
 from state.rule_form.chain_options import chain_options
 from state.server.new_contract import (
     END,
-    LeftRuleView,
+    LeftRule,
     MigratedRuleView,
     MigrationState,
     OldContractView,
@@ -204,7 +204,7 @@ def _rule(rule: rx.vars.ObjectVar[MigratedRuleView]) -> rx.Component:
     )
 
 
-def _left(rule: rx.vars.ObjectVar[LeftRuleView]) -> rx.Component:
+def _left(rule: rx.vars.ObjectVar[LeftRule]) -> rx.Component:
     return rx.el.li(
         rx.el.p(rule.name, class_name="break-words font-medium"),
         rx.el.p(rule.why, class_name="muted break-words text-sm"),

@@ -8,8 +8,7 @@ from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.field import fault_of, field, select_input
 from locales import _
-from state.server.new_contract import LeftRuleView
-from state.server.new_role import NewRoleState, RoleChoiceView
+from state.server.new_role import LeftRule, NewRoleState, RoleChoiceView
 from state.server.rules import RulesState
 
 
@@ -118,7 +117,7 @@ def _found() -> rx.Component:
     )
 
 
-def _left(rule: rx.vars.ObjectVar[LeftRuleView]) -> rx.Component:
+def _left(rule: rx.vars.ObjectVar[LeftRule]) -> rx.Component:
     return rx.el.li(
         rx.el.span(rule.name, class_name="font-medium"), " ", rx.el.span(rule.why, class_name="muted"), key=rule.id
     )

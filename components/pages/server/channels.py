@@ -11,7 +11,7 @@ from components.ui.field import field, select_input
 from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
-from state.server.channels import CHECK, CREATE, REPAIR, ChannelOptionView, ChannelsState
+from state.server.channels import CHECK, CREATE, REPAIR, ChannelOption, ChannelsState
 
 
 def channels_tab() -> rx.Component:
@@ -133,6 +133,6 @@ def _log() -> rx.Component:
     )
 
 
-def channel_option(option: rx.vars.ObjectVar[ChannelOptionView]) -> rx.Component:
+def channel_option(option: rx.vars.ObjectVar[ChannelOption]) -> rx.Component:
     """Return a channel as an option of a list to choose from."""
     return rx.el.option(f"#{option.name}", value=option.id, key=option.id)
