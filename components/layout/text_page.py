@@ -24,15 +24,10 @@ def chapter(title: str, *children: Text) -> rx.Component:
     """Return a heading and its content; plain texts become paragraphs."""
     return rx.el.section(
         rx.el.h2(title, class_name="text-xl font-semibold sm:text-2xl"),
-        *[paragraph(child) if isinstance(child, str) else child for child in children],
+        *[rx.el.p(child) if isinstance(child, str) else child for child in children],
         id=anchor_of(title),
         class_name="flex scroll-mt-8 flex-col gap-3",
     )
-
-
-def paragraph(text: Text) -> rx.Component:
-    """Return a paragraph."""
-    return rx.el.p(text)
 
 
 def bullets(items: Iterable[Text]) -> rx.Component:

@@ -69,7 +69,7 @@ EMPTY_CHART = BarChartView([], [], 0, 0, 0, "")
 def days_of(history: HistoryView) -> list[DayView]:
     """Return the table's rows, newest first."""
     rows = zip(history.days, history.proofs, history.roles_given, history.roles_taken, strict=True)
-    return [DayView(_day(day), proofs, given, taken) for day, proofs, given, taken in reversed(list(rows))]
+    return [DayView(short_day(day), proofs, given, taken) for day, proofs, given, taken in reversed(list(rows))]
 
 
 def proofs_of(history: HistoryView) -> BarChartView:
@@ -80,7 +80,7 @@ def proofs_of(history: HistoryView) -> BarChartView:
     words = ngettext(
         "{count} wallet verified in the last {days} days.", "{count} wallets verified in the last {days} days.", total
     ).format(count=total, days=len(history.days))
-    most = _("The most on one day: {peak}, on {day}.").format(peak=peak, day=_day(best))
+    most = _("The most on one day: {peak}, on {day}.").format(peak=peak, day=short_day(best))
     return BarChartView(up, [], peak, total, 0, f"{words} {most}" if total else words)
 
 
@@ -128,7 +128,7 @@ def _rule(rule: RuleHistory, history: HistoryView) -> RuleChartView:
         change=change,
         summary=ngettext(
             "{rule}: {count} holder now, {first} on {day}.", "{rule}: {count} holders now, {first} on {day}.", last
-        ).format(rule=rule.name, count=last, first=first, day=_day(history.days[0])),
+        ).format(rule=rule.name, count=last, first=first, day=short_day(history.days[0])),
     )
 
 
@@ -141,12 +141,8 @@ def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, lab
             y=room - round(room * value / peak),
             width=round(step * _BAR_SHARE),
             height=round(room * value / peak),
-            label=label.format(day=_day(day), count=value),
+            label=label.format(day=short_day(day), count=value),
         )
         for index, (day, value) in enumerate(zip(days, values, strict=True))
         if value
     ]
-
-
-def _day(day: date) -> str:
-    return short_day(day)

@@ -21,6 +21,8 @@ from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.servers import DashboardState, ServerCardView
 
+_LOAD = [DashboardState.load, AnalyticsState.load]
+
 
 def dashboard() -> rx.Component:
     """Return the members' screen at / and /dashboard."""
@@ -45,18 +47,14 @@ def dashboard() -> rx.Component:
         rx.cond(
             DashboardState.loaded,
             _content(),
-            rx.cond(DashboardState.failed, could_not_load(_load_again()), _waiting()),
+            rx.cond(DashboardState.failed, could_not_load(_LOAD), _waiting()),
         ),
         logout=False,
     )
 
 
-def _load_again() -> list[rx.event.EventCallback[()]]:
-    return [DashboardState.load, AnalyticsState.load]
-
-
 def _waiting() -> rx.Component:
-    return waiting(_load_again(), _stats_to_come(), skeleton_cards(3, "h-56"), word=_("Loading dashboard..."))
+    return waiting(_LOAD, _stats_to_come(), skeleton_cards(3, "h-56"), word=_("Loading dashboard..."))
 
 
 def _stats_to_come() -> rx.Component:

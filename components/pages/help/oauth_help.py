@@ -65,11 +65,7 @@ def product_setup() -> rx.Component:
     return reading(
         _("{product} Setup").format(product=settings().product_name),
         _("Register both callback URLs with Discord, and login works in production and in staging."),
-        card(
-            card_title(_("Production callback URL"), _("Built from the host that you opened this page under.")),
-            callback_line(),
-            callback_warning(),
-        ),
+        callback_card(_("Production callback URL")),
         card(card_title(_("Staging callback URL")), copyable(STAGING_CALLBACK)),
         chapter(
             _("Six steps"),
@@ -163,18 +159,13 @@ def _logged_in() -> rx.Component:
     return rx.cond(name != "", rx.el.p(filled(_("Logged in as {name}."), name=name)), skeleton("h-6 w-48"))
 
 
-def callback_card() -> rx.Component:
+def callback_card(title: str = _("Callback URL")) -> rx.Component:
     """Return the callback URL of the current host, with a warning if sign-in uses another."""
     return card(
-        card_title(_("Callback URL"), _("Built from the host that you opened this page under.")),
-        callback_line(),
+        card_title(title, _("Built from the host that you opened this page under.")),
+        rx.cond(OperatorState.callback_url != "", copyable(OperatorState.callback_url), skeleton("h-11")),
         callback_warning(),
     )
-
-
-def callback_line() -> rx.Component:
-    """Return the callback URL with its copy button."""
-    return rx.cond(OperatorState.callback_url != "", copyable(OperatorState.callback_url), skeleton("h-11"))
 
 
 def callback_warning() -> rx.Component:
@@ -214,12 +205,7 @@ def refused_chapter() -> rx.Component:
 
 def environment_chapter() -> rx.Component:
     """Return the settings that sign-in needs."""
-    return chapter(_("Environment settings"), environment_list())
-
-
-def environment_list() -> rx.Component:
-    """Return each setting and what it is."""
-    return rx.el.dl(
+    settings_list = rx.el.dl(
         *[
             rx.el.div(
                 rx.el.dt(code(name), class_name="break-words"),
@@ -229,6 +215,7 @@ def environment_list() -> rx.Component:
             for name, text in ENVIRONMENT
         ]
     )
+    return chapter(_("Environment settings"), settings_list)
 
 
 def _present_card() -> rx.Component:

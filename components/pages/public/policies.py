@@ -19,10 +19,7 @@ from state.public.retention import (
 
 MINIMUM_AGE = 13
 _NAME, _BRAND, _BOT = settings().product_name, settings().brand, settings().bot_name
-
-
-def _effective() -> str:
-    return _("Effective 8 July 2025")
+_EFFECTIVE = _("Effective 8 July 2025")
 
 
 def _write_to_us() -> rx.Component:
@@ -50,7 +47,7 @@ def privacy_policy() -> rx.Component:
     """Return the page /privacy-policy."""
     return reading(
         _("Privacy Policy"),
-        _effective(),
+        _EFFECTIVE,
         chapter(
             _("In short"),
             _(
@@ -248,7 +245,7 @@ def terms_of_service() -> rx.Component:
     """Return the page /terms-of-service."""
     return reading(
         _("Terms of Service"),
-        _effective(),
+        _EFFECTIVE,
         chapter(
             _("What this is"),
             _(

@@ -68,7 +68,7 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
         rx.el.div(
             rx.el.h3(section.title, class_name="font-semibold"),
             _join(_("Of these"), section),
-            rx.el.ul(rx.foreach(section.rows.to(list[ConditionView]), _condition), class_name="flex flex-col gap-3"),
+            rows,
             button(
                 _("Add a condition to this group"),
                 kind="quiet",
