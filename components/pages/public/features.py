@@ -4,7 +4,7 @@ import reflex as rx
 
 from components.layout.frame import of_audience
 from components.layout.navigation import LOGIN_PATH
-from components.pages.public.landing import STEPS
+from components.pages.public.landing import STEPS, claim
 from components.ui.button import link_button
 from locales import _
 from settings import settings
@@ -82,21 +82,12 @@ def features() -> rx.Component:
             class_name="muted mt-4 max-w-3xl text-lg",
         ),
         rx.el.ul(
-            *[_claim(icon, title, text) for icon, title, text in _CLAIMS],
+            *[claim(rx.el.h2, icon, title, text) for icon, title, text in _CLAIMS],
             class_name="mt-10 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
         ),
         _chains(),
         _setup(),
         class_name="mx-auto max-w-6xl px-4 py-12 sm:px-6 sm:py-16",
-    )
-
-
-def _claim(icon: str, title: str, text: str) -> rx.Component:
-    return rx.el.li(
-        rx.el.span(rx.icon(icon, size=22, aria_hidden="true"), class_name="text-primary"),
-        rx.el.h2(title, class_name="mt-3 text-lg font-semibold"),
-        rx.el.p(text, class_name="muted mt-1"),
-        class_name="surface p-6",
     )
 
 

@@ -1,5 +1,7 @@
 """The landing page: what the product does, for whom, and how to start."""
 
+from collections.abc import Callable
+
 import reflex as rx
 
 from components.layout.frame import visitor_frame
@@ -141,7 +143,7 @@ def _features() -> rx.Component:
         rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
         rx.el.p(f"{chain_list()}.", class_name="muted mt-2"),
         rx.el.ul(
-            *[_feature(icon, title, text) for icon, title, text in CARDS],
+            *[claim(rx.el.h3, icon, title, text) for icon, title, text in CARDS],
             class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
         ),
         id="features",
@@ -149,10 +151,11 @@ def _features() -> rx.Component:
     )
 
 
-def _feature(icon: str, title: str, text: str) -> rx.Component:
+def claim(heading: Callable[..., rx.Component], icon: str, title: str, text: str) -> rx.Component:
+    """Return one thing that the product does, for a list of them; `heading` makes its title."""
     return rx.el.li(
         rx.el.span(rx.icon(icon, size=22, aria_hidden="true"), class_name="text-primary"),
-        rx.el.h3(title, class_name="mt-3 text-lg font-semibold"),
+        heading(title, class_name="mt-3 text-lg font-semibold"),
         rx.el.p(text, class_name="muted mt-1"),
         class_name="surface p-6",
     )
