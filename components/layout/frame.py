@@ -69,12 +69,13 @@ _ACTIONS = (
 )
 
 
-def page_head(title: str | rx.Var[str], hint: str | rx.Var[str] = "", *actions: rx.Component) -> rx.Component:
+def page_head(title: str | rx.Var[str], hint: str | rx.Var[str], *actions: rx.Component) -> rx.Component:
     """Return a screen's heading, a line about its purpose, and its main actions."""
-    below = [rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl")] if isinstance(hint, rx.Var) or hint else []
     return rx.el.div(
         rx.el.div(
-            rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"), *below, class_name="min-w-0"
+            rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"),
+            rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl"),
+            class_name="min-w-0",
         ),
         rx.el.div(*actions, class_name=_ACTIONS) if actions else rx.fragment(),
         class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
