@@ -37,9 +37,6 @@ from app.http.headers import SecurityHeaders
 from app.http.origins import OriginGate
 from settings import settings
 
-__all__ = ["api"]
-
-
 _ROUTERS = (
     health.router, auth.router, exports.router, rule_documents.router, payouts.router,
     address_lists.router, servers.router, breaker.router, api_tokens.router, webhook.router,

@@ -31,8 +31,6 @@ from services.core.addresses import AddressRefused
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
 
-__all__ = ["FRESH_FOR", "CollectionView", "is_whole", "names", "parse", "trait_types", "trait_values"]
-
 FRESH_FOR = timedelta(minutes=10)
 """How long a stored name is used before the marketplace is asked again."""
 

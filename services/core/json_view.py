@@ -26,6 +26,3 @@ def json_view(cls: type[_T]) -> type[_T]:
     )
     cls.__pydantic_config__ = config  # pyright: ignore[reportAttributeAccessIssue]
     return cls
-
-
-__all__ = ["Internal", "json_view"]

@@ -28,20 +28,6 @@ from services.rules.types.address_list import AddressList
 from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.views import RuleView
 
-__all__ = [
-    "Request",
-    "RuleDraft",
-    "RuleView",
-    "activate_all",
-    "change",
-    "create",
-    "create_all",
-    "delete",
-    "get",
-    "list_rules",
-    "own",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Request:

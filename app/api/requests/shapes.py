@@ -125,11 +125,6 @@ day."""
 CSV: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 """The description of an answer that is a CSV file."""
 
-__all__ = [
-    "CSV", "LEFT_OUT_IF_EMPTY", "AcceptedAnswer", "ApiAnswer", "Done", "InternalId", "Loose", "PageNumber",
-    "PathId", "Payload", "QueryId", "Text", "TimeFrom", "TimeUntil", "attachment", "disposition",
-]  # fmt: skip
-
 
 def disposition(name: str) -> str:
     """Return the header `Content-Disposition` of a file to download; its name may have any characters (RFC 6266)."""
