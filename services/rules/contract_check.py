@@ -47,9 +47,14 @@ async def check(db: AsyncSession, outside: Gateways, tree: Expression) -> Decima
     if facts.refused:
         raise FieldRefused("contractAddress", next(iter(facts.refused.values())))
     completed(tree, facts.decimals)
+    await remember(db, facts)
+    return facts.decimals
+
+
+async def remember(db: AsyncSession, facts: RuleContracts) -> None:
+    """Store the standards and the names of contracts that have been read."""
     await standards.remember(db, facts.found, facts.named)
     await coins.remember_names(db, {place: name for place, name in facts.named.items() if place not in facts.found})
-    return facts.decimals
 
 
 async def complete_for_preview(db: AsyncSession, outside: Gateways, rule: Rule) -> None:

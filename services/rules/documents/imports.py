@@ -19,7 +19,7 @@ from locales import N_, _, listed, number
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import coins, collections, standards
+from services.collections import catalogue
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ProviderUnavailable
@@ -288,9 +288,7 @@ async def _with_contracts(
                 skipped.append(SkippedEntry(one.source.what, next(iter(facts.refused.values()))))
                 continue
             tree = contract_check.completed(one.tree, facts.decimals)
-            await standards.remember(db, facts.found, facts.named)
-            named = {place: name for place, name in facts.named.items() if place not in facts.found}
-            await coins.remember_names(db, named)
+            await contract_check.remember(db, facts)
             found.append(replace(one, tree=tree))
         except ProviderUnavailable:
             silent |= chains

@@ -9,7 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from locales import _
 from models.db.session import AsyncSession
-from services.collections import coins, collections, standards
+from services.collections import catalogue
 from services.collections.lookup import address_on
 from services.collections.trait_match import folded
 from services.core.addresses import AddressRefused
@@ -97,8 +97,7 @@ async def _successor(
         tree = contract_check.completed(new, facts.decimals)
     except FieldRefused as fault:
         return fault.message
-    await standards.remember(db, facts.found, facts.named)
-    await coins.remember_names(db, {place: name for place, name in facts.named.items() if place not in facts.found})
+    await contract_check.remember(db, facts)
     assert isinstance(tree, Requirement)  # a leaf stays one
     if leaf.kind.names_trait and (reason := await _other_traits(db, outside, tree)):
         return reason
