@@ -106,21 +106,24 @@ def chain_by_id(chain_id: object) -> str:
     """Return our name of the chain with an EVM chain id. Raises Unmapped."""
     if isinstance(chain_id, str) and chain_id.strip().isascii() and chain_id.strip().isdigit() and len(chain_id) < 20:
         chain_id = int(chain_id)
-    if isinstance(chain_id, int) and not isinstance(chain_id, bool):
-        for key, chain in CHAINS.items():
-            if chain.family == "evm" and chain.chain_id == chain_id:
-                return key
-    raise _no_chain(chain_id)
+    return _chain(chain_id if isinstance(chain_id, int) and not isinstance(chain_id, bool) else None, chain_id)
 
 
 def chain_by_name(name: object, ids: Mapping[str, int]) -> str:
     """Return our name of a chain from another bot's name of it; `ids` has that bot's chain ids. Raises Unmapped."""
-    chain_id = ids.get(name) if isinstance(name, str) else None
+    return _chain(ids.get(name) if isinstance(name, str) else None, name)
+
+
+def _chain(chain_id: int | None, given: object) -> str:
+    """Return our name of the EVM chain with this id; a refusal shows what the document has for it."""
     if chain_id is not None:
         for key, chain in CHAINS.items():
             if chain.family == "evm" and chain.chain_id == chain_id:
                 return key
-    raise _no_chain(name)
+    chains = listed(chain_title(key) for key in form_order())
+    raise Unmapped(
+        _("Its chain, {chain}, is not one of the chains here: {chains}.").format(chain=shown(given), chains=chains)
+    )
 
 
 def no_such_type(given: object) -> Unmapped:
@@ -128,13 +131,6 @@ def no_such_type(given: object) -> Unmapped:
     if not is_given(given):
         return Unmapped(_("It names no type."))
     return Unmapped(_("Its type, {type}, is not one that a rule here asks for.").format(type=shown(given)))
-
-
-def _no_chain(given: object) -> Unmapped:
-    chains = listed(chain_title(key) for key in form_order())
-    return Unmapped(
-        _("Its chain, {chain}, is not one of the chains here: {chains}.").format(chain=shown(given), chains=chains)
-    )
 
 
 # Translators: these three are {field} in "Its {field}, {value}, is not a whole number."
