@@ -1,6 +1,7 @@
 """Warnings to members about to lose a role, shown at their next interaction during the grace time."""
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from sqlmodel import col, select
 
@@ -28,7 +29,7 @@ STILL_RUNS = (
 def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     """Return the warnings for grace times that begin with these decisions."""
     return [
-        _warning(item.case.claim, decision)
+        _warning(item.case.claim, decision.role_id, decision.due_at)
         for item, decision in pairs
         # Without `due_at` an open move keeps the role, so nothing is taken. A role that another replaces is not lost.
         if decision.due_at is not None
@@ -38,11 +39,10 @@ def warnings(pairs: Iterable[tuple[CaseOutcome, Decision]]) -> list[Notice]:
     ]
 
 
-def _warning(claim: Claim, decision: Decision) -> Notice:
-    until = f"{decision.due_at:%-d %B %Y at %H:%M} UTC" if decision.due_at else "soon"
+def _warning(claim: Claim, role_id: str, due_at: datetime) -> Notice:
     # The previous version reads `until`.
-    at = {"at": decision.due_at.isoformat()} if decision.due_at else {}
+    until = f"{due_at:%-d %B %Y at %H:%M} UTC"
     return Notice(
         discord_id=claim.discord_id, server_id=claim.server_id, kind=KIND,
-        data={"roleId": decision.role_id, "until": until, **at},
+        data={"roleId": role_id, "until": until, "at": due_at.isoformat()},
     )  # fmt: skip
