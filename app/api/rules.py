@@ -207,7 +207,6 @@ def _draft(payload: RulePayload) -> RuleDraft:
         trait_type=trait_type,
         trait_value=trait_value,
         token_ids=tuple(payload.token_ids or ()),
-        role_name=payload.role_name,
         server_id=payload.server_id,
         expression=payload.expression,
         removal_mode=payload.removal.mode,

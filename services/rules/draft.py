@@ -60,7 +60,6 @@ class RuleDraft:
     server_id: int
     min_tokens: Any = 1
     role_color: str | None = None
-    role_name: str | None = None
     trait_type: str | None = None
     trait_value: str | None = None
     token_ids: tuple[str, ...] = ()

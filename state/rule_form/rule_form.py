@@ -291,7 +291,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         return RuleDraft(
             rule_name=self.rule_name, contract_address=leaf.contract, blockchain=leaf.chain,
             verification_type=leaf.type, min_tokens=leaf.min_tokens, role_id=self.role_id,
-            role_color=self.role_color, role_name=self.role_name, trait_type=trait_type, trait_value=trait_value,
+            role_color=self.role_color, trait_type=trait_type, trait_value=trait_value,
             token_ids=leaf.token_ids, expression=expression, removal_mode=self.removal,
             removal_hours=self._hours(), shadow=self.shadow, takes_over=self.takes_over,
             delegated=self.delegated, server_id=server_id, max_tokens=leaf.max_tokens,

@@ -98,7 +98,7 @@ def drafts(first: RuleDraft, tiers: Sequence[TierView], name: str) -> list[RuleD
 def _draft(first: RuleDraft, tier: TierView, name: str) -> RuleDraft:
     most = int(tier.most) if tier.most else None
     return replace(
-        first, min_tokens=int(tier.least), max_tokens=most, role_id=tier.role, role_color=None, role_name=None,
+        first, min_tokens=int(tier.least), max_tokens=most, role_id=tier.role, role_color=None,
         rule_name=_named(name, tier),
     )  # fmt: skip
 
