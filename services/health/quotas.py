@@ -7,11 +7,12 @@ from sqlmodel import col, select
 
 from gateways.marketplaces.magiceden import MAGIC_EDEN
 from gateways.marketplaces.opensea import OPENSEA
-from gateways.marketplaces.quota import QuotaStanding, Use, allowances
+from gateways.marketplaces.quota import Use, allowances
 from locales import N_, _, number, sentences, series
 from models import MarketLimit
 from models.db.session import AsyncSession
 from services.health.views import GOOD, WARNING, QuotaHealth, QuotaShare
+from services.runtime.marketplace_limit_sharing import standing_of
 
 FORGOTTEN_AFTER = timedelta(days=1)
 """A limit that no answer has named for this long is not shown, because it may be that of an earlier key."""
@@ -34,11 +35,8 @@ async def view(db: AsyncSession, moment: datetime) -> tuple[QuotaHealth, ...]:
 
 
 def _health(row: MarketLimit, moment: datetime) -> QuotaHealth:
-    standing = QuotaStanding(
-        row.reads, row.seconds, row.base, row.remaining, row.resets_at.timestamp(), row.told_at.timestamp(), row.kept
-    )
     now = moment.timestamp()
-    found = allowances(standing, now)
+    found = allowances(standing_of(row), now)
     shares = tuple(
         QuotaShare(
             use.name.lower(), _(NAMES[use]), found[use].reads,

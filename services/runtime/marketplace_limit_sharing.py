@@ -26,7 +26,7 @@ async def exchange(quota: Quota) -> None:
             await db.lock(f"market limit {quota.name}")
         query = select(MarketLimit).where(MarketLimit.provider == quota.name)
         rows = (await db.exec(query.execution_options(populate_existing=True))).all()
-        told = quota.exchange({row.reads: _standing(row) for row in rows})
+        told = quota.exchange({row.reads: standing_of(row) for row in rows})
         if told:
             new = insert(MarketLimit).values(list(_rows(quota.name, told)))
             changed = {name: new.excluded[name] for name in _CHANGING}
@@ -36,7 +36,8 @@ async def exchange(quota: Quota) -> None:
 _CHANGING = ("seconds", "base", "remaining", "resets_at", "told_at", "kept")
 
 
-def _standing(row: MarketLimit) -> QuotaStanding:
+def standing_of(row: MarketLimit) -> QuotaStanding:
+    """Return the state of a limit as a process last shared it."""
     return QuotaStanding(
         row.reads, row.seconds, row.base, row.remaining, row.resets_at.timestamp(), row.told_at.timestamp(), row.kept
     )
