@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from app.api.requests.caller import Caller
 from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text, TimeFrom, TimeUntil
+from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text, TimeFrom, TimeUntil, attachment
 from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
@@ -82,10 +82,7 @@ async def download_events(caller: Caller, server_id: PathId, wanted: Filter) -> 
                 page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)
             yield csv_tables.log_rows(page)
 
-    headers = {
-        "Content-Disposition": f'attachment; filename="activity-{server_id}.csv"', "Cache-Control": "no-store",
-    }  # fmt: skip
-    return StreamingResponse(written(), media_type="text/csv; charset=utf-8", headers=headers)
+    return attachment(written(), f"activity-{server_id}.csv", "text/csv; charset=utf-8")
 
 
 @router.get("/events/{batch}/undo")

@@ -12,6 +12,7 @@ from app.api.requests.caller import Caller
 from app.api.requests.examples import ONLY_FOR
 from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
+from app.api.server.moves import MovePreview
 from gateways import gateways
 from models import transaction
 from services.collections.census import reach
@@ -144,7 +145,7 @@ class TrialPayload(PreviewPayload):
     address: Loose = ""
 
 
-class PreviewAnswer(ApiAnswer):
+class PreviewAnswer(MovePreview):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
     `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of the
@@ -152,13 +153,6 @@ class PreviewAnswer(ApiAnswer):
     or a function could tell whose wallet is whose.
     """
 
-    gain: int
-    keep: int
-    lose: int
-    unknown: int
-    members: tuple[MemberImpact, ...]
-    looked: int
-    concerned: int
     single_sources: tuple[SingleSource, ...]
 
 

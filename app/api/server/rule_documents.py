@@ -12,7 +12,7 @@ from starlette.responses import Response
 from app.api.requests.body_limit import LARGEST_LONG_BODY
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, PathId, Payload
+from app.api.requests.shapes import ApiAnswer, PathId, Payload, disposition
 from app.api.server.address_lists import ExportedList
 from gateways import gateways
 from models import transaction
@@ -52,7 +52,7 @@ async def export_rules(caller: Caller, server_id: PathId) -> Response:
     async with transaction() as db:
         found = await exports.document(db, gateways(), caller, server_id)
     text = await asyncio.to_thread(json.dumps, found, indent=2, ensure_ascii=False)
-    headers = {"Content-Disposition": f'attachment; filename="rules-{server_id}.json"', "Cache-Control": "no-store"}
+    headers = {"Content-Disposition": disposition(f"rules-{server_id}.json"), "Cache-Control": "no-store"}
     return Response(f"{text}\n", media_type="application/json", headers=headers)
 
 
