@@ -25,6 +25,7 @@ from services.rules.expression import Expression, lists_in, parse, to_document
 from services.rules.rule_rows import apply, copy_of, document, new_row, taking_refused
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list import AddressList
+from services.rules.types.address_list_text import ReadList
 from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.views import RuleView
 
@@ -107,23 +108,26 @@ async def _made_by(db: AsyncSession, actor: Actor, server_id: int, request: Requ
 
 async def proposed_together(
     db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]
-) -> list[tuple[Rule, Rule]]:
-    """Return the rules that `create_all` would create, active and each twice, for a preview.
+) -> tuple[list[tuple[Rule, Rule]], Mapping[str, ReadList]]:
+    """Return the rules that `create_all` would create, active and each twice, and their lists, for a preview.
 
     Their ids are negative, so that their answers stay apart. Raises as `create_all` does, except that a contract that
     cannot be read just now is no reason.
     """
-    for draft in drafts:
+    lists = GivenLists()
+    bare = [without_lists(draft, lists) for draft in drafts]
+    for draft in bare:
         check(draft)
     found = await permissions.require_admin(db, outside, actor, drafts[0].server_id)
+    read = await lists.read()
     made = list[tuple[Rule, Rule]]()
-    for number, draft in enumerate(drafts, 1):
-        rule = new_row(draft, found, actor.discord_id)
+    for number, draft in enumerate(bare, 1):
+        rule = new_row(with_lists(draft, lists), found, actor.discord_id)
         await limits.check(db, rule.server_id, parse(rule.expression))
         await contract_check.complete_for_preview(db, outside, rule)
         rule.id, rule.state = -number, "active"
         made.append((rule, rule))
-    return made
+    return made, read
 
 
 async def list_rules(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> list[RuleView]:

@@ -39,10 +39,10 @@ from services.guilds.gateway import known_people
 from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
-from services.rules.draft import check, with_lists, without_lists
+from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.replacements import contract_migrations, new_role
-from services.rules.rule_rows import apply, copy_of, new_row
+from services.rules.rule_rows import apply, copy_of
 from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources
 from services.rules.terms import RuleTerms
@@ -126,9 +126,9 @@ async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal:
     """Return the rules of a proposal. Raises as `plan` does."""
     match proposal:
         case NewRule():
-            return await _new_rule(db, outside, actor, proposal)
+            return await _new_rules(db, outside, actor, [proposal.draft])
         case NewTiers(drafts):
-            server_id, pairs = drafts[0].server_id, await proposed_together(db, outside, actor, drafts)
+            return await _new_rules(db, outside, actor, drafts)
         case RuleChange():
             return await _changed_rule(db, outside, actor, proposal)
         case RuleDeletion(rule_id):
@@ -149,17 +149,9 @@ async def _proposed(db: AsyncSession, outside: Gateways, actor: Actor, proposal:
     return ProposedRules(server_id, pairs)
 
 
-async def _new_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: NewRule) -> ProposedRules:
-    lists = GivenLists()
-    draft = without_lists(proposal.draft, lists)
-    check(draft)
-    found = await permissions.require_admin(db, outside, actor, draft.server_id)
-    read = await lists.read()
-    rule = new_row(with_lists(draft, lists), found, actor.discord_id)
-    await limits.check(db, rule.server_id, parse(rule.expression))
-    await contract_check.complete_for_preview(db, outside, rule)
-    rule.state = "active"
-    return ProposedRules(rule.server_id, [(rule, rule)], read)
+async def _new_rules(db: AsyncSession, outside: Gateways, actor: Actor, drafts: Sequence[RuleDraft]) -> ProposedRules:
+    pairs, lists = await proposed_together(db, outside, actor, drafts)
+    return ProposedRules(drafts[0].server_id, pairs, lists)
 
 
 async def _changed_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal: RuleChange) -> ProposedRules:
@@ -225,7 +217,8 @@ async def _plan(
 ) -> PreviewPlan:
     if any(rule.takes_over for rule in terms):
         await _list_holders(db, server_id, sorted(roles))
-    people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=_reads(terms))
+    decides = any(rule.decides for rule in terms)
+    people, concerned = await _concerned(db, server_id, sorted(roles), _most(terms), decides=decides)
     everybody = [Claim(server_id, discord_id, 0, 0, 0) for discord_id, _ in people]
     await _read_delegations(db, outside, everybody, terms)
     batches: list[tuple[Sequence[Case], Mapping[ServerChain, HoldingsQuestion]]] = []
@@ -262,10 +255,6 @@ async def _read_delegations(
     stale = await cases.delegations_to_read(db, claims, {claim.server_id: terms for claim in claims})
     await release(db)
     await delegations.remember(db, await delegations.read(outside, stale))
-
-
-def _reads(terms: Sequence[RuleTerms]) -> bool:
-    return any(rule.decides for rule in terms)
 
 
 def _most(terms: Sequence[RuleTerms]) -> int:

@@ -79,7 +79,7 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
             _SECONDS,
         )
     data = {**what, "proposal": proposal, "singling": singling}
-    # A new tier has a negative id while it is previewed.
+    # A new rule has a negative id while it is previewed.
     stored = rule.id if rule.id is not None and rule.id > 0 else None
     await audit.record(
         db,
