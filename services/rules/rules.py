@@ -86,7 +86,7 @@ async def create_all(
         await stored_address_lists.use(db, server_id, lists_in(tree))
         db.add(rule)
         await db.flush()
-        lines.append(_line("rule.created", rule, actor, {"rule": document(rule)}))
+        lines.append(_line("rule.created", rule, actor.discord_id, uuid4(), {"rule": document(rule)}))
     await limits.record(db, lines)
     if request is not None:
         (rule,) = made
@@ -178,7 +178,7 @@ async def change(
     rule.expression = proposed.expression
     db.add(rule)
     await db.flush()
-    await limits.record(db, [_line("rule.changed", rule, actor, {"before": before, "after": document(rule)})])
+    await limits.record(db, [line_of_change(rule, actor.discord_id, uuid4(), before)])
     await mark_changed(db, rule, before)
     return await views.of_rule(db, rule)
 
@@ -206,7 +206,7 @@ async def activate_all(
         await stored_address_lists.use(db, server_id, lists_in(parse(rule.expression)))
         db.add(rule)
         await db.flush()
-        lines.append(_line("rule.changed", rule, actor, {"before": before, "after": document(rule)}))
+        lines.append(line_of_change(rule, actor.discord_id, uuid4(), before))
     await limits.record(db, lines)
     if activated:
         await pausing.decide_again(db, server_id, {rule.role_id for rule in activated})
@@ -269,7 +269,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     rule.deleted_at = now()
     db.add(rule)
     data = {"rule": document(rule), "holders": holders, "pauseCause": rule.pause_cause}
-    await limits.record(db, [_line("rule.deleted", rule, actor, data)])
+    await limits.record(db, [_line("rule.deleted", rule, actor.discord_id, uuid4(), data)])
     await queue.mark_server(db, rule.server_id, queue.CHANGED)
     await db.flush()
     if rule.state != "active":
@@ -304,16 +304,12 @@ async def _locked(db: AsyncSession, rule_id: int) -> Rule:
     return rule
 
 
-def line(kind: Kind, rule: Rule, actor: str | None, batch: UUID, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the log's line about a rule that was changed together with the others of the batch."""
-    return audit.line(
-        kind, server_id=rule.server_id, actor=actor, role_id=rule.role_id, rule_id=rule.id, batch=batch,
-        data={"before": before, "after": document(rule)},
-    )  # fmt: skip
+def line_of_change(rule: Rule, actor: str | None, batch: UUID, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the log's line about a rule that was changed, alone or together with the others of the batch."""
+    return _line("rule.changed", rule, actor, batch, {"before": before, "after": document(rule)})
 
 
-def _line(kind: Kind, rule: Rule, actor: Actor, data: Mapping[str, Any]) -> dict[str, Any]:
+def _line(kind: Kind, rule: Rule, actor: str | None, batch: UUID, data: Mapping[str, Any]) -> dict[str, Any]:
     return audit.line(
-        kind, server_id=rule.server_id, actor=actor.discord_id, role_id=rule.role_id, rule_id=rule.id, batch=uuid4(),
-        data=data,
-    )  # fmt: skip
+        kind, server_id=rule.server_id, actor=actor, role_id=rule.role_id, rule_id=rule.id, batch=batch, data=data
+    )

@@ -308,7 +308,7 @@ async def _write(
         only = new_contract.carried(former, replaced, both=False)
         both[str(rule.id)] = {"both": to_document(tree), "only": to_document(only)}
         done.append(_view(rule, former, tree, names, new_contract.notes(replaced) if order.both else ()))
-        lines.append(rules.line("rule.changed", rule, actor.discord_id, batch, before))
+        lines.append(rules.line_of_change(rule, actor.discord_id, batch, before))
     if not done:
         return MigrationView((), tuple(left), applied=True)
     migration = None
@@ -351,7 +351,7 @@ async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration
         db.add(rule)
         await db.flush()
         done.append(_view(rule, former, tree, names, ()))
-        lines.append(rules.line("rule.changed", rule, actor, batch, before))
+        lines.append(rules.line_of_change(rule, actor, batch, before))
     migration.state, migration.ended_at = "ended", await db.now()
     migration.rules = {**migration.rules, _ENDED_BY: str(batch)}
     db.add(migration)

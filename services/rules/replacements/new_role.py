@@ -195,7 +195,7 @@ async def _write(
         done.append(RuleOfRole(rule.id or 0, rule.name, rule.state))
         if before["state"] != rule.state:
             resumed.append(rule.id or 0)
-        lines.append(rules.line("rule.changed", rule, actor.discord_id, batch, before))
+        lines.append(rules.line_of_change(rule, actor.discord_id, batch, before))
     held = select(func.count()).where(Grant.server_id == server_id, Grant.role_id == order.old, Grant.state == "held")
     members = int((await db.execute(held)).scalar_one())
     if done:
