@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from locales import N_, _, listed
 from locales.stored_texts import said
@@ -49,6 +49,8 @@ class RoleLike(Protocol):
     @property
     def giver(self) -> str: ...
 
+
+_Role = TypeVar("_Role", bound=RoleLike)
 
 _GIVERS = {
     "linked": N_("{role} is a Linked Role: Discord gives it to members by the accounts they link, and to nobody else."),
@@ -242,6 +244,6 @@ def _rank_refusal(roles: Sequence[RoleLike], role_id: str, person: RoleStanding,
     return None if role is None or not _is_above(role, person) else _(told).format(role=role.name)
 
 
-def find(roles: Sequence[RoleLike], role_id: str) -> RoleLike | None:
+def find(roles: Sequence[_Role], role_id: str) -> _Role | None:
     """Return the role with this id, or None."""
     return next((role for role in roles if role.id == role_id), None)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from gateways.discord.types import Role
 from locales import N_, _
 from models import Rule, now
 from services.core.discord_text import color_hex
@@ -44,19 +45,24 @@ def fill(rule: Rule, draft: RuleDraft, found: Rights) -> None:
     """
     draft = check(draft)
     tree = expression_of(draft)
-    guild, person, bot = found.guild_with_bot()
-    role = find(guild.roles, draft.role_id)
-    if role is None:
-        raise FieldRefused("roleId", _("This role does not exist in the server (any more). Choose another one."))
-    if reason := refusal(role, guild.id, bot, person):
-        raise FieldRefused("roleId", reason)
-    live = next(item for item in guild.roles if item.id == role.id)
+    role = grantable(found, draft.role_id, "roleId")
     rule.name = draft.rule_name
     rule.role_id, rule.role_name = role.id, role.name
-    rule.role_color = draft.role_color or color_hex(live.color)
+    rule.role_color = draft.role_color or color_hex(role.color)
     set_expression(rule, tree)
     rule.removal_mode, rule.removal_hours = draft.removal_mode, draft.removal_hours
     rule.takes_over, rule.delegated = draft.takes_over, draft.delegated
+
+
+def grantable(found: Rights, role_id: str, field: str) -> Role:
+    """Return a role that a rule may give. Raises FieldRefused for any other role, Conflict as `fill` does."""
+    guild, person, bot = found.guild_with_bot()
+    role = find(guild.roles, role_id)
+    if role is None:
+        raise FieldRefused(field, _("This role does not exist in the server (any more). Choose another one."))
+    if reason := refusal(role, guild.id, bot, person):
+        raise FieldRefused(field, reason)
+    return role
 
 
 def set_expression(rule: Rule, tree: Expression) -> None:

@@ -236,7 +236,6 @@ async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str]
     for role_id, name in used.all():
         names.setdefault(role_id, set()).add(name)
     before = await guild_snapshots.colors(db, guild.id) if names else {}
-    colors = {role.id: role.color for role in guild.roles}
     for role_id, stored in names.items():
         role = find(guild.roles, role_id)
         if role is None:
@@ -245,8 +244,8 @@ async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str]
             continue
         if stored != {role.name}:
             await pausing.role_renamed(db, server.id or 0, role_id, role.name)
-        if (was := before.get(role_id, colors[role_id])) != colors[role_id]:
-            await pausing.role_recolored(db, server.id or 0, role_id, was, colors[role_id])
+        if (was := before.get(role_id, role.color)) != role.color:
+            await pausing.role_recolored(db, server.id or 0, role_id, was, role.color)
         if refused := judge(role, guild.id, bot):
             await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
         else:

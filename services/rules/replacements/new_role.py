@@ -21,11 +21,11 @@ from services.core.errors import Conflict, FieldRefused
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
-from services.guilds.role_safety import find, refusal, taking_refusal
+from services.guilds.role_safety import taking_refusal
 from services.rules import limits, pausing, rules
 from services.rules.replacements.contract_migrations import LeftRule
 from services.rules.rule_rows import apply as change
-from services.rules.rule_rows import copy_of, document
+from services.rules.rule_rows import copy_of, document, grantable
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +138,12 @@ async def put_back(
 
 def _check(found: Rights, order: RoleOrder) -> str:
     """Return the new role's name. Raises FieldRefused (`oldRole`, `newRole`), Conflict."""
-    guild, person, bot = found.guild_with_bot()
+    guild, person, _bot = found.guild_with_bot()
     if reason := taking_refusal(guild.roles, order.old, person):
         raise FieldRefused("oldRole", reason)
     if order.old == order.new:
         raise FieldRefused("newRole", _("Choose another role than the old one."))
-    role = find(guild.roles, order.new)
-    if role is None:
-        raise FieldRefused("newRole", _("This role does not exist in the server (any more). Choose another one."))
-    if reason := refusal(role, guild.id, bot, person):
-        raise FieldRefused("newRole", reason)
-    return role.name
+    return grantable(found, order.new, "newRole").name
 
 
 async def _of_role(db: AsyncSession, server_id: int, role_id: str, *, lock: bool = False) -> Sequence[Rule]:
