@@ -8,8 +8,6 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from sqlmodel import select
-
 from gateways import Gateways
 from gateways.discord.own_guilds import WINDOW
 from gateways.discord.rate_limiter import for_person
@@ -24,6 +22,7 @@ from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.guilds import last_answers, shared_reads
+from services.guilds.gateway.known_guilds import server_of
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
 
@@ -156,7 +155,7 @@ async def _was_met(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 async def require_admin_by_discord_id(db: AsyncSession, outside: Gateways, actor: Actor, discord_id: str) -> Rights:
     """Return the actor's rights in the server with this Discord id. Raises as `require_admin` does."""
     await rate_limits.spend_for(rate_limits.READS, actor)
-    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
+    server = await server_of(db, discord_id)
     return await _of(db, outside, actor, server)
 
 
@@ -165,7 +164,7 @@ async def require_manage_server(db: AsyncSession, outside: Gateways, actor: Acto
 
     Raises ServerNotFound for a server without the bot, Forbidden without that permission, ProviderUnavailable.
     """
-    server = (await db.exec(select(Server).where(Server.discord_id == discord_id))).first()
+    server = await server_of(db, discord_id)
     if server is None or not server.bot_invited:
         raise ServerNotFound
     await release(db)

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from sqlmodel import select
-
 from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
 from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, MissingPermissions
@@ -19,6 +17,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import Conflict, HoldfastError, unavailable
 from services.guilds import panel, permissions
+from services.guilds.gateway.known_guilds import server_of
 from services.guilds.panel import PanelTexts
 from services.guilds.permissions import Rights
 from settings import settings
@@ -168,7 +167,7 @@ async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: st
 
 async def gone(db: AsyncSession, guild_id: str, channel_id: str) -> None:
     """Forget a channel that was deleted in Discord."""
-    server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
+    server = await server_of(db, guild_id)
     if server is None:
         return
     if server.verify_channel_id == channel_id:

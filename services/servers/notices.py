@@ -10,13 +10,14 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select, update
 
 from locales import _, day_and_time, listed
-from models import Grant, Notice, Server, User, now
+from models import Grant, Notice, User, now
 from models.db.session import AsyncSession
 from services.accounts import users
 from services.core.actors import Actor
 from services.core.discord_text import plain
 from services.core.errors import ServerNotFound
 from services.engine import grace_warnings
+from services.guilds.gateway.known_guilds import server_of
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.servers import activity
 from settings import settings
@@ -77,7 +78,7 @@ async def find_member(
     db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False
 ) -> MemberContext:
     """Return the member in the server; `keep` creates a row for a person without one. Raises ServerNotFound."""
-    server = (await db.exec(select(Server).where(Server.discord_id == guild_id))).first()
+    server = await server_of(db, guild_id)
     if server is None or not server.bot_invited:
         raise ServerNotFound(_("This server is not known here yet. Try again in a minute."))
     if keep:
