@@ -139,23 +139,18 @@ async def of_rules(db: AsyncSession, server_id: int, rule_ids: Iterable[int]) ->
 
 async def of_rule(db: AsyncSession, rule: Rule) -> RuleView:
     """Return the view of one rule."""
-    counted = await rollups.holders(db, [rule.server_id])
-    tree = parse_stored(rule.expression)
-    return _view(rule, tree, counted.get(rule.id or 0, 0), await _names_of(db, [tree]))
+    (view,) = await _views(db, [rule.server_id], [rule])
+    return view
 
 
 async def _views(db: AsyncSession, server_ids: Iterable[int], rules: Sequence[Rule]) -> tuple[RuleView, ...]:
     trees = [parse_stored(rule.expression) for rule in rules]
-    counted, names = await rollups.holders(db, server_ids), await _names_of(db, trees)
+    leaves = [leaf for tree in trees for leaf in requirements(tree)]
+    counted = await rollups.holders(db, server_ids)
+    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     return tuple(
         _view(rule, tree, counted.get(rule.id or 0, 0), names) for rule, tree in zip(rules, trees, strict=True)
     )
-
-
-async def _names_of(db: AsyncSession, trees: Iterable[Expression]) -> Names:
-    """Return the known names of the collections in these expressions."""
-    leaves = [leaf for tree in trees for leaf in requirements(tree)]
-    return await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
 
 
 def _view(rule: Rule, tree: Expression, held_by: int, names: Names) -> RuleView:
