@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import func, or_, text, update
 from sqlmodel import col, select
@@ -244,13 +243,12 @@ async def _end_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -
     """Count roles that an earlier move left to members as handed over again, so that the new move keeps them."""
     await db.execute(
         update(Grant)
-        .where(*_handed_over(server_id, roles), col(Grant.state) == "held", col(Grant.gift_since).is_not(None))
+        .where(
+            col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.had_before),
+            col(Grant.state) == "held", col(Grant.gift_since).is_not(None),
+        )
         .values(gift_since=None, no_since=func.now())
-    )
-
-
-def _handed_over(server_id: int, roles: Collection[str]) -> tuple[Any, ...]:
-    return col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.had_before)
+    )  # fmt: skip
 
 
 async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: ServerMove) -> tuple[int, str]:

@@ -1,6 +1,5 @@
 """A server's move as its admins see it: dates, roles with their coverage and rivals, and the days so far."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -178,14 +177,10 @@ async def _rivals(db: AsyncSession, move: ServerMove, named: bool) -> dict[str, 
         ),
         {"server": move.server_id, "roles": move.roles, "shown": RIVALS_SHOWN, "named": named},
     )
-    return _grouped([(str(role_id), MoveRival(name, at)) for role_id, name, at in rows.all()])
-
-
-def _grouped(found: Sequence[tuple[str, MoveRival]]) -> dict[str, tuple[MoveRival, ...]]:
-    by_role: dict[str, tuple[MoveRival, ...]] = {}
-    for role_id, rival in found:
-        by_role[role_id] = (*by_role.get(role_id, ()), rival)
-    return by_role
+    found: dict[str, tuple[MoveRival, ...]] = {}
+    for role_id, name, at in rows.all():
+        found[role_id] = (*found.get(role_id, ()), MoveRival(name, at))
+    return found
 
 
 async def _taken(db: AsyncSession, move: ServerMove) -> dict[str, int]:
