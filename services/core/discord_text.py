@@ -29,6 +29,6 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def color_hex(color: int, default: str = DEFAULT_COLOR) -> str:
-    """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns `default`."""
-    return f"#{color:06X}" if color else default
+def color_hex(color: int) -> str:
+    """Return Discord's colour number as six hexadecimal digits; 0 means no colour and returns DEFAULT_COLOR."""
+    return f"#{color:06X}" if color else DEFAULT_COLOR
