@@ -6,25 +6,32 @@ import reflex as rx
 
 from state.dashboard.charts import HEIGHT, WIDTH, BarChartView, BarView, RuleChartView
 
-_FIELD = f"0 0 {WIDTH} {HEIGHT}"
-
 
 def bar_chart(chart: rx.vars.ObjectVar[BarChartView] | BarChartView, *, both_ways: bool = False) -> rx.Component:
     """Return upward bars; `both_ways` adds hatched bars downward from the middle."""
-    lines = [HEIGHT // 2] if both_ways else [HEIGHT]
-    return rx.el.svg(
-        *[_rule_line(y) for y in lines],
-        rx.foreach(chart.up, lambda bar: _bar(bar, "fill-primary")),
-        rx.foreach(chart.down, lambda bar: _bar(bar, "chart-hatched")) if both_ways else rx.fragment(),
-        view_box=_FIELD,
-        class_name="block h-36 w-full",
-        custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": chart.summary},
+    return drawing(
+        "h-36",
+        chart.summary,
+        base_line(HEIGHT // 2 if both_ways else HEIGHT),
+        rx.foreach(chart.up, lambda one: bar(one, "fill-primary")),
+        rx.foreach(chart.down, lambda one: bar(one, "chart-hatched")) if both_ways else rx.fragment(),
     )
 
 
-def _bar(bar: rx.vars.ObjectVar[BarView], class_name: str) -> rx.Component:
+def drawing(height: str, summary: str | rx.Var[str], *shapes: rx.Component) -> rx.Component:
+    """Return shapes within WIDTH and HEIGHT, stretched to the page's width; the summary is read aloud."""
+    return rx.el.svg(
+        *shapes,
+        view_box=f"0 0 {WIDTH} {HEIGHT}",
+        class_name=f"block {height} w-full",
+        custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": summary},
+    )
+
+
+def bar(one: rx.vars.ObjectVar[BarView], class_name: str) -> rx.Component:
+    """Return a bar with its label."""
     return rx.el.svg.rect(
-        rx.el.svg.title(bar.label), x=bar.x, y=bar.y, width=bar.width, height=bar.height, class_name=class_name
+        rx.el.svg.title(one.label), x=one.x, y=one.y, width=one.width, height=one.height, class_name=class_name
     )
 
 
@@ -46,7 +53,8 @@ def key(class_name: str, *, hatched: bool = False) -> rx.Component:
     )
 
 
-def _rule_line(y: int) -> rx.Component:
+def base_line(y: int = HEIGHT) -> rx.Component:
+    """Return the line on which bars stand."""
     return rx.el.svg.line(
         x1=0, x2=WIDTH, y1=y, y2=y, class_name="chart-line",
         custom_attrs={"vectorEffect": "non-scaling-stroke"},
@@ -55,14 +63,13 @@ def _rule_line(y: int) -> rx.Component:
 
 def line_chart(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
     """Return one rule's holders over the days."""
-    return rx.el.svg(
+    return drawing(
+        "h-14",
+        rule.summary,
         rx.el.svg.path(d=rule.area, class_name="chart-area"),
         rx.el.svg.path(
             d=rule.line, class_name="chart-path", custom_attrs={"vectorEffect": "non-scaling-stroke"}, fill="none"
         ),
-        view_box=_FIELD,
-        class_name="block h-14 w-full",
-        custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": rule.summary},
     )
 
 

@@ -3,10 +3,9 @@
 import reflex as rx
 
 from components.ui.button import button
-from components.ui.chart import heading_cell, table_behind
+from components.ui.chart import bar, base_line, drawing, heading_cell, table_behind
 from components.ui.effects.texts import filled
 from locales import _
-from state.dashboard.charts import HEIGHT, WIDTH, BarView
 from state.rule_form.reach import ReachDayView, ReachState
 from state.rule_form.rule_form import RuleFormState
 
@@ -64,15 +63,11 @@ def _numbers() -> rx.Component:
 
 def _days() -> rx.Component:
     return rx.el.div(
-        rx.el.svg(
-            rx.foreach(ReachState.bars, _bar),
-            rx.el.svg.line(
-                x1=0, x2=WIDTH, y1=HEIGHT, y2=HEIGHT, class_name="chart-line",
-                custom_attrs={"vectorEffect": "non-scaling-stroke"},
-            ),
-            view_box=f"0 0 {WIDTH} {HEIGHT}",
-            class_name="block h-24 w-full",
-            custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": ReachState.summary},
+        drawing(
+            "h-24",
+            ReachState.summary,
+            rx.foreach(ReachState.bars, lambda one: bar(one, "fill-primary")),
+            base_line(),
         ),
         rx.el.p(ReachState.summary, class_name="muted mt-3 text-sm"),
         table_behind(
@@ -86,12 +81,6 @@ def _days() -> rx.Component:
             caption=_("Holders and verified ones by day"),
         ),
     )  # fmt: skip
-
-
-def _bar(bar: rx.vars.ObjectVar[BarView]) -> rx.Component:
-    return rx.el.svg.rect(
-        rx.el.svg.title(bar.label), x=bar.x, y=bar.y, width=bar.width, height=bar.height, class_name="fill-primary"
-    )
 
 
 def _row(one: rx.vars.ObjectVar[ReachDayView]) -> rx.Component:

@@ -8,7 +8,7 @@ from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
-from components.ui.chart import heading_cell, table_behind
+from components.ui.chart import base_line, drawing, heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
@@ -17,7 +17,6 @@ from components.ui.placeholders import empty
 from locales import _
 from settings import settings
 from state.core.timing import MOVE_POLL_SECONDS
-from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState
 from state.server.move import (
     END,
@@ -243,16 +242,7 @@ def _names() -> rx.Component:
 def _days() -> rx.Component:
     return card(
         card_title(_("Day by day"), _("All roles of the move together, as last counted on each day (UTC).")),
-        rx.el.svg(
-            rx.foreach(MoveState.bars, _bar),
-            rx.el.svg.line(
-                x1=0, x2=WIDTH, y1=HEIGHT, y2=HEIGHT, class_name="chart-line",
-                custom_attrs={"vectorEffect": "non-scaling-stroke"},
-            ),
-            view_box=f"0 0 {WIDTH} {HEIGHT}",
-            class_name="block h-36 w-full",
-            custom_attrs={"preserveAspectRatio": "none", "role": "img", "aria-label": MoveState.chart_summary},
-        ),
+        drawing("h-36", MoveState.chart_summary, rx.foreach(MoveState.bars, _bar), base_line()),
         rx.el.p(MoveState.chart_summary, class_name="muted mt-3 text-sm"),
         table_behind(
             _("Numbers as a table"),
