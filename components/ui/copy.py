@@ -20,3 +20,16 @@ def copyable(text: rx.Var[str] | str, label: str = "") -> rx.Component:
         ),
         class_name="flex items-center gap-2 rounded-field bg-base-200 py-1.5 ps-2.5 pe-1",
     )
+
+
+def shown_once(
+    text: rx.Var[str] | str, said: str, copy: str, copied: str, on_copied: rx.event.EventType[()]
+) -> rx.Component:
+    """Return a secret that is shown once, to copy; the button `copied` says that it can be hidden."""
+    return rx.el.div(
+        rx.el.p(said, class_name="mb-2 font-medium"),
+        copyable(text, copy),
+        button(copied, kind="quiet", class_name="btn-sm mt-2", on_click=on_copied),
+        class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
+        role="status",
+    )

@@ -5,7 +5,7 @@ import reflex as rx
 from components.ui.badge import badge
 from components.ui.button import button
 from components.ui.card import card, card_title
-from components.ui.copy import copyable
+from components.ui.copy import shown_once
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
 from components.ui.field import fault_line, fault_of, field, select_input, switch, text_input
@@ -49,13 +49,8 @@ def _new() -> rx.Component:
 
 
 def _shown_once() -> rx.Component:
-    return rx.el.div(
-        rx.el.p(_("Copy the token now. It is shown this once."), class_name="mb-2 font-medium"),
-        copyable(ApiTokensState.token, _("Copy the token")),
-        button(_("I have copied the token"), kind="quiet", class_name="btn-sm mt-2", on_click=ApiTokensState.hide),
-        class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
-        role="status",
-    )
+    said, copied = _("Copy the token now. It is shown this once."), _("I have copied the token")
+    return shown_once(ApiTokensState.token, said, _("Copy the token"), copied, ApiTokensState.hide)
 
 
 def _list() -> rx.Component:

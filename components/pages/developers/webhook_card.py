@@ -5,7 +5,7 @@ import reflex as rx
 from components.ui.badge import state_icon
 from components.ui.button import button
 from components.ui.card import card, card_title
-from components.ui.copy import copyable
+from components.ui.copy import shown_once
 from components.ui.dialog import confirm
 from components.ui.field import fault_line, fault_of, field, switch, text_input
 from components.ui.placeholders import empty
@@ -39,13 +39,8 @@ def _none() -> rx.Component:
 
 
 def _shown_once() -> rx.Component:
-    return rx.el.div(
-        rx.el.p(_("Copy the secret now. It is shown this once."), class_name="mb-2 font-medium"),
-        copyable(WebhookState.secret, _("Copy the secret")),
-        button(_("I have copied the secret"), kind="quiet", class_name="btn-sm mt-2", on_click=WebhookState.hide),
-        class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
-        role="status",
-    )
+    said, copied = _("Copy the secret now. It is shown this once."), _("I have copied the secret")
+    return shown_once(WebhookState.secret, said, _("Copy the secret"), copied, WebhookState.hide)
 
 
 def _form() -> rx.Component:
