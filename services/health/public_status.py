@@ -100,17 +100,12 @@ Views = Mapping[str, StatusView]
 """One reading in each language, so that callers of every language share it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _KeptStatus:
-    views: Views
-    until: float
-
-
 class _Readings:
-    """The last reading and the reading in progress, for one event loop."""
+    """The last reading, until when it is used, and the reading in progress, for one event loop."""
 
     def __init__(self) -> None:
-        self.kept: _KeptStatus | None = None
+        self.last: Views = {}
+        self.until = 0.0
         self.under_way: asyncio.Task[Views] | None = None
 
 
@@ -121,8 +116,8 @@ async def view() -> StatusView:
     """Return the status, at most KEPT_SECONDS old. It never raises: if the database does not answer, it says so."""
     loop = asyncio.get_running_loop()
     mine = _readings.setdefault(loop, _Readings())
-    if mine.kept is not None and loop.time() < mine.kept.until:
-        return mine.kept.views[language()]
+    if loop.time() < mine.until:
+        return mine.last[language()]
     if mine.under_way is None:
         mine.under_way = asyncio.create_task(_read())
         mine.under_way.add_done_callback(partial(_keep, mine))
@@ -133,7 +128,7 @@ async def view() -> StatusView:
 def _keep(mine: _Readings, done: asyncio.Task[Views]) -> None:
     mine.under_way = None
     if not done.cancelled() and done.exception() is None:
-        mine.kept = _KeptStatus(done.result(), done.get_loop().time() + KEPT_SECONDS)
+        mine.last, mine.until = done.result(), done.get_loop().time() + KEPT_SECONDS
 
 
 async def _read() -> Views:
