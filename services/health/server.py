@@ -70,15 +70,10 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     While Discord does not answer, people who ran the server at its last answer may read this, because they need it
     then. An API token reads members' names only with the scope for members.
     """
-    place = await _place(db, outside, actor, server_id)
-    return await _view(db, outside, place, server_id, actor.reads_members)
-
-
-async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: int, named: bool) -> HealthView:
+    place, named = await _place(db, outside, actor, server_id), actor.reads_members
     moment = now()
-    rules = list((await db.exec(select(Rule).where(
-        Rule.server_id == server_id, col(Rule.deleted_at).is_(None)
-    ).order_by(col(Rule.id)))).all())  # fmt: skip
+    stored = select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
+    rules = (await db.exec(stored)).all()
     names = {rule.role_id: rule.role_name for rule in rules}
     states = await provider_records.states(db)
     leaves = (leaf for rule in rules for leaf in requirements(parse_stored(rule.expression)) if not leaf.kind.chainless)
@@ -105,21 +100,9 @@ async def _view(db: AsyncSession, outside: Gateways, place: _Place, server_id: i
     alerts = await backlog.alerts(db, place.server)
     reads = await quotas.view(db, moment)
     parts = (
-        bot,
-        permissions,
-        order,
-        sweep,
-        *shown,
-        *lag,
-        *paused,
-        *breakers,
-        *others,
-        *truces,
-        queue,
-        *unknown,
-        alerts,
+        bot, permissions, order, sweep, *shown, *lag, *paused, *breakers, *others, *truces, queue, *unknown, alerts,
         *reads,
-    )
+    )  # fmt: skip
     state = worst(*(part.state for part in parts))
     return HealthView(
         state, moment, bot, permissions, order, sweep, shown, lag, paused, breakers, others, truces, queue, unknown,
