@@ -72,13 +72,14 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
     claims = [queue.Claim(server_id, actor.discord_id, 0, 0, 0) for server_id in await _places(db, actor)]
     for case in await load(db, claims):
         server = await db.get_one(Server, case.claim.server_id)
-        rules = {rule.id: rule for rule in await _rules(db, case.claim.server_id)}
+        stored = select(Rule).where(Rule.server_id == case.claim.server_id).order_by(col(Rule.id))
+        rules = (await db.exec(stored)).all()
         stopped = {one.role_id for one in await breaker.tripped(db, case.claim.server_id)}
         for decision in _without_wallets(case):
             ledger = case.grant_of(decision.role_id)
             if ledger is None or ledger.state not in HELD:
                 continue
-            named = [rule for rule in rules.values() if rule.role_id == decision.role_id]
+            named = [rule for rule in rules if rule.role_id == decision.role_id]
             end, hours, words = _told(case, decision, ledger, stopped=decision.role_id in stopped)
             if named:
                 name, color = named[-1].role_name, named[-1].role_color
@@ -96,10 +97,6 @@ async def _places(db: AsyncSession, actor: Actor) -> list[int]:
         {"who": actor.discord_id},
     )
     return [int(server_id) for (server_id,) in result.all()]
-
-
-async def _rules(db: AsyncSession, server_id: int) -> list[Rule]:
-    return list((await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))).all())
 
 
 def _without_wallets(case: Case) -> list[Decision]:
@@ -135,8 +132,8 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)
-    wallets = [one.address for one in await _wallets(db, actor)]
-    await queue.mark_people(db, [actor.discord_id], wallets, also=places)
+    wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
+    await queue.mark_people(db, [actor.discord_id], wallets.all(), also=places)
     token = await users.drop_discord_grant(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
@@ -147,10 +144,6 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
         db, [audit.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
     )
     return Forgotten(ending, token)
-
-
-async def _wallets(db: AsyncSession, actor: Actor) -> list[Wallet]:
-    return list((await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id))).all())
 
 
 # The order matters: readings are found by the wallet. Sessions, wallets, challenges with their trails, and choices are
