@@ -16,7 +16,7 @@ from datetime import timedelta
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.tokens.transfer_history import COIN, HistorySlice
-from gateways.transport import base58, fair_turns
+from gateways.transport import fair_turns
 from gateways.transport.errors import ProviderConfused, ProviderError
 from locales import N_
 from locales.stored_texts import storable
@@ -318,7 +318,7 @@ async def _count_by_list(outside: Gateways, task: CensusTask) -> None:
         page = await outside.collection_owners.page(task.contract, task.after, node)
         if page.unclear:
             raise Uncountable(UNCLEAR)
-        listed: dict[tuple[str, int], int] = {(owner, _number(mint)): 1 for mint, owner in page.owners.items()}
+        listed = {(owner, owned_tokens.number_of(mint)): 1 for mint, owner in page.owners.items()}
         async with transaction() as db:
             part = SECOND_READING if task.again else SETTLED
             written = await owned_tokens.add(db, task.id, part, listed)
@@ -350,7 +350,3 @@ async def _compare_lists(task: CensusTask, nodes: int) -> None:
             return
         await census_queue.update(db, task, target=None)
     await _failed_once(task)
-
-
-def _number(mint: str) -> int:
-    return int.from_bytes(base58.decode(mint) or b"", "big")

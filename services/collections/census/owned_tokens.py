@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import text
 
 from gateways.evm.tokens.transfer_history import TokenMove
+from gateways.transport import base58
 from models.db.session import AsyncSession, joined
 
 NOBODY = "0x" + 20 * "00"
@@ -32,6 +33,11 @@ class Written(NamedTuple):
 
     added: int
     is_negative: bool
+
+
+def number_of(mint: str) -> int:
+    """Return the number by which a count names a token of Solana: its address as a whole number."""
+    return int.from_bytes(base58.decode(mint) or b"", "big")
 
 
 def added_up(moves: Iterable[TokenMove]) -> Amounts:

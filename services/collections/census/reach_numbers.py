@@ -12,7 +12,6 @@ from sqlalchemy import text
 
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS
-from gateways.transport import base58
 from locales import N_
 from locales.stored_texts import storable
 from models.db.session import AsyncSession
@@ -187,8 +186,7 @@ def _condition(tree: Expression, leaves: list[Requirement]) -> str:
 def _multirange(leaf: Requirement) -> str:
     """Return the tokens that a condition names, as PostgreSQL writes a set of ranges."""
     if leaf.chain == "solana":
-        numbers = [int.from_bytes(base58.decode(mint) or b"", "big") for mint in leaf.token_ids]
-        pairs = [(number, number) for number in numbers]
+        pairs = [(number, number) for number in map(owned_tokens.number_of, leaf.token_ids)]
     else:
         pairs = [found for entry in leaf.token_ids if (found := token_ids.bounds(entry)) is not None]
     return "{" + ",".join(f"[{first},{last}]" for first, last in pairs) + "}"
