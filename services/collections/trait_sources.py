@@ -164,11 +164,7 @@ def _told_by_opensea(said: TraitList | ProviderError | None, at: datetime) -> To
         return storable("{source}: no such token", source=FROM_OPENSEA)
     if isinstance(said, ProviderError):
         return str(said)
-    return TokenTraits(said.found, FROM_OPENSEA, at, _says_all(said))
-
-
-def _says_all(traits: TraitList) -> bool:
-    return traits.whole and bool(traits.found)
+    return TokenTraits(said.found, FROM_OPENSEA, at, whole=said.whole and bool(said.found))
 
 
 async def _of_metadata(

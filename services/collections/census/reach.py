@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import cast
 
 from psycopg.errors import QueryCanceled
 from sqlalchemy import text
@@ -332,8 +332,7 @@ def digest_of(tree: Expression) -> str:
 def _row(server_id: int, tree: Expression) -> Rule:
     """Return a rule that has only these conditions, for the log."""
     first = next(requirements(tree))
-    document: Mapping[str, Any] = to_document(tree)
     return Rule(
         server_id=server_id, name="", role_id="", role_name="", verification_type=first.type,
-        contract_address=first.contract, blockchain=first.chain, created_by="", expression=dict(document),
+        contract_address=first.contract, blockchain=first.chain, created_by="", expression=to_document(tree),
     )  # fmt: skip
