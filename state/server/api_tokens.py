@@ -1,6 +1,6 @@
 """The API tokens of a server on its Developers tab: the list, the form for a new one, and revoking one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import reflex as rx
@@ -18,22 +18,12 @@ from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
-from state.server.webhook import WebhookState
+from state.server.webhook import SwitchView, WebhookState
 
 LIVES = ("30", "90", "365")
 """Days that a token may live, as offered."""
 USUAL = "90"
 LONGEST_TYPED = 200
-
-
-@dataclass(frozen=True)
-class ScopeChoiceView:
-    """A scope to choose: what a token with it may do."""
-
-    key: str
-    label: str
-    hint: str
-    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
     is_open: bool = False
     """Whether the form is open."""
     name: str = ""
-    choices: list[ScopeChoiceView] = []
+    choices: list[SwitchView] = []
     life: str = USUAL
     token: str = ""
     """The token that was just created; shown until the admin has it."""
@@ -119,10 +109,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
     @public
     def choose(self, key: str, chosen: bool) -> None:
         """Give the new token a scope, or leave it out."""
-        self.choices = [
-            ScopeChoiceView(one.key, one.label, one.hint, chosen if one.key == key else one.chosen)
-            for one in self.choices
-        ]
+        self.choices = [replace(one, chosen=chosen) if one.key == key else one for one in self.choices]
 
     @writes
     async def create(self, actor: Actor):
@@ -177,7 +164,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
             self.working = False
 
 
-def _choices() -> list[ScopeChoiceView]:
+def _choices() -> list[SwitchView]:
     texts = {
         "read": (
             _("Read the server"),
@@ -189,7 +176,7 @@ def _choices() -> list[ScopeChoiceView]:
             _("Members, the log, payout addresses, shared wallets; checking and protecting a member."),
         ),
     }
-    return [ScopeChoiceView(one, *texts[one], chosen=one == "read") for one in SCOPES]
+    return [SwitchView(one, *texts[one], chosen=one == "read") for one in SCOPES]
 
 
 def _row(one: ApiTokenView) -> TokenRowView:

@@ -25,8 +25,8 @@ LONGEST_TYPED = 2_000
 
 
 @dataclass(frozen=True)
-class WebhookEventView:
-    """An event to choose."""
+class SwitchView:
+    """An event or a scope to choose, with a switch."""
 
     key: str
     label: str
@@ -60,7 +60,7 @@ class WebhookState(FormFault, rx.State):
 
     editing: bool = False
     typed: str = ""
-    choices: list[WebhookEventView] = []
+    choices: list[SwitchView] = []
     secret: str = ""
     """The secret that was just made; shown until the admin has it."""
     asked: str = ""
@@ -75,10 +75,14 @@ class WebhookState(FormFault, rx.State):
             self._shown_for, self.secret = server_id, ""
             self._close()
         self.is_set = found is not None
-        self.url, self._chosen = (found.url, list(found.events)) if found is not None else ("", [])
+        if found is None:
+            self.url, self._chosen, self.deliveries = "", [], []
+            self.status = self.trouble = self.overlap = ""
+        else:
+            self.url, self._chosen = found.url, list(found.events)
+            self.deliveries = [_row(one) for one in found.deliveries]
+            self.status, self.trouble, self.overlap = _status(found), _trouble(found), _overlap(found)
         self.events = [_titles()[one][0] for one in self._chosen]
-        self.deliveries = [_row(one) for one in found.deliveries] if found is not None else []
-        self.status, self.trouble, self.overlap = _status(found), _trouble(found), _overlap(found)
 
     def _close(self) -> None:
         self.editing, self.asked = False, ""
@@ -220,13 +224,11 @@ def _titles() -> Mapping[str, tuple[str, str]]:
     }  # fmt: skip
 
 
-def _choices(chosen: Sequence[str]) -> list[WebhookEventView]:
-    return [WebhookEventView(one, *_titles()[one], chosen=one in chosen) for one in EVENTS]
+def _choices(chosen: Sequence[str]) -> list[SwitchView]:
+    return [SwitchView(one, *_titles()[one], chosen=one in chosen) for one in EVENTS]
 
 
-def _status(found: WebhookView | None) -> str:
-    if found is None:
-        return ""
+def _status(found: WebhookView) -> str:
     if not found.waiting:
         return _("Nothing waits to be delivered.")
     if found.waiting >= MOST_COUNTED:
@@ -235,9 +237,7 @@ def _status(found: WebhookView | None) -> str:
     return said.format(count=found.waiting)
 
 
-def _trouble(found: WebhookView | None) -> str:
-    if found is None:
-        return ""
+def _trouble(found: WebhookView) -> str:
     if found.failing_since is not None:
         return _("Deliveries have failed since {time}. Each is tried for a day.").format(
             time=day_and_time(found.failing_since)
@@ -247,8 +247,8 @@ def _trouble(found: WebhookView | None) -> str:
     return ""
 
 
-def _overlap(found: WebhookView | None) -> str:
-    if found is None or found.former_secret_until is None:
+def _overlap(found: WebhookView) -> str:
+    if found.former_secret_until is None:
         return ""
     return _("Until {time} deliveries are signed with the former secret as well.").format(
         time=day_and_time(found.former_secret_until)

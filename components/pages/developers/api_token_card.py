@@ -1,5 +1,8 @@
 """The card with a server's API tokens: the list, the form for a new one, and the dialog before one is revoked."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import reflex as rx
 
 from components.ui.badge import badge
@@ -11,7 +14,7 @@ from components.ui.effects.texts import filled
 from components.ui.field import fault_line, fault_of, field, select_input, switch, text_input
 from components.ui.placeholders import empty
 from locales import _, ngettext
-from state.server.api_tokens import LIVES, ApiTokensState, ScopeChoiceView, TokenRowView
+from state.server.api_tokens import LIVES, ApiTokensState, SwitchView, TokenRowView
 
 
 def tokens_card() -> rx.Component:
@@ -106,7 +109,7 @@ def _form() -> rx.Component:
         ),
         rx.el.fieldset(
             rx.el.legend(_("What it may do"), class_name="mb-2 text-sm font-semibold"),
-            rx.el.div(rx.foreach(ApiTokensState.choices, _scope), class_name="grid grid-cols-1 gap-3"),
+            switches("scope", ApiTokensState.choices, ApiTokensState.choose),
             fault_line(ApiTokensState, "scopes"),
         ),
         field(
@@ -135,13 +138,20 @@ def _form() -> rx.Component:
     )  # fmt: skip
 
 
-def _scope(one: rx.vars.ObjectVar[ScopeChoiceView]) -> rx.Component:
-    return switch(
-        f"scope-{one.key}",
-        one.label,
-        one.hint,
-        checked=one.chosen,
-        on_change=lambda chosen: ApiTokensState.choose(one.key, chosen),
+def switches(kind: str, listed: Sequence[SwitchView], choose: Callable[[Any, Any], rx.event.EventSpec]) -> rx.Component:
+    """Return the switches of scopes or events; `choose` gets a switch's key and whether it is on."""
+    return rx.el.div(
+        rx.foreach(
+            listed,
+            lambda one: switch(
+                f"{kind}-{one.key}",
+                one.label,
+                one.hint,
+                checked=one.chosen,
+                on_change=lambda chosen: choose(one.key, chosen),
+            ),
+        ),
+        class_name="grid grid-cols-1 gap-3",
     )
 
 

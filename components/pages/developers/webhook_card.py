@@ -2,15 +2,16 @@
 
 import reflex as rx
 
+from components.pages.developers.api_token_card import switches
 from components.ui.badge import state_icon
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.copy import shown_once
 from components.ui.dialog import confirm
-from components.ui.field import fault_line, fault_of, field, switch, text_input
+from components.ui.field import fault_line, fault_of, field, text_input
 from components.ui.placeholders import empty
 from locales import _
-from state.server.webhook import DELETE, NEW_SECRET, DeliveryRowView, WebhookEventView, WebhookState
+from state.server.webhook import DELETE, NEW_SECRET, DeliveryRowView, WebhookState
 
 
 def webhook_card() -> rx.Component:
@@ -60,7 +61,7 @@ def _form() -> rx.Component:
         ),
         rx.el.fieldset(
             rx.el.legend(_("Events to post"), class_name="mb-2 text-sm font-semibold"),
-            rx.el.div(rx.foreach(WebhookState.choices, _event), class_name="grid grid-cols-1 gap-3"),
+            switches("event", WebhookState.choices, WebhookState.choose),
             fault_line(WebhookState, "events"),
         ),
         rx.el.div(
@@ -73,16 +74,6 @@ def _form() -> rx.Component:
         ),
         class_name="grid max-w-xl grid-cols-1 gap-5",
     )  # fmt: skip
-
-
-def _event(one: rx.vars.ObjectVar[WebhookEventView]) -> rx.Component:
-    return switch(
-        f"event-{one.key}",
-        one.label,
-        one.hint,
-        checked=one.chosen,
-        on_change=lambda chosen: WebhookState.choose(one.key, chosen),
-    )
 
 
 def _set() -> rx.Component:
