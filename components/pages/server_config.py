@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import reflex as rx
 
@@ -48,7 +47,7 @@ class Tab:
     key: str
     label: str
     content: Callable[[], rx.Component]
-    loads: tuple[object, ...]
+    loads: tuple[rx.event.EventCallback[()], ...]
 
 
 def _rules() -> rx.Component:
@@ -72,20 +71,13 @@ TABS = (
 )
 """In the order of the bar; the first is the default."""
 
-LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *(load for tab in TABS for load in tab.loads))
+_READ_TABS = [load for tab in TABS for load in tab.loads]
+LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *_READ_TABS)
 """What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
 
 
 _IN_VIEW = "document.querySelector('#tabs [aria-current=page]')?.scrollIntoView({block: 'nearest', inline: 'center'})"
 """Scrolls the open tab into view within its bar, at a moment that only the browser knows."""
-
-
-def _load_again() -> list[rx.event.EventCallback[()]]:
-    return cast("list[rx.event.EventCallback[()]]", list(LOAD))
-
-
-def _read_tabs() -> list[rx.event.EventCallback[()]]:
-    return cast("list[rx.event.EventCallback[()]]", [load for tab in TABS for load in tab.loads])
 
 
 def server_config() -> rx.Component:
@@ -98,7 +90,7 @@ def server_config() -> rx.Component:
                 missing_server(),
                 rx.cond(
                     ServerPageState.fault != "",
-                    could_not_load(_load_again(), ServerPageState.fault),
+                    could_not_load(list(LOAD), ServerPageState.fault),
                     rx.cond(FirstStepsState.shown_for == ServerPageState.server_id, _server(), _outline()),
                 ),
             ),
@@ -108,7 +100,7 @@ def server_config() -> rx.Component:
 
 
 def _outline() -> rx.Component:
-    return waiting(_load_again(), skeleton("h-9 w-72"), skeleton("mt-8 h-40"))
+    return waiting(list(LOAD), skeleton("h-9 w-72"), skeleton("mt-8 h-40"))
 
 
 def _server() -> rx.Component:
@@ -121,7 +113,7 @@ def _server() -> rx.Component:
         ),
         every(SERVER_POLL_SECONDS, ServerPageState.look, seen_only=True),
         rx.cond(
-            rx.Var.create(ServerPageState.bot_turns) != 0, when_changed(f"{ServerPageState.bot_turns}", _read_tabs())
+            rx.Var.create(ServerPageState.bot_turns) != 0, when_changed(f"{ServerPageState.bot_turns}", _READ_TABS)
         ),
         rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
         first_steps(),
