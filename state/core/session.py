@@ -2,7 +2,6 @@
 
 import time
 from math import inf
-from typing import cast
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -99,12 +98,12 @@ async def arrive(state: BaseState, came_back: bool) -> None:
 
     It runs before the browser's state is sent.
     """
-    session = cast(SessionState, await state.get_state(SessionState))
+    session = await state.get_state(SessionState)
     await session._meet()
     session._same_page = str(session.router.url) if came_back else ""
     if not came_back:
         # A page that is loaded again must not repeat an old toast.
-        toasts = cast(ToastState, await state.get_state(ToastState))
+        toasts = await state.get_state(ToastState)
         toasts.title = toasts.text = ""
 
 
@@ -113,14 +112,14 @@ async def recognise(state: BaseState) -> None:
 
     Otherwise a stranger who knows a tab's name could read its screen without the cookie.
     """
-    session = cast(SessionState, await state.get_state(SessionState))
+    session = await state.get_state(SessionState)
     if session._shown != _shown_by(session):
         await session._meet()
 
 
 async def say_unread(state: BaseState) -> StateUpdate:
     """Return the toast about a database that does not answer, for a browser that cannot be recognised now."""
-    toasts = cast(ToastState, await state.get_state(ToastState))
+    toasts = await state.get_state(ToastState)
     toasts._say(_("Error"), _(DATABASE_AWAY), destructive=True)
     root = state._get_root_state()
     delta = await root._get_resolved_delta()
