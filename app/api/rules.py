@@ -21,7 +21,6 @@ from services.core.discord_text import DEFAULT_COLOR
 from services.engine.previews import preview
 from services.engine.previews import try_address as address_trial
 from services.engine.previews.plan import plan
-from services.engine.previews.preview import MemberImpact
 from services.engine.previews.proposals import Activation, NewRule, OneRule, Proposal, RuleChange, RuleDeletion
 from services.engine.previews.try_address import Trial
 from services.holdings import try_call

@@ -147,7 +147,7 @@ async def _views(db: AsyncSession, server_ids: Iterable[int], rules: Sequence[Ru
     trees = [parse_stored(rule.expression) for rule in rules]
     leaves = [leaf for tree in trees for leaf in requirements(tree)]
     counted = await rollups.holders(db, server_ids)
-    names = await catalogue.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
+    names = await collections.names(db, [(leaf.chain, leaf.contract) for leaf in leaves])
     return tuple(
         _view(rule, tree, counted.get(rule.id or 0, 0), names) for rule, tree in zip(rules, trees, strict=True)
     )

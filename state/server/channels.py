@@ -7,7 +7,7 @@ from locales import _
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError, NotSignedIn
-from services.guilds import alert_channel, channels
+from services.guilds import alert_channel, verification_channel
 from services.guilds.verification_channel import ChannelOption
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes

@@ -12,7 +12,7 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ServerNotFound
 from services.engine.previews.proposals import MoveEnd
-from services.guilds.channels import ChannelOption
+from services.guilds.verification_channel import ChannelOption
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.lifecycle import MoveOrder

@@ -1,5 +1,6 @@
 """The API tokens of a server, with which its admins' programs call."""
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -65,11 +66,7 @@ async def create_token(caller: Caller, server_id: PathId, payload: NewTokenPaylo
             db, gateways(), caller, server_id, payload.name, payload.scopes, payload.expires_at
         )  # fmt: skip
     answer.headers["Cache-Control"] = "no-store"
-    view = made.view
-    return NewTokenAnswer(
-        id=view.id, name=view.name, token=made.token, prefix=view.prefix, scopes=view.scopes, state=view.state,
-        created_by=view.created_by, created_at=view.created_at, used_at=view.used_at, expires_at=view.expires_at,
-    )  # fmt: skip
+    return NewTokenAnswer(token=made.token, **asdict(made.view))
 
 
 class RevokedTokens(BaseModel):

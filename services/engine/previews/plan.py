@@ -49,7 +49,6 @@ from services.rules.terms import RuleTerms
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
 from services.rules.types.registry import RULE_TYPES
-from services.rules.types.submitted_address_lists import GivenLists
 
 BATCH = 500
 LISTED_WITHIN, LISTED_EVERY = 10.0, 0.5

@@ -19,7 +19,7 @@ from locales import N_, _, listed, number
 from models import Rule
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ProviderUnavailable

@@ -9,7 +9,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport.errors import ProviderError
 from locales import _
 from models.db.session import AsyncSession
-from services.collections import catalogue
+from services.collections import collections
 from services.collections.lookup import address_on
 from services.collections.trait_match import folded
 from services.core.addresses import AddressRefused
