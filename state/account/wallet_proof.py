@@ -83,6 +83,8 @@ class WalletProofState(rx.State):
     """The chain of the transaction that waits for confirmations."""
     confirmations: int = 0
     needed: int = 0
+    _entry: int = 0
+    """Changes with each address entered, so that an answer about a former one is left out."""
     _look: int = 0
     _looks: bio_schedule.BioChecks = bio_schedule.BioChecks()
     """The remaining checks of the bio."""
@@ -98,8 +100,10 @@ class WalletProofState(rx.State):
         visit = (await self.get_state(SessionState)).visit
         if self._visit == visit:
             self.pending = False
+            # The process that looked up the name or checked the bio may be gone.
+            if self.resolving:
+                yield WalletProofState.look_up(self._entry)
             if self.looking:
-                # The process that checked the bio may be gone.
                 yield WalletProofState.look_again(self._look)
             return
         self._visit = visit
@@ -123,6 +127,7 @@ class WalletProofState(rx.State):
         self.remark, self.hopeless = "", False
         self.shortage = self.linked_address = ""
         self.seen_on, self.confirmations, self.needed = "", 0, 0
+        self._entry += 1
         self._look += 1
         self._looked_at = None
 
@@ -140,7 +145,7 @@ class WalletProofState(rx.State):
         self._forget()
         self.profile_url = f"{settings().opensea_url}/{given}" if given else ""
         if names.is_name(given):
-            yield WalletProofState.look_up(self._look)
+            yield WalletProofState.look_up(self._entry)
         elif is_whole(given):
             await self._show(actor)
             if self.method == TRANSACTION and self.code:
@@ -170,7 +175,7 @@ class WalletProofState(rx.State):
         """Look up a name once the person stops typing."""
         async for _turn in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
             async with self:
-                if number != self._look:
+                if number != self._entry:
                     return
                 self.resolving, given = True, self.address
             try:
@@ -182,7 +187,7 @@ class WalletProofState(rx.State):
             except (TooMany, ProviderUnavailable) as fault:
                 name, address, note = "", "", fault.message
             async with self:
-                if number == self._look:
+                if number == self._entry:
                     self.resolving, self.name, self.named_address, self.address_fault = False, name, address, note
 
     @signed_in

@@ -13,11 +13,12 @@ import pytest
 from models import now
 from services.core.errors import ProviderUnavailable
 from services.runtime import rate_limits
-from services.wallets import bio_proof, wallets
+from services.wallets import bio_proof, names, wallets
 from services.wallets.wallets import Verdict
 from settings import settings
 from state.account.wallet_proof import BIO, TRANSACTION, WalletProofState
 from state.core import watchers
+from state.core.session import SessionState
 from state.core.timing import RETURN_GAP
 from tests.state.conftest import Beside, SignIn, Tab
 
@@ -140,6 +141,32 @@ async def test_a_name_that_is_not_confirmed_is_asked_for_in_the_words_of_the_scr
     await tab.run(state.verify())
     assert await tab.toast() == "Verification Failed: Confirm the address above first."
     assert (state.named_address, state.note) == (ADDRESS, "")
+
+
+@pytest.mark.parametrize("meanwhile", ["choose_method", "verify", "load"])
+async def test_a_name_is_answered_whatever_is_pressed_while_it_is_looked_up(
+    form: tuple[Tab, WalletProofState], monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    tab, state = form
+    asked = list[str]()
+
+    async def resolve(_: object, name: str) -> tuple[str, str]:
+        asked.append(name)
+        if len(asked) == 1:
+            state._visit = (await tab.state(SessionState)).visit
+            given = (TRANSACTION,) if meanwhile == "choose_method" else ()
+            again = await tab.run(getattr(state, meanwhile)(*given))
+            assert any(again) == (meanwhile == "load"), "after a reconnect the process that looked it up may be gone"
+        return name, ADDRESS
+
+    async def verify(*_: object) -> Verdict:
+        return Verdict(success=False, message="dave.eth stands for no wallet.")
+
+    monkeypatch.setattr(names, "resolve", resolve)
+    monkeypatch.setattr(wallets, "verify", verify)
+    assert len(await tab.run(state.enter_address("dave.eth"))) == 1
+    await cast(Any, WalletProofState.event_handlers["look_up"].fn)(Beside(state), state._entry)
+    assert (asked, state.resolving, state.named_address) == (["dave.eth"], False, ADDRESS)
 
 
 async def look_again(state: WalletProofState) -> None:

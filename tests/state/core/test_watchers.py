@@ -290,7 +290,7 @@ async def single(kind: str) -> Start:
     if kind == "trial":
         made._proposal = RuleChange(1, {})
     state, function = Beside(made), cast(Any, of.event_handlers[handler].fn)
-    given: tuple[object, ...] = (False,) if kind == "visible" else (made._look,) if kind == "name" else ()
+    given: tuple[object, ...] = (False,) if kind == "visible" else (made._entry,) if kind == "name" else ()
 
     async def start() -> None:
         outcome = function(state, *given)
