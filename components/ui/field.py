@@ -3,6 +3,7 @@
 from typing import Any
 
 import reflex as rx
+from reflex_base.components.component import BaseComponent
 
 from state.core.form_fault import FormFault
 
@@ -15,17 +16,21 @@ def field(
     hint: str | rx.Component | rx.Var[Any] = "",
     error: str | rx.Var[str] | None = None,
 ) -> rx.Component:
-    """Return a control with its label above and its hint or error below; `name` connects them."""
+    """Return a control with its label above and its hint or error below; `name`, its id, connects them."""
     below: list[rx.Component] = []
+    words: list[str] = []
     if not isinstance(hint, str) or hint:
+        words.append(f"{name}-hint")
         below.append(rx.el.p(hint, id=f"{name}-hint", class_name="muted text-sm"))
     if error is not None:
+        words.append(f"{name}-error")
         below.append(
             rx.cond(
                 rx.Var.create(error) != "",
                 rx.el.p(error, id=f"{name}-error", class_name="text-sm font-medium text-error", role="alert"),
             )
         )
+    _describe(control, name, " ".join(words))
     return rx.el.div(
         rx.el.label(label, html_for=name, class_name="text-sm font-semibold"),
         control,
@@ -45,6 +50,14 @@ def fault_line(form: type[FormFault], name: str) -> rx.Component:
         form.fault_field == name,
         rx.el.p(form.fault_text, class_name="mt-2 text-sm font-medium text-error", role="alert"),
     )
+
+
+def _describe(part: BaseComponent, name: str, words: str) -> None:
+    """Have the control with this id, in this part of a page, described by the elements with these ids."""
+    if words and isinstance(part, rx.Component) and isinstance(part.id, str) and part.id == name:
+        part.custom_attrs["aria-describedby"] = words
+    for inside in part.children:
+        _describe(inside, name, words)
 
 
 _TYPED = "$/public/screens/typed.js"
