@@ -60,6 +60,17 @@ def _describe(part: BaseComponent, name: str, words: str) -> None:
         _describe(inside, name, words)
 
 
+def late_hint(
+    arrived: rx.Var[bool] | bool, text: rx.Var[str], until_then: rx.Var[str] | rx.Var[rx.Component]
+) -> rx.Component:
+    """Return a hint that a late answer replaces. The first keeps its room, so that no field below moves."""
+    return rx.el.span(
+        rx.el.span(until_then, class_name=rx.cond(arrived, "invisible", "")),
+        rx.cond(arrived, rx.el.span(text)),
+        class_name="grid *:[grid-area:1/1]",
+    )
+
+
 _TYPED = "$/public/screens/typed.js"
 
 

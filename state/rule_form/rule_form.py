@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 
 OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
 """Fields of the form itself, for a rule whose conditions it cannot show."""
+RULE_PARAMETER = "ruleId"
+"""The parameter of the address that names the stored rule."""
 UNNAMED = "-"
 _OUTCOME = frozenset({"ruleName", "roleId", "takesOver", "delegated", "removal", "state"})
 """The fields of a change that are no conditions."""
@@ -97,7 +99,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         The fields stay after a mere reconnect, and when the same person logs in again after the session ended here.
         """
         session, page = await self.get_state(SessionState), await self.get_state(ServerPageState)
-        visit, number = session.visit, self.router.url.query_parameters.get("ruleId", "")
+        visit, number = session.visit, self.router.url.query_parameters.get(RULE_PARAMETER, "")
         page._read_address()
         asked = row_id(number) or 0, page.server_id
         left = session._left_in == self.visit and (self.rule_id, self._server_id) == asked

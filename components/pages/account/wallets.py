@@ -87,30 +87,37 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             rx.el.div(
-                rx.el.span(wallet.short, class_name="code font-semibold", title=wallet.address),
-                badge(wallet.chain, "info"),
-                class_name="flex flex-wrap items-center gap-2",
-            ),
-            rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="mt-1 break-all text-sm")),
-            rx.el.p(filled(_("Verified via {method}"), method=wallet.method), class_name="muted mt-1 text-sm"),
-            rx.cond(
-                wallet.only_on != "",
-                rx.el.p(
-                    filled(_("A smart-contract wallet: it counts on {chain} only."), chain=wallet.only_on),
-                    class_name="muted text-sm",
+                rx.el.div(
+                    rx.el.span(wallet.short, class_name="code font-semibold", title=wallet.address),
+                    badge(wallet.chain, "info"),
+                    class_name="flex flex-wrap items-center gap-2",
                 ),
+                rx.el.p(filled(_("Verified via {method}"), method=wallet.method), class_name="muted mt-1 text-sm"),
+                rx.cond(
+                    wallet.only_on != "",
+                    rx.el.p(
+                        filled(_("A smart-contract wallet: it counts on {chain} only."), chain=wallet.only_on),
+                        class_name="muted text-sm",
+                    ),
+                ),
+                class_name="min-w-0",
             ),
-            rx.el.p(wallet.since, class_name="muted text-sm"),
-            class_name="min-w-0",
+            button(
+                _("Remove"),
+                kind="quiet",
+                icon="trash-2",
+                class_name="btn-sm",
+                on_click=WalletsState.ask_remove(wallet.id),
+                aria_label=filled(_("Remove {name}"), name=wallet.short),
+            ),
+            class_name="flex items-center justify-between gap-4",
         ),
-        button(
-            _("Remove"),
-            kind="quiet",
-            icon="trash-2",
-            class_name="btn-sm",
-            on_click=WalletsState.ask_remove(wallet.id),
-            aria_label=filled(_("Remove {name}"), name=wallet.short),
+        rx.el.div(
+            rx.el.p(wallet.since, class_name="muted shrink-0"),
+            # The name arrives late: on a line of its own it would move the buttons.
+            rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="truncate font-medium", title=wallet.name)),
+            class_name="flex gap-3 text-sm",
         ),
         key=wallet.id,
-        class_name="flex items-center justify-between gap-4 py-4 first:pt-1 last:pb-0",
+        class_name="py-4 first:pt-1 last:pb-0",
     )

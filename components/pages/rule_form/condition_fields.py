@@ -13,7 +13,7 @@ from components.ui.badge import chip
 from components.ui.button import button, spinner
 from components.ui.effects.changed import when_changed
 from components.ui.effects.texts import filled
-from components.ui.field import field, number_input, select_input, text_area, text_input, typed_select
+from components.ui.field import field, late_hint, number_input, select_input, text_area, text_input, typed_select
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
@@ -160,12 +160,10 @@ def _collection() -> rx.Component:
                 class_name="flex gap-2",
             ),
             name=CONTRACT_INPUT,
-            hint=rx.cond(
+            hint=late_hint(
                 RuleFormState.collection != "",
                 filled(
-                    _("{collection} on {chain}"),
-                    collection=RuleFormState.collection,
-                    chain=RuleFormState.chain_name,
+                    _("{collection} on {chain}"), collection=RuleFormState.collection, chain=RuleFormState.chain_name
                 ),
                 rx.match(RuleFormState.type, *((name, _(hint)) for name, hint in CONTRACT_HINTS.items()), ""),
             ),

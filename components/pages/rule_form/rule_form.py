@@ -17,6 +17,7 @@ from components.ui.badge import role_mark
 from components.ui.button import action_bar, button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
+from components.ui.effects.by_address import by_address
 from components.ui.effects.changed import when_changed
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
@@ -28,7 +29,7 @@ from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_fields import CONTRACT_INPUT, TOKEN_INPUT
 from state.rule_form.role_options import GRACE, NOW
-from state.rule_form.rule_form import RuleFormState
+from state.rule_form.rule_form import RULE_PARAMETER, RuleFormState
 
 LATE = [CONTRACT_INPUT, TOKEN_INPUT, ADDRESSES]
 """Entries that the state gets after a pause in typing, or when they lose the focus."""
@@ -39,7 +40,7 @@ def rule_form() -> rx.Component:
     edits = rx.Var.create(RuleFormState.rule_id) != 0
     return member_frame(
         page_head(
-            rx.cond(edits, _("Edit Verification Rule"), _("Add Verification Rule")),
+            by_address(RULE_PARAMETER, _("Edit Verification Rule"), _("Add Verification Rule")),
             rx.cond(ServerPageState.name, filled(_("For {name}"), name=ServerPageState.name), ""),
             link_button(_("Back"), ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
@@ -77,7 +78,7 @@ def rule_form_left() -> rx.Component:
     """Return the screen for a session that ends while it is open."""
     text = _("Your session has ended, and this rule is not saved. Log in again to continue.")
     stored = rx.Var.create(RuleFormState.rule_id) != 0
-    address = f"{ServerPageState.add_rule_url}{rx.cond(stored, f'&ruleId={RuleFormState.rule_id}', '')}"
+    address = f"{ServerPageState.add_rule_url}{rx.cond(stored, f'&{RULE_PARAMETER}={RuleFormState.rule_id}', '')}"
     return ended_session(log_in_again("log-in", _("Please log in"), text, rx.Var.create(address)))
 
 

@@ -16,6 +16,8 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 NOBODY = "No member known here gains or loses the role."
 READ = '"known_rx_state_":true'
 """In the answer that ends the reading of a preview."""
+PLACE = "one => one.getBoundingClientRect().top + window.scrollY"
+"""A control's place on the page, however far it is scrolled."""
 
 
 async def at_dashboard(product: Product, visit: NewVisitor, here: Village) -> tuple[Page, Slow]:
@@ -57,8 +59,12 @@ async def test_a_preview_that_arrives_during_the_press_does_not_lose_it(product:
     await configure(page, here)
     await page.get_by_role("link", name="Add Rule").first.click()
     await page.get_by_label("Blockchain").select_option("polygon")
+    await page.set_viewport_size({"width": 390, "height": 800})
+    below = await page.get_by_label("Minimum Tokens").evaluate(PLACE)
     await page.get_by_label("Contract Address").fill(contract_on(product, "polygon"))
     await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
+    assert await page.get_by_label("Minimum Tokens").evaluate(PLACE) == below
+    await page.set_viewport_size({"width": 1280, "height": 800})
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
     server.holds = True
     await page.get_by_label("Role", exact=True).select_option("Whale")
@@ -128,14 +134,41 @@ async def test_the_hand_over_comes_when_the_wallets_above_it_are_read(product: P
     await expect(entry).to_be_visible()
 
 
+async def test_a_name_that_arrives_late_leaves_the_wallets_button_in_its_place(
+    product: Product, visit: NewVisitor
+) -> None:
+    here = village(product, "bob")
+    address, name = product.wallet(here["bob"]), f"{here['bob']}.eth"
+    product.control("chains/ethereum/name", {"name": name, "address": address, "of": address})
+    with closing(Person(product, here["bob"])) as bob:
+        await asyncio.to_thread(bob.prove)
+    page, server = await at_dashboard(product, visit, here)
+    server.holds, server.only = True, name
+    await page.get_by_role("link", name="Verify Wallets").first.click()
+    remove = page.get_by_role("button", name="Remove 0x")
+    place = await remove.evaluate(PLACE)
+    server.answers()
+    await expect(page.get_by_text(name, exact=True)).to_be_visible()
+    assert await remove.evaluate(PLACE) == place
+
+
 async def test_a_form_opened_again_shows_nothing_that_an_earlier_visit_left_in_it(
     product: Product, visit: NewVisitor
 ) -> None:
     here = village(product, "bob")
+    await with_rule(product, here)
     page, server = await at_dashboard(product, visit, here)
     await configure(page, here)
     least = page.get_by_label("Minimum Tokens")
+    await page.get_by_role("link", name="Edit").click()
+    await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()
+    await expect(least).to_be_visible()
+    await page.evaluate("history.back()")
+    server.holds = True
     await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page.get_by_role("status", name="Loading")).to_be_visible()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Add Verification Rule")
+    server.answers()
     for again in ("link", "forward"):
         await page.get_by_label("Contract Address").fill("left behind")
         await least.fill("7")
