@@ -76,8 +76,15 @@ LOAD = (ServerPageState.load, FirstStepsState.load, HeldBackState.load, *_READ_T
 """What runs when the page is opened or the tab changes; only the open tab's load reads anything."""
 
 
-_IN_VIEW = "document.querySelector('#tabs [aria-current=page]')?.scrollIntoView({block: 'nearest', inline: 'center'})"
-"""Scrolls the open tab into view within its bar, at a moment that only the browser knows."""
+_IN_VIEW = """
+(bar => {
+  const open = bar?.querySelector('[aria-current=page]');
+  if (!open) return;
+  const [around, own] = [bar, open].map(one => one.getBoundingClientRect());
+  bar.scrollBy({left: own.left + own.width / 2 - around.left - around.width / 2});
+})(document.getElementById('tabs'))
+"""
+"""Scrolls the bar alone to the open tab, at a moment that only the browser knows."""
 
 
 def server_config() -> rx.Component:
@@ -160,6 +167,8 @@ def _link(tab: Tab) -> rx.Component:
         rx.el.a(
             tab.label,
             href=f"{ServerPageState.config_url}&tab={tab.key}",
+            # The bar stays where it was pressed: on a phone, what is above it can fill the window.
+            prevent_scroll_reset=True,
             aria_current=rx.cond(current, "page", "false"),
             class_name=rx.cond(
                 current,

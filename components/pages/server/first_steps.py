@@ -66,13 +66,23 @@ def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
 
 
 def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component | rx.Var[rx.Component]:
-    tab = ServerPageState.config_url
     return rx.match(
         step.key,
         (BOT, button(_("Invite Bot"), class_name=class_name, on_click=ServerPageState.invite)),
-        (ORDER, link_button(_("How to fix it"), f"{tab}&tab=health", class_name=class_name)),
+        (ORDER, _to_tab(_("How to fix it"), "health", class_name)),
         (RULE, link_button(_("Add Rule"), ServerPageState.add_rule_url, class_name=class_name)),
-        (CHANNEL, link_button(_("Open the tab"), f"{tab}&tab=channel", class_name=class_name)),
+        (CHANNEL, _to_tab(_("Open the tab"), "channel", class_name)),
         (MEMBER, link_button(_("Verify a wallet"), "/wallet-verification", class_name=class_name)),
         rx.fragment(),
+    )
+
+
+def _to_tab(label: str, tab: str, class_name: str) -> rx.Component:
+    """Return the link to a tab, which also comes into view: the checklist above it can fill the window."""
+    return link_button(
+        label,
+        f"{ServerPageState.config_url}&tab={tab}",
+        class_name=class_name,
+        prevent_scroll_reset=True,
+        on_click=rx.scroll_to("tabs"),
     )

@@ -47,7 +47,7 @@ async def test_a_new_servers_tabs_stay_where_they_first_appear(product: Product,
 
 async def test_on_a_phone_the_bar_of_tabs_shows_the_open_tab_of_each_visit(product: Product, visit: NewVisitor) -> None:
     name, owner = a_guild(product)
-    visitor = await visit(viewport={"width": 360, "height": 800})
+    visitor = await visit(viewport={"width": 360, "height": 1200})
     page = visitor.page
     await visitor.enter(owner)
     card = page.get_by_role("listitem").filter(has_text=name)
@@ -55,7 +55,27 @@ async def test_on_a_phone_the_bar_of_tabs_shows_the_open_tab_of_each_visit(produ
     for tab in ("Developers", "Rules", "Move"):
         await visitor.open(f"{address}&tab={tab.lower()}")
         await expect(page.locator("#tabs [aria-current=page]")).to_have_text(tab)
-        await expect(page.locator("#tabs [aria-current=page]")).to_be_in_viewport()
+        await expect(page.locator("#tabs [aria-current=page]")).to_be_in_viewport(ratio=1)
+
+
+async def test_on_a_phone_a_tab_that_is_pressed_shows_its_content(product: Product, visit: NewVisitor) -> None:
+    """A new server's first steps fill the window above the tabs."""
+    name, owner = a_guild(product)
+    visitor = await visit(viewport={"width": 360, "height": 800})
+    page = visitor.page
+    await visitor.enter(owner)
+    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    await expect(page.get_by_role("heading", name="No rules yet")).to_be_attached()
+    assert await page.evaluate("window.scrollY") == 0
+    bar = page.get_by_role("navigation", name="Server configuration")
+    await expect(bar).not_to_be_in_viewport()
+    await page.get_by_role("link", name="Open the tab").click()
+    await expect(page.get_by_role("heading", name="No verification channel yet")).to_be_in_viewport()
+    await expect(bar).to_be_in_viewport()
+    await page.get_by_role("link", name="Health").click()
+    await expect(page.get_by_role("heading", name="This server")).to_be_visible()
+    await expect(bar).to_be_in_viewport()
+    assert await bar.evaluate("one => one.getBoundingClientRect().top < window.innerHeight / 2")
 
 
 async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product: Product, visit: NewVisitor) -> None:
