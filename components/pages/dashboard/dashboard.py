@@ -79,9 +79,9 @@ def _content() -> rx.Component:
                     _("Connected Servers"),
                     AnalyticsState.connected_servers,
                     "server",
-                    # Until the bot is in one of them, the number counts all of them.
+                    # Until the bot is in one of them, the number counts those in the list, which need not be all.
                     rx.cond(
-                        DashboardState.has_bot,
+                        DashboardState.has_bot | (rx.Var.create(AnalyticsState.connected_servers).to(int) == 0),
                         _("servers with {bot}").format(bot=settings().bot_name),
                         _("servers that you administer"),
                     ),

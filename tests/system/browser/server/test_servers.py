@@ -21,6 +21,7 @@ async def test_a_server_is_added_by_hand_and_gets_the_bot(product: Product, visi
     page = gil.page
     await expect(page.get_by_role("heading", name="No servers configured")).to_be_visible()
     await expect(page.get_by_text("Servers appear here automatically after invitation.")).to_be_visible()
+    await expect(page.get_by_text("servers with HoldfastBot", exact=True)).to_be_visible()
     await page.get_by_role("link", name="Add a server by hand").click()
     await expect(page.get_by_role("heading", name="Next Steps")).to_be_visible()
     await page.get_by_role("link", name="Cancel").click()
