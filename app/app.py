@@ -16,6 +16,7 @@ from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages, redirects
+from components.layout.arrival import arrival
 from components.layout.connection_notice import connection_notice
 from components.pages.public.error_pages import not_found
 from components.ui.toast import toaster
@@ -42,7 +43,7 @@ def _crawlers(inner: ASGIApp) -> ASGIApp:
 
 
 def _overlay(stateful: bool) -> rx.Component:
-    return rx.fragment(connection_notice(), toaster())
+    return rx.fragment(connection_notice(), toaster(), arrival())
 
 
 def _theme_color(color: str, scheme: str) -> rx.Component:

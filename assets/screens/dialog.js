@@ -1,6 +1,7 @@
 // The content of a modal dialog: when it closes, the focus goes back to what had it before.
 import { createElement, useRef } from "react";
 import { Content } from "@radix-ui/react-dialog";
+import { focusMain } from "./arrival.js";
 
 /** Radix itself gives the focus back only to a trigger inside the dialog's root; our dialogs are opened by the state. */
 export function DialogContent(props) {
@@ -19,13 +20,6 @@ export function DialogContent(props) {
     onOpenAutoFocus: () => { before.current = document.activeElement; },
     onCloseAutoFocus: restore,
   });
-}
-
-function focusMain() {
-  const main = document.getElementById("content");
-  if (!main) return;
-  main.tabIndex = -1;
-  main.focus({ preventScroll: true });
 }
 
 /** Calls `then` if the control disappears while it has the focus, as the button of a row that was just deleted does. */

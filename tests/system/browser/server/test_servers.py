@@ -24,6 +24,10 @@ async def test_a_server_is_added_by_hand_and_gets_the_bot(product: Product, visi
     await expect(page.get_by_text("servers with HoldfastBot", exact=True)).to_be_visible()
     await page.get_by_role("link", name="Add a server by hand").click()
     await expect(page.get_by_role("heading", name="Next Steps")).to_be_visible()
+    # As after loading a document: the title is said, and the keyboard goes on from the page's content.
+    heard = page.locator("[aria-live=polite]").filter(has_text="Add a server by hand · Holdfast")
+    await expect(heard).to_have_count(1)
+    await expect(page.get_by_role("main")).to_be_focused()
     await page.get_by_role("link", name="Cancel").click()
     await expect(page).to_have_url(product.url + "/dashboard")
     await page.get_by_role("link", name="Add a server by hand").click()

@@ -1,0 +1,24 @@
+// Says which page was opened, and takes the keyboard there, as a browser does when it loads a document.
+import { createElement, useEffect, useRef, useState } from "react";
+import { useLocation } from "react-router";
+
+export function Arrival(props) {
+  const { pathname } = useLocation();
+  const before = useRef(pathname);
+  const [title, say] = useState("");
+  useEffect(() => {
+    if (before.current === pathname) return;
+    before.current = pathname;
+    say(document.title);
+    // The link that was followed is gone with its page. What still has the focus keeps it.
+    if (document.activeElement === document.body) focusMain();
+  }, [pathname]);
+  return createElement("p", { ...props, "aria-live": "polite" }, title);
+}
+
+export function focusMain() {
+  const main = document.getElementById("content");
+  if (!main) return;
+  main.tabIndex = -1;
+  main.focus({ preventScroll: true });
+}
