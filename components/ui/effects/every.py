@@ -18,6 +18,7 @@ class _Every(rx.Component):
 def every(seconds: float, on_turn: rx.event.EventType[()], *, seen_only: bool = False) -> rx.Component:
     """Call a handler every `seconds`, first after one period.
 
-    `seen_only` pauses it while the tab is hidden, for work that only refreshes the display.
+    `seen_only` is for work that only refreshes the display: it leaves out a call while the tab is hidden, or just after
+    the pointer moved over a control, which would move away from under it.
     """
     return _Every.create(milliseconds=round(seconds * 1000), seen_only=seen_only, on_turn=on_turn)

@@ -16,13 +16,21 @@ class Slow:
     only: str = ""
     passed: list[str] = field(default_factory=list[str])
     """The answers that the page has."""
+    asked: list[str] = field(default_factory=list[str])
+    """What the page has sent."""
     _held: list[str | bytes] = field(default_factory=list[str | bytes])
     _lines: list[WebSocketRoute] = field(default_factory=list[WebSocketRoute])
 
     def through(self, line: WebSocketRoute) -> None:
         """Pass a socket's messages on."""
-        line.connect_to_server().on_message(lambda one: self._pass(line, one))
+        server = line.connect_to_server()
+        server.on_message(lambda one: self._pass(line, one))
+        line.on_message(lambda one: self._ask(server, one))
         self._lines.append(line)
+
+    def _ask(self, server: WebSocketRoute, question: str | bytes) -> None:
+        self.asked.append(str(question))
+        server.send(question)
 
     def _pass(self, line: WebSocketRoute, answer: str | bytes) -> None:
         if self.holds and (self._held or self.only in str(answer)):

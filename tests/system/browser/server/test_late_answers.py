@@ -7,6 +7,7 @@ from contextlib import closing
 
 from playwright.async_api import Locator, Page, expect
 
+from state.core.timing import RULES_POLL_SECONDS
 from tests.system.browser.conftest import Product, Visitor
 from tests.system.browser.server.slow_answers import Slow
 from tests.system.browser.village import Village, village
@@ -91,6 +92,30 @@ async def test_a_dialogs_buttons_stay_where_they_are_while_it_grows(product: Pro
         page, question.get_by_role("button", name="Delete rule"), server, question.get_by_text(NOBODY)
     )
     await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
+
+
+async def test_what_others_change_is_not_shown_while_the_pointer_aims(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "bob")
+    owner, server = await visit(), Slow()
+    page = owner.page
+    await page.clock.install()
+    await page.route_web_socket("**/_event/**", server.through)
+    await owner.enter(here["bob"])
+    await configure(page, here)
+    await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
+    aim = page.get_by_role("main").get_by_role("link", name="Add Rule").last
+    await aim.hover()
+    await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 0.5"))
+    server.asked.clear()
+    await with_rule(product, here)
+    step = round(RULES_POLL_SECONDS * 1000 / 8)
+    for offset in range(10):
+        await aim.hover(position={"x": 10 + offset, "y": 10})
+        await page.clock.run_for(step)
+    assert not any("rules_state.look" in one for one in server.asked)
+    await page.clock.run_for(round(RULES_POLL_SECONDS * 2000))
+    await page.clock.resume()
+    await expect(page.get_by_role("listitem").filter(has_text="Whale")).to_be_visible()
 
 
 async def test_the_words_of_a_preview_fit_into_its_dialog(product: Product, visit: NewVisitor) -> None:
