@@ -28,6 +28,12 @@ def test_each_page_of_the_table_is_made(page: Page, caplog: pytest.LogCaptureFix
     assert caplog.text == "", "no icon that does not exist, nothing else that Reflex mends with a warning"
 
 
+@pytest.mark.parametrize("page", [page for page in PAGES if page.left], ids=lambda page: page.route)
+def test_the_screen_of_an_ended_session_has_a_main_heading(page: Page) -> None:
+    assert page.left is not None
+    assert 'jsx("h1"' in str(page.left())
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
 def test_the_title_of_a_page_is_that_of_what_an_audience_sees_there(page: Page) -> None:
     title = str(_title(page))
