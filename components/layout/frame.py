@@ -77,7 +77,7 @@ def page_head(
         rx.el.div(
             rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"),
             rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl"),
-            class_name="min-w-0",
+            class_name="min-w-0 max-w-full",
         ),
         rx.el.div(*actions, class_name=_ACTIONS) if actions else rx.fragment(),
         class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",

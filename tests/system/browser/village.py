@@ -20,12 +20,12 @@ class Village:
         return self.people[name]
 
 
-def village(product: Product, *names: str, bot: bool = True) -> Village:
+def village(product: Product, *names: str, bot: bool = True, called: str = "Village") -> Village:
     """A function that makes the guild and its people, with the bot in it unless told otherwise."""
     mark = uuid.uuid4().hex[:6]
     people = {name: f"{name}{mark}" for name in names}
     ids = [product.control("people", {"username": username})["id"] for username in people.values()]
-    guild = f"Village {mark}"
+    guild = f"{called} {mark}"
     product.control("guilds", {"action": "create", "guild": guild, "owner": ids[0], "members": ids[1:]})
     if bot:
         add_bot(product, next(iter(people.values())), guild)

@@ -59,14 +59,16 @@ async def test_on_a_phone_the_bar_of_tabs_shows_the_open_tab_of_each_visit(produ
 
 
 async def test_on_a_phone_a_tab_that_is_pressed_shows_its_content(product: Product, visit: NewVisitor) -> None:
-    """A new server's first steps fill the window above the tabs."""
-    name, owner = a_guild(product)
+    """A new server's first steps fill the window above the tabs, and a long word in its name is broken."""
+    here = village(product, "owner", called="W" * 40)
     visitor = await visit(viewport={"width": 360, "height": 800})
     page = visitor.page
-    await visitor.enter(owner)
-    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    await visitor.enter(here["owner"])
+    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
     await expect(page.get_by_role("heading", name="No rules yet")).to_be_attached()
     assert await page.evaluate("window.scrollY") == 0
+    name = page.get_by_role("heading", level=1)
+    assert await name.evaluate("one => one.getBoundingClientRect().right <= window.innerWidth")
     bar = page.get_by_role("navigation", name="Server configuration")
     await expect(bar).not_to_be_in_viewport()
     await page.get_by_role("link", name="Open the tab").click()
