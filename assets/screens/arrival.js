@@ -16,6 +16,16 @@ export function Arrival(props) {
   return createElement("p", { ...props, "aria-live": "polite" }, title);
 }
 
+/** A plain link: the router's own would leave out the address's parameters, and move no focus. */
+export function SkipLink({ children, ...rest }) {
+  const skip = (event) => {
+    event.preventDefault();
+    focusMain();
+    document.getElementById("content")?.scrollIntoView();
+  };
+  return createElement("a", { ...rest, href: "#content", onClick: skip }, children);
+}
+
 export function focusMain() {
   const main = document.getElementById("content");
   if (!main) return;

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import reflex as rx
 
+from components.layout.arrival import skip_link
 from components.layout.footer import footer
 from components.layout.navigation import MEMBERS_DOCS, member_bar, visitor_bar
 from components.layout.sandbox_banner import sandbox_banner
-from locales import _
 from state.core.session import MEMBER, UNKNOWN, SessionState
 
 
@@ -47,12 +47,7 @@ def member_frame(*children: rx.Component, narrow: bool = False, logout: bool = T
 
 def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Component:
     return rx.el.div(
-        rx.el.a(
-            _("Skip to content"),
-            href="#content",
-            class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:inset-s-4 focus:top-4 "
-            "focus:z-50",
-        ),
+        skip_link(),
         sandbox_banner(),
         bar,
         main,

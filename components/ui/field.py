@@ -61,7 +61,7 @@ def _describe(part: BaseComponent, name: str, words: str) -> None:
 
 
 def late_hint(
-    arrived: rx.Var[bool] | bool, text: rx.Var[str], until_then: rx.Var[str] | rx.Var[rx.Component]
+    arrived: rx.Var[bool] | bool, text: rx.Var[str], until_then: rx.Component | rx.Var[str] | rx.Var[rx.Component]
 ) -> rx.Component:
     """Return a hint that a late answer replaces. The first keeps its room, so that no field below moves."""
     return rx.el.span(

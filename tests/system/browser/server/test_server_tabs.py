@@ -43,6 +43,12 @@ async def test_a_new_servers_tabs_stay_where_they_first_appear(product: Product,
     await expect(page.get_by_role("heading", name="First steps")).to_be_visible()
     await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
     assert "tabs" not in await page.evaluate("window.moved")
+    address = page.url
+    await page.get_by_role("link", name="Skip to content").press("Enter")
+    await expect(page.get_by_role("main")).to_be_focused()
+    await expect(page).to_have_url(address)
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Back to Dashboard")).to_be_focused()
 
 
 async def test_on_a_phone_the_bar_of_tabs_shows_the_open_tab_of_each_visit(product: Product, visit: NewVisitor) -> None:
