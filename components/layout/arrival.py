@@ -1,4 +1,4 @@
-"""What a browser does by itself when it loads a document, for pages that take each other's place in one."""
+"""Opening a page within the document: its title is announced, its content gets the focus, the bar can be skipped."""
 
 import reflex as rx
 
