@@ -22,6 +22,12 @@ STILL_OPEN = """
 """
 """SQL condition on a grant `g` with a pending change: Discord may still carry out the opposite. `late` is LATE."""
 
+OF_REMOVAL = """
+    EXISTS (SELECT 1 FROM unanswered u WHERE u.server_id = "grant".server_id AND u.discord_id = "grant".discord_id
+            AND u.role_id = "grant".role_id AND NOT u.giving)
+"""
+"""SQL condition on a grant: a removal of ours is in doubt."""
+
 
 async def begin_removal(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""

@@ -102,9 +102,13 @@ def _standing(intent: Intent) -> Any:
 
 
 def _taken(intent: Intent) -> Any:
-    """Return the condition on the grant of a taken role, even if a pause cancelled the removal while in progress."""
+    """Return the condition on the grant of a taken role, even if the removal was cancelled while in progress.
+
+    It may have been decided again since. As long as it is in doubt, nothing has given the role after it.
+    """
     states = col(Grant.state).in_(("taking", "held", "lost"))
-    return (col(Grant.id) == intent.id) & states & (col(Grant.intended_at) == intent.intended_at)
+    again = (col(Grant.intended_at) > intent.intended_at) & text(in_doubt.OF_REMOVAL)
+    return (col(Grant.id) == intent.id) & states & ((col(Grant.intended_at) == intent.intended_at) | again)
 
 
 def _unwanted(intent: Intent) -> Any:

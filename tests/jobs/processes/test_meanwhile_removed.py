@@ -152,6 +152,31 @@ async def test_a_removal_on_its_way_to_discord_is_ours_although_its_reading_fail
     assert "role.lost" not in await kinds(town)
 
 
+async def test_a_removal_that_is_called_off_and_decided_again_on_its_way_is_ours(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intent, removes = await about_to_lose_it(town, engine), gateways().discord.remove_role
+
+    async def and_meanwhile_a_rule_changes(*arguments: str) -> None:
+        async with transaction() as db:
+            await pausing.decide_again(db, town.server_id)
+        await looked_at(town)
+        (again,) = await grants(town)
+        assert (again.state, again.intended_at > intent.intended_at) == ("taking", True)
+        await removes(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gateways().discord, "remove_role", and_meanwhile_a_rule_changes)
+        await RoleWriter(asyncio.Event())._carry_out(intent, intent.intended_at)
+    assert not await town.has("carol", "Holder")
+    assert await grants(town) == []
+    await town.buys("carol")
+    await town.look()
+    async with engine():
+        await given(town)
+    assert "role.lost" not in await kinds(town), "nobody else took it"
+
+
 async def test_a_breaker_that_trips_while_the_member_is_read_stops_the_removal(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
