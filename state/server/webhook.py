@@ -11,7 +11,7 @@ from models import transaction
 from services.accounts.developers import webhooks
 from services.accounts.developers.webhooks import EVENTS, MOST_COUNTED, TEST, DeliveryView, WebhookView
 from services.core.actors import Actor
-from services.core.errors import HoldfastError, NotSignedIn, WebhookNotFound
+from services.core.errors import HoldfastError, WebhookNotFound
 from services.core.relative_times import ago
 from services.runtime import rate_limits
 from state.core.form_fault import FormFault
@@ -163,9 +163,7 @@ class WebhookState(FormFault, rx.State):
             await say(self, _("Test event queued"), _("It is sent within seconds. Refresh the list to see the result."))
             await after_change(self._read(actor, page))
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
-            await refuse(self, _("No test event sent"), fault.message)
+            await self._show_fault(_("No test event sent"), fault)
         finally:
             self.working = False
 
