@@ -8,13 +8,12 @@ from gateways.chains.catalogue import CHAINS, form_order
 from gateways.marketplaces.types import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from locales import _, listed, sentences, series
-from services.collections.urls import CollectionReference
+from services.collections.urls import SOLANA, CollectionReference
 from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
 from services.core.chain_names import chain_title
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
 
-SOLANA = "solana"
 LOOK_SECONDS = 8.0
 """Time limit for asking all other chains at once; a chain that takes longer counts as unknown."""
 MOST_OFFERED = 6

@@ -21,13 +21,13 @@ from models.db.session import AsyncSession
 from services.core.json_view import json_view
 from services.core.relative_times import ago, length
 from services.health import backlog, provider_health, provider_records
+from services.health.provider_health import UNKNOWN
 from services.health.views import BAD, GOOD, WARNING
 from services.runtime.database_faults import NO_ANSWER
 from services.triggers import chain_cursor, sweep, watch_list
 from services.triggers.chain_cursor import CONTRACTS, FollowView
 from settings import settings, version
 
-UNKNOWN = "unknown"
 KEPT_SECONDS = 5.0
 """How long an answer is reused."""
 STATEMENT_SECONDS, READING_SECONDS = 1.0, 2.0
