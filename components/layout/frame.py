@@ -64,9 +64,7 @@ _ACTIONS = (
 )
 
 
-def page_head(
-    title: str | rx.Var[str] | rx.Component, hint: str | rx.Var[str], *actions: rx.Component
-) -> rx.Component:
+def page_head(title: str | rx.Var[str] | rx.Component, hint: str | rx.Var[str], *actions: rx.Component) -> rx.Component:
     """Return a screen's heading, a line about its purpose, and its main actions."""
     return rx.el.div(
         rx.el.div(
