@@ -30,5 +30,6 @@ def skip_link() -> rx.Component:
     """Return the link over the navigation to the content, shown only while it has the focus."""
     return _SkipLink.create(
         _("Skip to content"),
-        class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:inset-s-4 focus:top-4 focus:z-50",
+        class_name="btn btn-primary sr-only focus:not-sr-only focus:absolute focus:inset-s-4 focus:top-4 focus:z-50 "
+        "focus:px-4!",
     )

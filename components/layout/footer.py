@@ -40,7 +40,8 @@ def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
                 aria_label=_("Footer"),
             ),
             class_name=(
-                "mx-auto flex max-w-6xl flex-col items-start justify-between gap-6 px-4 py-8 sm:px-6 "
+                # On a phone there is room for a toast below the links.
+                "mx-auto flex max-w-6xl flex-col items-start justify-between gap-6 px-4 py-8 max-sm:pb-32 sm:px-6 "
                 "lg:flex-row lg:items-center"
             ),
         ),

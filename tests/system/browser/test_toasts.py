@@ -41,6 +41,14 @@ async def test_one_toast_at_a_time_that_goes_by_itself(form: Page) -> None:
     place = form.get_by_role("region", name="Notifications (F8)")
     await expect(place).to_have_css("max-width", f"{TOAST_WIDTH_PIXELS}px")
     await expect(form.locator("[aria-live=assertive]")).to_contain_text("Missing required fields")
+    # On a phone the end of the page can be scrolled out from behind it.
+    await form.set_viewport_size({"width": 390, "height": 844})
+    await form.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    lowest = await form.get_by_role("contentinfo").get_by_role("link").last.bounding_box()
+    over = await toast.bounding_box()
+    assert lowest is not None
+    assert over is not None
+    assert lowest["y"] + lowest["height"] <= over["y"]
     await form.clock.fast_forward(TOAST_MILLISECONDS)
     await expect(toast).to_have_count(0)
 
