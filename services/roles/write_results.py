@@ -35,7 +35,7 @@ _ADVICE = {
 
 
 async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
-    """Return whether the ledger still wants this removal, and neither a pause, the breaker nor its age stops it."""
+    """Return whether the ledger still wants this removal: no pause, protection or breaker stops it, nor its age."""
     # A pause waits for no reconcile, so it does not call off a removal that one is writing at the same moment.
     rests = select(Rule.id).where(
         col(Rule.id) == any_(col(Grant.rule_ids)), Rule.state != "active", col(Rule.deleted_at).is_(None)
@@ -46,8 +46,17 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
     # The age once more: this process's own clock stops while the machine sleeps. A time in the future is from
     # before the database's clock was set back, so the age is not known.
     recent = col(Grant.intended_at).between(func.now() - STALE_AFTER, func.now() + STALE_AFTER)
-    wanted = select(Grant.id).where(_standing(intent), recent, ~rests.exists(), ~tripped.exists())
+    # A role that seemed not to be there is not kept by a protection when its removal is decided, but it may have come.
+    free = text(f"NOT {_PROTECTED}")
+    wanted = select(Grant.id).where(_standing(intent), recent, free, ~rests.exists(), ~tripped.exists())
     return (await db.exec(wanted)).first() is not None
+
+
+_PROTECTED = """
+    EXISTS (SELECT 1 FROM server s WHERE s.id = "grant".server_id
+            AND ("grant".role_id = ANY(s.protected_roles) OR "grant".discord_id = ANY(s.protected_members))
+            AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id))
+"""
 
 
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, update
 from sqlmodel import select
 
-from models import Event, Grant, Member, Rule, now, transaction
+from models import Event, Grant, Member, Rule, Server, now, transaction
 from services.core import queue
 from services.guilds import members
 from services.roles import write_results
@@ -86,3 +86,16 @@ async def test_a_deleted_rule_goes_with_its_last_role_and_no_removal_looks_throu
     assert await left() == {others.id}, "only housekeeping looks through the deleted rules of all servers"
     async with transaction() as db:
         assert await pausing.sweep_deleted(db) == 1
+
+
+@pytest.mark.parametrize("protected", [False, True])
+async def test_a_role_that_came_unseen_is_not_taken_where_it_is_protected(protected: bool) -> None:
+    """Nobody saw it come, so the decision to take it could not know that there was something to protect."""
+    await being_given(role := snowflake())
+    async with transaction() as db:
+        await db.execute(update(Grant).values(state="taking", evidence={"given": False}))
+        if protected:
+            await db.execute(update(Server).values(protected_roles=[role]))
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 1, ())
+        assert await write_results.is_still_wanted(db, intent) is not protected
