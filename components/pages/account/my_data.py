@@ -92,7 +92,7 @@ def _choice(choice: rx.vars.ObjectVar[ChoiceRowView]) -> rx.Component:
         rx.el.div(
             server_icon(choice.name, choice.icon_url, "size-10"),
             rx.el.div(
-                rx.el.h3(choice.name, class_name="truncate font-medium"),
+                rx.el.h3(choice.name, dir="auto", class_name="cut-name font-medium"),
                 rx.el.p(
                     rx.cond(
                         choice.roles != "",

@@ -74,7 +74,7 @@ def _profile() -> rx.Component:
         rx.el.div(
             avatar(AccountState.name, AccountState.avatar_url, "size-20"),
             rx.el.div(
-                rx.el.h2(AccountState.name, class_name="truncate text-xl font-semibold"),
+                rx.el.h2(AccountState.name, dir="auto", class_name="cut-name text-xl font-semibold"),
                 rx.el.div(
                     rx.cond(AccountState.connected, badge(_("Discord Connected"), "good")),
                     rx.cond(AccountState.verified, badge(_("Verified"), "good")),

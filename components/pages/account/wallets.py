@@ -115,7 +115,10 @@ def _wallet(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
         rx.el.div(
             rx.el.p(wallet.since, class_name="muted shrink-0"),
             # The name arrives late: on a line of its own it would move the buttons.
-            rx.cond(wallet.name != "", rx.el.p(wallet.name, class_name="truncate font-medium", title=wallet.name)),
+            rx.cond(
+                wallet.name != "",
+                rx.el.p(wallet.name, dir="auto", class_name="cut-name font-medium", title=wallet.name),
+            ),
             class_name="flex gap-3 text-sm",
         ),
         key=wallet.id,

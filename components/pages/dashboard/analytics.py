@@ -215,8 +215,8 @@ def _rule(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
     return rx.el.li(
         rx.el.div(
             rx.el.div(
-                rx.el.p(rule.name, class_name="truncate text-sm font-medium"),
-                rx.el.p(rule.server_name, class_name="muted truncate text-xs"),
+                rx.el.p(rule.name, dir="auto", class_name="cut-name text-sm font-medium"),
+                rx.el.p(rule.server_name, dir="auto", class_name="muted cut-name text-xs"),
                 class_name="min-w-0",
             ),
             rx.el.p(

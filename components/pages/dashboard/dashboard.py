@@ -120,7 +120,7 @@ def _server(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
         rx.el.div(
             server_icon(server.name, server.icon_url),
             rx.el.div(
-                rx.el.h2(server.name, class_name="truncate text-lg font-semibold"),
+                rx.el.h2(server.name, dir="auto", class_name="cut-name text-lg font-semibold"),
                 rx.el.p(
                     filled(_("ID {id}"), id=server.id),
                     class_name="muted code break-all text-xs max-sm:text-[0.6875rem]",

@@ -68,7 +68,7 @@ def _server(guild: rx.vars.ObjectVar[GuildCardView]) -> rx.Component:
     return rx.el.li(
         server_icon(guild.name, guild.icon_url),
         rx.el.div(
-            rx.el.h2(guild.name, class_name="truncate text-lg font-semibold"),
+            rx.el.h2(guild.name, dir="auto", class_name="cut-name text-lg font-semibold"),
             rx.el.div(
                 rx.cond(guild.owner, badge(_("Owner"), "info")),
                 badge(_("Admin Access")),

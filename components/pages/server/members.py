@@ -194,7 +194,7 @@ def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
         rx.el.button(
             avatar(member.name, member.avatar_url, "size-10"),
             rx.el.span(
-                rx.el.span(rx.el.bdi(member.name), class_name="block truncate font-semibold"),
+                rx.el.span(member.name, dir="auto", class_name="block cut-name font-semibold"),
                 rx.el.span(member.wallets, class_name="muted block truncate text-sm"),
                 class_name="min-w-0 flex-1 text-start",
             ),

@@ -220,7 +220,7 @@ def _names() -> rx.Component:
                     class_name="muted mt-1 text-sm",
                 ),
                 rx.el.ul(
-                    rx.foreach(MoveState.names, lambda name: rx.el.li(name, class_name="truncate")),
+                    rx.foreach(MoveState.names, lambda name: rx.el.li(name, dir="auto", class_name="cut-name")),
                     class_name="mt-2 grid max-h-72 grid-cols-1 gap-x-6 gap-y-1 overflow-y-auto text-sm sm:grid-cols-2",
                     tab_index=0,
                     aria_label=MoveState.named_title,

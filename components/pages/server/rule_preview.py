@@ -118,7 +118,7 @@ def _names(unseen: str) -> rx.Component:
 
 def _person(person: rx.vars.ObjectVar[PersonView]) -> rx.Component:
     return rx.el.li(
-        rx.el.span(person.name, class_name="min-w-0 flex-1 truncate"),
+        rx.el.span(person.name, dir="auto", class_name="min-w-0 flex-1 cut-name"),
         rx.cond(RulePreviewState.several_roles, rx.el.span(person.role_name, class_name="muted truncate text-sm")),
         rx.match(
             person.outcome,

@@ -21,6 +21,10 @@ SIDES = re.compile(
 LOOKED_AT = (*(ROOT / "components").rglob("*.py"), *(ROOT / "assets").glob("*.css"))
 
 
+CUT_NAME = re.compile(r"rx\.el\.\w+\(\s*[\w.]*\bname,([^()]*)")
+"""An element that shows a name that somebody chose, with its properties."""
+
+
 def sides(text: str) -> list[str]:
     """Return the left and right placements in a text."""
     return SIDES.findall(text)
@@ -43,3 +47,11 @@ def test_nothing_on_the_screens_is_left_or_right() -> None:
 )  # fmt: skip
 def test_a_side_is_seen(text: str, seen: bool) -> None:
     assert bool(sides(text)) is seen
+
+
+def test_a_name_of_any_script_is_cut_at_its_own_end() -> None:
+    shown = [one for path in (ROOT / "components").rglob("*.py") for one in CUT_NAME.findall(path.read_text())]
+    cut = [one for one in shown if "cut-name" in one]
+    assert len(cut) >= 8
+    assert [one for one in shown if "truncate" in one] == []
+    assert [one for one in cut if 'dir="auto"' not in one] == []
