@@ -17,7 +17,7 @@ from gateways.evm.rpc.node import Head
 from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScan, CoinScans
 from gateways.solana.das_assets import LONGEST_NAME, asset
 from gateways.solana.node import SOLANA, SolanaNode
-from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, Filter, token_accounts
+from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, WRAPPED_SOL, Filter, token_accounts
 from gateways.transport import question_time
 from gateways.transport.base58 import decode
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
@@ -114,7 +114,8 @@ class CoinRead:
             self.held[NATIVE].update(zip(owners, amounts, strict=False))
 
     def _is_crowded(self, coin: str) -> bool:
-        return len(self.owners[coin]) >= FEWEST_OWNERS
+        """Return whether a coin may be read for all holders at once, and is asked about for many."""
+        return len(self.owners[coin]) >= FEWEST_OWNERS and coin not in WRAPPED_SOL
 
     async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> None:
         """Read coins for all holders at once, as far as the node allows that."""
@@ -133,6 +134,7 @@ class CoinRead:
 
     async def _take_empty(self, mints: Sequence[str]) -> None:
         """Note 0 for all owners of the coins whose mints show a supply of 0. A failed request is ignored."""
+        mints = [mint for mint in mints if mint not in WRAPPED_SOL]
         for start in range(0, len(mints), A_REQUEST):
             asked = mints[start : start + A_REQUEST]
             try:

@@ -6,6 +6,8 @@ from gateways.transport.json_shape import Shape
 
 TOKEN_PROGRAMS = ("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb")
 """SPL Token and Token-2022."""
+WRAPPED_SOL = frozenset({"So11111111111111111111111111111111111111112", "9pan9bMn5HatX4EJdBwg9VgCa7Uz5HL8N1m5D3NdXejP"})
+"""The mints of wrapped SOL, one for each program. Their supply is always 0 (docs/facts.md#solana-coins)."""
 CONFIRMED = {"commitment": "confirmed"}
 PARSED = {"encoding": "jsonParsed", **CONFIRMED}
 

@@ -1,9 +1,11 @@
 """Coins on Solana: exact amounts over all token accounts and both programs, and no fault that reads as zero."""
 
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
@@ -13,6 +15,7 @@ from gateways.solana import coins
 from gateways.solana.balances import SolanaBalances
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import SolanaNodes
+from gateways.solana.token_accounts import WRAPPED_SOL
 from gateways.transport.base58 import encode
 from gateways.transport.errors import ProviderError
 from sandbox.solana import node as sandbox_node
@@ -192,6 +195,46 @@ async def test_a_coin_is_read_only_for_those_who_are_asked_about_it(chains: Sola
     told = (await otters.http.get("/control/requests", params={"since": since})).json()["requests"]
     asked = [one["rpc_method"] for one in told]
     assert (asked.count("getTokenAccountsByOwner"), asked.count("getProgramAccounts")) == (2, 1)
+
+
+def as_wrapped_sol(monkeypatch: pytest.MonkeyPatch, mint: str, wrapped: str) -> None:
+    """Show a coin under the address of wrapped SOL, and as its mint has it: with a supply of 0."""
+
+    def renamed(one: Any, old: str, new: str) -> Any:
+        return orjson.loads(orjson.dumps(one).replace(old.encode(), new.encode()))
+
+    def method(ask: Any) -> Any:
+        def answered(view: View, params: list[Any]) -> Any:
+            answer = renamed(ask(view, renamed(params, wrapped, mint)), mint, wrapped)
+            for place, asked in enumerate(params[0] if isinstance(params[0], list) else ()):
+                if asked == wrapped:
+                    data = answer["value"][place]["data"]
+                    if isinstance(data, list):
+                        data[0] = b64encode(bytes(8)).decode()
+                    else:
+                        data["parsed"]["info"]["supply"] = "0"
+            return answer
+
+        return answered
+
+    for name in ("getMultipleAccounts", "getProgramAccounts", "getTokenAccountsByOwner"):
+        ask, at = sandbox_node.DATA[name]
+        monkeypatch.setitem(sandbox_node.DATA, name, (method(ask), at))
+
+
+@pytest.mark.parametrize("wrapped", sorted(WRAPPED_SOL))
+async def test_wrapped_sol_counts_although_its_mint_shows_no_supply(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch, wrapped: str
+) -> None:
+    coin = await deployed(otters, "SPL" if wrapped.startswith("So") else "SPL2022", decimals=9)
+    await otters.act("mint", contract=coin, amount="7", to=STRANGER)
+    as_wrapped_sol(monkeypatch, coin, wrapped)
+    crowd = [encode((number + 1).to_bytes(32, "big")) for number in range(30)]
+    for at in (NEWEST, ReadPoint(0)):
+        sheet = await read(chains, [wrapped], [STRANGER, *crowd], at)
+        assert [sheet.amount(wrapped, owner) for owner in (STRANGER, crowd[0])] == [7, 0]
+    with pytest.raises(ProviderError):
+        await read(chains, [wrapped], crowd[:2])
 
 
 async def test_a_mint_says_what_it_is(chains: SolanaChains, otters: Otters) -> None:
