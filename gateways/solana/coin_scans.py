@@ -49,6 +49,7 @@ MOST_REMEMBERED = 10_000
 A_STEP = 5_000
 """Accounts that are parsed in one step, so that a large answer does not block the event loop."""
 MINTS_A_REQUEST = 100
+MOST_LISTED = 10
 
 _IS_TOO_LARGE = re.compile(
     r"too many (accounts|pubkeys)|large number of (accounts|pubkeys)|getProgramAccountsV2|too (large|big)",
@@ -115,13 +116,26 @@ class _Turns:
 
 @dataclass(slots=True)
 class CoinScans:
-    """A reader of whole coins, which remembers which of a client's nodes refuse which coins."""
+    """A reader of whole coins, which remembers which of a client's nodes refuse which coins.
+
+    `listed` maps a node to at most MOST_LISTED token accounts (owner and mint) that its lists of owners showed last.
+    """
+
+    listed: dict[int, dict[tuple[str, str], None]] = field(default_factory=dict[int, dict[tuple[str, str], None]])
 
     _left_until: dict[tuple[int, str], float] = field(default_factory=dict[tuple[int, str], float])
     """Node and mint or token program → until when it is skipped, in monotonic seconds."""
     _programs: dict[str, str] = field(default_factory=dict[str, str])
     _kept: dict[tuple[int, str], CoinScan] = field(default_factory=dict[tuple[int, str], CoinScan])
     _reading: dict[int, asyncio.Lock] = field(default_factory=dict[int, asyncio.Lock])
+
+    def note_listed(self, node: SolanaNode, owner: str, mint: str) -> None:
+        """Remember that the node's list of an owner showed an account of a mint."""
+        listed = self.listed.setdefault(node.index, {})
+        listed.pop((owner, mint), None)
+        listed[owner, mint] = None
+        if len(listed) > MOST_LISTED:
+            del listed[next(iter(listed))]
 
     def kept(self, node: SolanaNode, mints: Sequence[str], not_before: int) -> dict[str, CoinScan]:
         """Return the scans of these mints from the last KEPT_SECONDS, at or after a slot."""

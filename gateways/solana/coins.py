@@ -32,10 +32,15 @@ KNOWN_ACCOUNT = TOKEN_PROGRAMS[0]
 FOR_DOUBTS = 0.8
 """Seconds after a read's deadline for checking doubtful lists; callers keep more time than that."""
 MOST_CHECKED = 3
-"""The most coins for which the largest holder's list is read, until one list shows the coin."""
+"""The most accounts listed before that are read again, until one is shown, and the most coins for which the largest
+holder's list is read."""
 NOT_IN_TIME = "its coins were not read in time"
 SILENT = "the node shows nobody's coins"
 UNSHOWN = "the node does not show that it knows who holds the coin"
+
+
+class _ListsSilent(ProviderConfused):
+    """The node lists no account of somebody who has one, according to the node itself."""
 
 
 @dataclass(slots=True)
@@ -175,6 +180,8 @@ class CoinRead:
                         self.doubts.setdefault(mint, {})[owner] = str(fault)
                     continue
                 self._lists_work = self._lists_work or bool(found)
+                if found:
+                    self.scans.note_listed(self.node, owner, found[0][0])
                 for mint, amount in found:
                     if mint in amounts:
                         amounts[mint] += amount
@@ -197,27 +204,47 @@ class CoinRead:
         A coin without supply is no reason for doubt, nor is a mint that shows no holders if another mint shows some.
         """
         fault: ProviderError = ProviderDown(self.node.name, NOT_IN_TIME)
+        works = False
         try:
             async with question_time.timeout_at(deadline):
                 await self._take_empty(mints)
                 mints = [mint for mint in mints if mint not in self._whole]
+                works = bool(mints) and await self._lists_known()
                 for mint in random.sample(mints, min(len(mints), MOST_CHECKED)):
                     try:
                         await self._check_lists(mint)
                     except ProviderError as doubt:
-                        fault = doubt
+                        fault, works = doubt, works and not isinstance(doubt, _ListsSilent)
                     else:
                         return
         except TimeoutError:
             pass
+        if works:
+            return
         for mint in mints:
             self.doubts.setdefault(mint, {}).update(dict.fromkeys(self.held[mint], str(fault)))
             self.held[mint] = {}
         if mints:
             faults.append(fault)
 
+    async def _lists_known(self) -> bool:
+        """Return whether the node again lists an account of somebody else that it has listed before.
+
+        Many nodes do not say who holds most of a coin. Without this, somebody who closes the account after a sale would
+        stay unknown there.
+        """
+        asked = {owner for owners in self.owners.values() for owner in owners}
+        known = [one for one in reversed(self.scans.listed.get(self.node.index, {})) if one[0] not in asked]
+        for owner, mint in known[:MOST_CHECKED]:
+            try:
+                if any(found == mint for found, _ in await self._accounts(owner, {"mint": mint})):
+                    return True
+            except ProviderError:
+                continue
+        return False
+
     async def _check_lists(self, mint: str) -> None:
-        """Raise ProviderConfused for a node that lists no account of the coin's largest holder.
+        """Raise ProviderConfused for a node that lists no account of the coin's largest holder, or does not name one.
 
         Only a node that lists one is believed when it shows no coin for any of the owners.
         """
@@ -231,7 +258,7 @@ class CoinRead:
         except (Unsupported, RpcRefused):
             raise ProviderConfused(self.node.name, UNSHOWN) from None
         if not any(found == mint for found, _ in await self._accounts(owner, {"mint": mint})):
-            raise ProviderConfused(self.node.name, SILENT)
+            raise _ListsSilent(self.node.name, SILENT)
 
     def _contextual(self, said: object) -> Shape:
         """Return an answer as a Shape, and note its slot."""

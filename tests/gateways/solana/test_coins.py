@@ -197,6 +197,33 @@ async def test_a_coin_is_read_only_for_those_who_are_asked_about_it(chains: Sola
     assert (asked.count("getTokenAccountsByOwner"), asked.count("getProgramAccounts")) == (2, 1)
 
 
+async def test_who_closed_the_account_has_none_at_a_node_that_does_not_say_who_holds_most(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reef, carol, dave = (
+        (await otters.collection("reef-dollar"))["contract"],
+        await otters.wallet("carol"),
+        await otters.wallet("dave"),
+    )
+    lists, works = sandbox_node.get_token_accounts_by_owner, True
+
+    def without_closed(view: View, params: list[Any]) -> Any:
+        return lists(view, params) if works and params[0] != carol else no_account(view, params)
+
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    assert (await read(chains, [reef], [carol, dave])).amount(reef, carol)
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenAccountsByOwner", (without_closed, []))
+    for at in (NEWEST, ReadPoint(0)):
+        assert (await read(chains, [reef], [carol], at)).amount(reef, carol) == 0
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (sandbox_node.get_token_largest_accounts, []))
+    with pytest.raises(ProviderError, match=coins.SILENT):  # the node itself says that she has most of it
+        await read(chains, [reef], [carol])
+    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    works = False
+    with pytest.raises(ProviderError, match="does not show"):
+        await read(chains, [reef], [carol])
+
+
 def as_wrapped_sol(monkeypatch: pytest.MonkeyPatch, mint: str, wrapped: str) -> None:
     """Show a coin under the address of wrapped SOL, and as its mint has it: with a supply of 0."""
 
@@ -230,11 +257,11 @@ async def test_wrapped_sol_counts_although_its_mint_shows_no_supply(
     await otters.act("mint", contract=coin, amount="7", to=STRANGER)
     as_wrapped_sol(monkeypatch, coin, wrapped)
     crowd = [encode((number + 1).to_bytes(32, "big")) for number in range(30)]
+    with pytest.raises(ProviderError):
+        await read(chains, [wrapped], crowd[:2])
     for at in (NEWEST, ReadPoint(0)):
         sheet = await read(chains, [wrapped], [STRANGER, *crowd], at)
         assert [sheet.amount(wrapped, owner) for owner in (STRANGER, crowd[0])] == [7, 0]
-    with pytest.raises(ProviderError):
-        await read(chains, [wrapped], crowd[:2])
 
 
 async def test_a_mint_says_what_it_is(chains: SolanaChains, otters: Otters) -> None:
