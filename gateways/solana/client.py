@@ -146,7 +146,7 @@ class SolanaChains:
 
         async def ask(node: SolanaNode) -> TokenSheet:
             if ids:
-                return await self._single(node, contract, holders, ids, at, deadline)
+                return await self._single(node, contract, holders, ids, trails or {}, at, deadline)
             return await self._read(node, contract, holders, trails or {}, at, deadline)
 
         return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
@@ -278,6 +278,7 @@ class SolanaChains:
         collection: str,
         owners: Sequence[str],
         ids: Sequence[str],
+        trails: Trails,
         at: ReadPoint,
         deadline: float,
     ) -> TokenSheet:
@@ -285,6 +286,10 @@ class SolanaChains:
         look = HolderRead(node, collection, owners)
         with _noted(node):
             await look.at_assets(ids)
+            named = set(ids)
+            await look.doubt_by_trails(
+                {owner: [one for one in _mints(trail) if one in named] for owner, trail in trails.items()}
+            )
             if at.endpoint is not None:
                 await look.doubt_by_accounts(deadline - KEPT_FOR_THE_REST)
             return _sheet(look, head, at.not_before_block, {})

@@ -169,9 +169,9 @@ class HolderRead:
     async def doubt_by_trails(self, trails: Mapping[str, Iterable[str]]) -> None:
         """Check mints that an owner had before and now lacks: the index must know where each one is.
 
-        Owners of lost or contradicting mints become unsure, and so do owners of mints that are in no collection now. A
-        mint may have moved between two of the owners after the list of its new owner was made, and before that of the
-        former one: then it is on neither.
+        Owners of lost or contradicting mints become unsure, and so do owners of mints that are in no collection now, or
+        that the index no longer calls NFTs. A mint may have moved between two of the owners after the list of its new
+        owner was made, and before that of the former one: then it is on neither.
         """
         missing = {
             owner: [mint for mint in trails[owner] if mint not in self._mints(owner)]
@@ -189,6 +189,9 @@ class HolderRead:
                     self.unsure[owner] = OWNERLESS
                 elif known.owner == owner and self._is_ungrouped(known):
                     self.unsure[owner] = UNGROUPED
+                elif known.owner == owner and known.kind is Kind.OTHER and self._counts(replace(known, kind=Kind.NFT)):
+                    # It counted before: the index names its kind differently now, and nobody has sold it.
+                    self.unsure[owner] = UNCLEAR
                 elif known.owner != owner or not self._counts(known):
                     self._gone.setdefault(owner, set()).add(mint)
                     if known.owner in owners and self._counts(known) and self._lacks(known.owner, mint):

@@ -66,6 +66,28 @@ async def test_a_token_that_was_in_the_collection_and_is_in_none_now_is_not_gone
         assert sheet.trails[OWNER] == trails[OWNER], "it is asked about again"
 
 
+@pytest.mark.parametrize("interface", ["FungibleAsset", "FungibleToken"])
+@pytest.mark.parametrize("endpoint", [None, 0])
+async def test_a_token_that_the_index_calls_a_coin_now_is_not_gone_from_its_owner(
+    node: StandIn, chains: SolanaChains, endpoint: int | None, interface: str
+) -> None:
+    index = Index(node, asset(TOKENS[0], interface=interface), asset(TOKENS[1], OTHER))
+    index.known = {one["id"]: one for one in index.assets}
+    trails = {OWNER: TokenHints(frozenset({TOKENS[0]}))}
+    at = ReadPoint(endpoint)
+    for owners in ([OWNER, OTHER], MANY):
+        sheet = await chains.tokens(SOLANA, COLLECTION, owners, trails=trails, at=at)
+        assert (sheet.held, sheet.unsure.keys()) == ({OTHER: {TOKENS[1]: 1}}, {OWNER})
+        assert sheet.trails[OWNER] == trails[OWNER], "it is asked about again"
+    assert OWNER in (await chains.anything(SOLANA, [OWNER], trails=trails, at=at)).unsure
+    single = await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=TOKENS[:1], trails=trails, at=at)
+    assert single.unsure.keys() == {OWNER}
+    index.assets[0] |= {"ownership": asset("", OTHER)["ownership"]}
+    for ids in ((), TOKENS[:1]):
+        sold = await chains.tokens(SOLANA, COLLECTION, [OWNER], token_ids=ids, trails=trails, at=at)
+        assert (sold.held, sold.unsure) == ({}, {})
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"ownership": asset("", OTHER)["ownership"]}, {"burnt": True}, {"grouping": FOREIGN}],
