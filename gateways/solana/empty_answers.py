@@ -60,14 +60,14 @@ async def doubt_silence(node: SolanaNode, collection: str, *, owners_lists: bool
 async def mints_of(node: SolanaNode, owner: str) -> frozenset[str]:
     """Return the mints of which the owner's token accounts hold exactly one indivisible token, as with an NFT.
 
-    The result is empty for an endpoint that does not support the method.
+    A token program that the endpoint does not support is left out; so are both where it does not support the method.
     """
     found = set[str]()
     for program in TOKEN_PROGRAMS:
         try:
             _, accounts = await token_accounts(node, owner, {"programId": program})
         except Unsupported:
-            return frozenset()
+            continue
         for info in accounts:
             amount = info.inner("tokenAmount")
             if amount.text("amount") == "1" and amount.number("decimals") == 0:

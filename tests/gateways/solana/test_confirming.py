@@ -8,6 +8,7 @@ from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
 from gateways.solana import holders
 from gateways.solana.client import SolanaChains
+from gateways.solana.token_accounts import TOKEN_PROGRAMS
 from tests.gateways.solana.asset_index import COLLECTION, OTHER, OWNER, SOLANA, TOKENS, Index, asset, key
 from tests.gateways.solana.asset_index import chains as chains
 from tests.gateways.solana.asset_index import no_waiting as no_waiting
@@ -70,6 +71,20 @@ def shows(node: StandIn, *mints: str) -> None:
     infos = [{"mint": mint, "owner": OWNER, "tokenAmount": amount} for mint in mints]
     value = [{"pubkey": key(5), "account": {"data": {"parsed": {"info": info}}}} for info in infos]
     node.says["getTokenAccountsByOwner"] = {"context": {"slot": 1}, "value": value}
+
+
+@pytest.mark.parametrize("unknown", TOKEN_PROGRAMS)
+async def test_a_token_program_that_the_node_does_not_know_hides_nothing_of_the_other(
+    node: StandIn, chains: SolanaChains, unknown: str
+) -> None:
+    index = Index(node, asset(TOKENS[1], OTHER))
+    index.known = {TOKENS[0]: asset(TOKENS[0])}
+    shows(node, TOKENS[0])
+    shown = node.says["getTokenAccountsByOwner"]
+    refused = {"error": {"code": -32602, "message": "Invalid param: unrecognized Token program id"}}
+    node.says["getTokenAccountsByOwner"] = lambda params: refused if params[1]["programId"] == unknown else shown
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(endpoint=0))
+    assert sheet.unsure.keys() == {OWNER}
 
 
 @pytest.mark.parametrize("ids", [(), (TOKENS[0],)], ids=["any of the collection", "a certain token"])
