@@ -51,11 +51,11 @@ A_STEP = 5_000
 MINTS_A_REQUEST = 100
 MOST_LISTED = 10
 
-_IS_TOO_LARGE = re.compile(
+IS_TOO_LARGE = re.compile(
     r"too many (accounts|pubkeys)|large number of (accounts|pubkeys)|getProgramAccountsV2|too (large|big)",
     re.IGNORECASE,
 )
-"""The error texts, with various codes, for a coin with more accounts than a node returns
+"""The error texts, with various codes, for a coin or an owner with more accounts than a node returns
 (docs/facts.md#solana-coins)."""
 TOKEN, TOKEN_2022 = TOKEN_PROGRAMS
 ACCOUNT_SIZE = 165
@@ -276,7 +276,7 @@ class CoinScans:
 
     def _leave_for(self, node: SolanaNode, mint: str, program: str, fault: ProviderError) -> None:
         """Skip the coin for a while, or its whole program if the error does not depend on the coin."""
-        if isinstance(fault, TooMuch | NodeTimedOut) or _IS_TOO_LARGE.search(str(fault)):
+        if isinstance(fault, TooMuch | NodeTimedOut) or IS_TOO_LARGE.search(str(fault)):
             self._leave(node, mint, UNFIT_FOR)
         elif isinstance(fault, ProviderBusy):
             self._leave(node, program, FAILED_FOR)

@@ -1,6 +1,7 @@
 """Checks before an index's empty answer is believed: that its lists work, and that the node itself knows no more."""
 
 from gateways.evm.rpc.errors import Unsupported
+from gateways.solana.coin_scans import IS_TOO_LARGE
 from gateways.solana.das_assets import asset
 from gateways.solana.das_lists import by_collection, by_owner, first_page
 from gateways.solana.node import SolanaNode
@@ -61,12 +62,15 @@ async def mints_of(node: SolanaNode, owner: str) -> frozenset[str]:
     """Return the mints of which the owner's token accounts hold exactly one indivisible token, as with an NFT.
 
     A token program that the endpoint does not support is left out; so are both where it does not support the method.
+    Raises ProviderError, also for an owner with more accounts than the node returns.
     """
     found = set[str]()
     for program in TOKEN_PROGRAMS:
         try:
             _, accounts = await token_accounts(node, owner, {"programId": program})
-        except Unsupported:
+        except Unsupported as refused:
+            if IS_TOO_LARGE.search(str(refused)):
+                raise
             continue
         for info in accounts:
             amount = info.inner("tokenAmount")

@@ -87,6 +87,14 @@ async def test_a_token_program_that_the_node_does_not_know_hides_nothing_of_the_
     assert sheet.unsure.keys() == {OWNER}
 
 
+async def test_an_owner_with_more_accounts_than_the_node_returns_is_unsure(node: StandIn, chains: SolanaChains) -> None:
+    Index(node, asset(TOKENS[1], OTHER))
+    told = "Too many accounts requested (10000001 pubkeys), Please use getProgramAccountsV2"
+    node.says["getTokenAccountsByOwner"] = {"error": {"code": -32600, "message": told}}
+    sheet = await chains.tokens(SOLANA, COLLECTION, [OWNER], at=ReadPoint(endpoint=0))
+    assert told in sheet.unsure[OWNER]
+
+
 @pytest.mark.parametrize("ids", [(), (TOKENS[0],)], ids=["any of the collection", "a certain token"])
 async def test_a_token_that_the_node_still_shows_is_not_burnt_whatever_the_index_says(
     node: StandIn, chains: SolanaChains, ids: tuple[str, ...]
