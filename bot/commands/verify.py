@@ -131,11 +131,13 @@ class Verify(BackgroundCog):
             self._stop((context.discord_id, address))
             return await recheck_wait.result(member, before, _("Wallet verified"), verdict.message)
         if not verdict.again:
-            self._stop((context.discord_id, address))
+            # A wrong transaction that was pasted says nothing about the right one, which the search still looks for.
+            if not hash.strip():
+                self._stop((context.discord_id, address))
         elif method == wallets.BIO or (context.discord_id, address) not in self.looking:
             looks = bio_schedule.after_request(wait=verdict.wait, stretch=verdict.stretch)
             self._look_on(ProofSearch(context, member, address, method, looks))
-        return verify_sentences.not_yet(verdict, address, method)
+        return verify_sentences.not_yet(verdict, address, method, pasted=bool(hash.strip()))
 
     async def _new_challenge(self, member: MemberContext, address: str) -> ChallengeView | None:
         """Return a new challenge if nothing that the member was shown counts any more: its amount is another one."""

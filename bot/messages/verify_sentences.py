@@ -97,14 +97,14 @@ def _send(asked: ChallengeView) -> str:
     ).format(amount=first.amount, address=asked.address, chains=chains, data=first.data)
 
 
-def not_yet(verdict: Verdict, address: str, method: str) -> Reply:
-    """Say why the wallet is not proved, or not yet."""
+def not_yet(verdict: Verdict, address: str, method: str, *, pasted: bool = False) -> Reply:
+    """Say why the wallet is not proved, or not yet; instead of a `pasted` transaction, another one can be pasted."""
     title = _("Not there yet") if verdict.again else _("Not verified")
     text = plain(verdict.message, 900)
     if verdict.needed:
         said = ngettext("{count} of {needed} confirmation.", "{count} of {needed} confirmations.", verdict.needed)
         text += f"\n{said.format(count=verdict.confirmations, needed=verdict.needed)}"
-    offered = buttons(address, method) if verdict.again else ()
+    offered = buttons(address, method) if verdict.again or pasted else ()
     if verdict.linked is not None:
         label = _("Verify {wallet}").format(wallet=shorten(verdict.linked.address))
         other = Button(f"holdfast:address:{BIO}:{verdict.linked.address}", label)
