@@ -141,10 +141,16 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
         left_out += left
     if not fields:
         fields = [(_("Roles"), _("No rule in this server is about you yet."))]
-    if not found.settled:
+    if found.doubt:
+        earlier = _(
+            "Not everything could be read just now ({reason}), so some of this is from an earlier look. I look again "
+            "automatically."
+        ).format(reason=plain(found.doubt, LONGEST_SENTENCE))
+        fields.append((_("Still under way"), earlier))
+    elif not found.settled:
         running = _("Some checks are still running. **/why** shows the result.")
         fields.append((_("Still under way"), running))
-    tone = "bad" if found.removed else "warning" if found.unknown else "good"
+    tone = "bad" if found.removed else "warning" if found.unknown or found.doubt else "good"
     return Reply(title, text, tone, tuple(fields), (Button(MY_ROLES, _("My roles")),) if left_out else ())
 
 

@@ -30,7 +30,10 @@ class RoleLine:
 
 @dataclass(frozen=True, slots=True)
 class RecheckReport:
-    """The roles of one server for one member; `settled` is False while something is in progress."""
+    """The roles of one server for one member; `settled` is False while something is in progress.
+
+    `doubt` is why the last look could not read everything: what it could not read is reported as it was read before.
+    """
 
     added: tuple[RoleLine, ...]
     removed: tuple[RoleLine, ...]
@@ -38,6 +41,7 @@ class RecheckReport:
     missing: tuple[RoleLine, ...]
     unknown: tuple[RoleLine, ...]
     settled: bool
+    doubt: str | None = None
 
 
 async def held_role_ids(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
@@ -95,7 +99,9 @@ def compare(
     stays = [_line(role) for role in has if role.role_id in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
     missing = [_lack(role) for role in lacks if role.role_id not in before and not _unknown(role)]
-    return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled)
+    return RecheckReport(
+        tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, why_unknown
+    )
 
 
 def _line(role: RoleWhy) -> RoleLine:

@@ -1,0 +1,24 @@
+"""What a re-check says when it could not read everything: what is not known is never told as a no."""
+
+from bot.messages import sentences
+from services.servers.explain import MemberWhy
+from services.servers.recheck_report import compare
+from tests.bot.test_sentences import role
+
+
+def test_a_look_that_could_not_read_everything_says_so_beside_what_was_known_before() -> None:
+    seen = MemberWhy("1", "carol", (role("Gold", held=False), role("Blue", held=True)), protected=False)
+    reply = sentences.outcome(compare(seen, frozenset({"Blue"}), "Base: no *answer*", settled=True), "Looked again")
+    assert [name for name, _ in reply.fields] == ["Stays", "Not yours", "Still under way"]
+    assert reply.fields[-1][1] == (
+        "Not everything could be read just now (Base: no \\*answer\\*), so some of this is from an earlier look. I "
+        "look again automatically."
+    )
+    assert reply.tone == "warning"
+
+
+def test_a_look_that_read_everything_says_nothing_of_the_kind() -> None:
+    seen = MemberWhy("1", "carol", (role("Gold", held=False),), protected=False)
+    reply = sentences.outcome(compare(seen, frozenset(), None, settled=True), "Looked again")
+    assert [name for name, _ in reply.fields] == ["Not yours"]
+    assert reply.tone == "good"
