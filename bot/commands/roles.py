@@ -3,7 +3,7 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction import recheck_wait
+from bot.interaction import own_wallets, recheck_wait
 from bot.interaction.answering import InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
@@ -60,7 +60,8 @@ class Roles(commands.Cog):
         member = await context.find_member()
         async with transaction() as db:
             seen = await explain.own(db, member.actor, member.server_id)
-        return sentences.why(seen, role.strip(), start)
+        reply = sentences.why(seen, role.strip(), start)
+        return reply if all(one.held for one in seen.roles) else await own_wallets.with_hint(member, reply)
 
     # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.
     @nextcord.slash_command(**named(NP_("command", "recheck"), N_("Look at your wallets again, now")))
@@ -80,7 +81,7 @@ class Roles(commands.Cog):
         seconds = int(rechecks.EVERY.total_seconds())
         # Translators: {time} is such as "in 30 seconds".
         text = _("You can ask again {time}.").format(time=in_seconds(seconds))
-        return await recheck_wait.result(member, before, _("Looked again"), text)
+        return await own_wallets.with_hint(member, await recheck_wait.result(member, before, _("Looked again"), text))
 
     # Translators: the name of a command: small letters, no spaces. It lists the roles to earn.
     @nextcord.slash_command(**named(NP_("command", "rules"), N_("The roles that you can earn here")))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction import recheck_wait
+from bot.interaction import own_wallets, recheck_wait
 from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
@@ -84,16 +84,13 @@ class Wallets(commands.Cog):
         return await self._shown(member, _("Your wallets"))
 
     async def _shown(self, member: MemberContext, title: str) -> Reply:
-        found = await self._own(member)
-        async with transaction() as db:
-            choices = await preferences.choices(db, member.actor)
-        choice = next((one for one in choices if one.server_id == member.server_id), None)
+        found, choice = await own_wallets.read(member)
         text, tone = sentences.wallets(found, choice)
-        buttons = [Button("holdfast:verify", _("Add a wallet"), nextcord.ButtonStyle.primary)]
+        buttons = [sentences.add_wallet()]
         if found:
             uses, shares = choice is None or choice.use_wallets, choice is not None and choice.share_wallets
             buttons += [
-                Button(f"holdfast:use:{NO if uses else YES}", _("Don't use them here") if uses else _("Use them here")),
+                Button(f"holdfast:use:{NO}", _("Don't use them here")) if uses else sentences.use_wallets(),
                 Button(
                     f"holdfast:share:{NO if shares else YES}",
                     _("Hide from admins") if shares else _("Share with admins"),

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from nextcord import ButtonStyle
+
 from bot.messages.reply import MOST_FIELDS, Button, Reply, fitting_lines, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
 from services.engine.previews.try_address import Trial
-from services.guilds.panel import MY_ROLES, SAFE_NAME, SAFETY
+from services.guilds.panel import MY_ROLES, SAFE_NAME, SAFETY, VERIFY
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.holdings.requirement_view import RequirementView
 from services.privacy.erasure import EndingRole
@@ -206,6 +208,25 @@ def wallet_line(wallet: WalletView) -> str:
         method=method,
         time=moment(wallet.created_at),
     )
+
+
+def add_wallet() -> Button:
+    """Return the button to verify a wallet."""
+    return Button(VERIFY, _("Add a wallet"), ButtonStyle.primary)
+
+
+def use_wallets() -> Button:
+    """Return the button by which a person's wallets count in this server."""
+    return Button("holdfast:use:1", _("Use them here"))
+
+
+def none_counts(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, Button] | None:
+    """Return why no wallet of a person counts in this server, and the button to change it; None if one counts."""
+    if not found:
+        return wallets(found, choice)[0], add_wallet()
+    if choice is not None and not choice.use_wallets:
+        return _("In this server your wallets **do not count**."), use_wallets()
+    return None
 
 
 def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:

@@ -121,6 +121,22 @@ def test_a_recheck_says_what_is_unknown_and_why_and_may_not_be_asked_again_at_on
     assert club.ask("dave", "recheck").title == "Looked again"
 
 
+def test_a_member_whose_wallets_do_not_count_is_told_so_and_can_change_it_there(club: Club):
+    club.make_rule()
+    none = "You have verified no wallet yet."
+    for answer in (club.ask("carol", "why"), club.ask("carol", "recheck")):
+        assert none in answer.text
+        form = club.act("carol", "button", custom_id=answer.button("Add a wallet"))["modal"]
+        assert form["custom_id"] == "holdfast:claim"
+    club.prove("carol")
+    assert none not in club.ask("carol", "why").text
+    club.press("carol", club.ask("carol", "wallets"), "Don't use them here")
+    unused = club.ask("carol", "why")
+    assert "In this server your wallets **do not count**." in unused.text
+    assert club.press("carol", unused, "Use them here").title == "Changed"
+    assert "do not count" not in club.ask("carol", "why").text
+
+
 def test_rules_and_help_say_what_there_is_to_earn_and_how_to_know_us(club: Club):
     assert "no rules yet" in club.ask("carol", "rules").text
     club.make_rule("Whale")
