@@ -14,6 +14,7 @@ from locales import _, speaking
 from models import transaction
 from services.accounts.users import whole_username
 from services.core import request_ids
+from services.core.discord_text import plain
 from services.core.errors import HoldfastError, TooMany
 from services.runtime import rate_limits
 from services.runtime.database_faults import NOT_DONE, first_line
@@ -24,6 +25,8 @@ log = logging.getLogger(f"holdfast.{__name__}")
 
 MOST_CHOICES, LONGEST_LABEL = 25, 100
 """Choices of an autocomplete, and characters of a label."""
+LONGEST_REASON = 900
+"""Characters of the reason why something did not work."""
 Work = Callable[["InteractionContext"], Awaitable[Reply]]
 
 
@@ -111,9 +114,10 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
     try:
         return await work
     except TooMany as fault:
-        return Reply(_("Not so fast"), fault.message, "warning")
+        return Reply(_("Not so fast"), plain(fault.message, LONGEST_REASON), "warning")
     except HoldfastError as fault:
-        return Reply(_("That did not work"), fault.message, "warning")
+        # It may repeat what the person typed.
+        return Reply(_("That did not work"), plain(fault.message, LONGEST_REASON), "warning")
     except NOT_DONE as fault:
         log.warning("database did not answer an interaction reason=%s", first_line(fault))
         return Reply(

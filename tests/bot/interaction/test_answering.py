@@ -12,6 +12,7 @@ import pytest
 from bot.interaction import answering
 from bot.interaction.answering import InteractionContext, Work
 from bot.messages.reply import Reply
+from services.core.errors import Conflict
 from services.runtime import rate_limits
 from settings import settings
 
@@ -32,6 +33,13 @@ async def test_work_ends_with_the_answer_that_waits_for_it() -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert (task.cancelled(), ends) == (True, ["work"])
+
+
+async def test_a_typed_name_is_no_markup_in_the_reason_of_a_refusal() -> None:
+    async def work() -> Reply:
+        raise Conflict("@here||x||.eth is not a valid name.")
+
+    assert (await answering.outcome(work())).text == "\\@here\\|\\|x\\|\\|.eth is not a valid name."
 
 
 class Person:
