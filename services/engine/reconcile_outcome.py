@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
-from locales.stored_texts import storable, with_token_hidden, within
+from locales.stored_texts import said, storable, with_token_hidden, within
 from services.collections.stored_traits import TokenTraits
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
@@ -79,7 +79,10 @@ class CaseOutcome:
         if first is None:
             return None
         reason, chain = with_token_hidden(first.reason or N_("not read")), chain_title(first.requirement.chain)
-        return storable("{chain}: {reason}", chain=chain, reason=within(reason)) if chain else reason
+        # The name of a chain's node begins with the chain's: "Base (node 2): the connection was lost".
+        if not chain or said(reason).startswith(chain):
+            return reason
+        return storable("{chain}: {reason}", chain=chain, reason=within(reason))
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings of the rules for a role; for a loss, also those of the rules that once gave it."""

@@ -8,9 +8,14 @@ from sqlmodel import select
 
 from gateways import Gateways
 from gateways.evm.rpc.errors import rpc_error
+from locales.stored_texts import said
 from models import Grant, Rule, transaction
 from services.core import queue
+from services.core.answer import Answer
 from services.engine import reconcile
+from services.engine.cases import Case
+from services.engine.reconcile_outcome import CaseOutcome
+from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Requirement, to_document
 from services.rules.types.any_wallet import AnyWallet
 from tests.support.builders import CONTRACT, a_member, a_rule, a_server, address, snowflake
@@ -45,3 +50,14 @@ async def test_a_message_with_a_nul_keeps_nobody_from_a_role() -> None:
         (grant,) = (await db.exec(select(Grant))).all()
     assert (grant.state, grant.role_id) == ("giving", rule.role_id)
     assert "execution reverted: not" in str(grant.evidence)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [("Base (node 2): the connection was lost", "Base (node 2): the connection was lost"), (None, "Base: not read")],
+)
+def test_the_reason_of_a_doubt_names_its_chain_once(reason: str | None, shown: str) -> None:
+    leaf = Requirement("token_id", "base", CONTRACT, token_ids=("7",))
+    found = {1: [Reading(leaf, Answer.UNKNOWN, None, reason=reason)]}
+    outcome = CaseOutcome(cast(Case, None), [], {}, found)
+    assert said(outcome.doubt or "") == shown
