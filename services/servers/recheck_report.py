@@ -32,7 +32,8 @@ class RoleLine:
 class RecheckReport:
     """The roles of one server for one member; `settled` is False while something is in progress.
 
-    `doubt` is why the last look could not read everything: what it could not read is reported as it was read before.
+    `doubt` is why the last look could not read everything: of roles that are not unknown, what it could not read is
+    reported as it was read before.
     """
 
     added: tuple[RoleLine, ...]
@@ -99,9 +100,9 @@ def compare(
     stays = [_line(role) for role in has if role.role_id in before]
     unknown = [RoleLine(role.role_name, why_unknown or _reason(role)) for role in seen.roles if _unknown(role)]
     missing = [_lack(role) for role in lacks if role.role_id not in before and not _unknown(role)]
-    return RecheckReport(
-        tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, why_unknown
-    )
+    # The line of an unknown role has the reason already.
+    doubt = None if all(_unknown(role) for role in seen.roles) else why_unknown
+    return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, doubt)
 
 
 def _line(role: RoleWhy) -> RoleLine:

@@ -22,3 +22,9 @@ def test_a_look_that_read_everything_says_nothing_of_the_kind() -> None:
     reply = sentences.outcome(compare(seen, frozenset(), None, settled=True), "Looked again")
     assert [name for name, _ in reply.fields] == ["Not yours"]
     assert reply.tone == "good"
+
+
+def test_a_look_says_once_why_every_role_is_unknown() -> None:
+    seen = MemberWhy("1", "carol", (role("Gold", held=False, outcome="unknown"),), protected=False)
+    reply = sentences.outcome(compare(seen, frozenset(), "Base: no answer", settled=True), "Looked again")
+    assert [name for name, _ in reply.fields] == ["Unknown"]
