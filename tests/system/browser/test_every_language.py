@@ -58,7 +58,7 @@ CUT = """
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const holder = node.parentElement;
     if (!node.data.trim() || !holder.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
-    if (holder.closest('.sr-only, .truncate, [class*=line-clamp], option, script, style, [inert]')) continue;
+    if (holder.closest('.sr-only, .truncate, .cut-name, [class*=line-clamp], option, script, style, [inert]')) continue;
     const range = document.createRange();
     range.selectNodeContents(node);
     for (const box of range.getClientRects()) {
