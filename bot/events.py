@@ -78,8 +78,7 @@ class Events(BackgroundCog):
     @commands.Cog.listener()
     async def on_guild_remove(self, guild: nextcord.Guild) -> None:
         """Pass on that the bot was removed from a guild (an outage is another event)."""
-        async with self.turns.of(guild.id):
-            await self.turns.store(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
+        await self.turns.store_in_turn(guild.id, lambda db: gateway_events.left(db, str(guild.id)))
 
     @commands.Cog.listener()
     async def on_guild_update(self, before: nextcord.Guild, after: nextcord.Guild) -> None:

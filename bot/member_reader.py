@@ -81,8 +81,7 @@ class MemberReader(BackgroundCog):
         if isinstance(member, nextcord.Member):
             facts, guild_id = member_facts(member), member.guild.id
             with unstored_members.storing(interaction.id):
-                async with self.turns.of(guild_id):
-                    await self.turns.store(guild_id, lambda db: gateway_events.member_met(db, str(guild_id), facts))
+                await self.turns.store_in_turn(guild_id, lambda db: gateway_events.member_met(db, str(guild_id), facts))
 
     async def _read_on(self) -> None:
         while True:

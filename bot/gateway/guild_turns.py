@@ -68,3 +68,8 @@ class GuildTurns:
             return True
 
         return await self.write(write_if_ours)
+
+    async def store_in_turn(self, guild_id: int, write: Callable[[Any], Awaitable[object]]) -> bool:
+        """Do as `store` does, when the guild's turn comes."""
+        async with self.of(guild_id):
+            return await self.store(guild_id, write)

@@ -243,7 +243,6 @@ class MemberLists:
             unchanged = [one for one in part if one.discord_id not in changed]
             await gateway_events.listed(db, str(guild_id), unchanged, admins)
 
-        async with self._turns.of(guild_id):
-            if not await self._turns.store(guild_id, write):
-                # Those on the page must not count as missing from the list.
-                raise ListIncomplete("another process reads the members by now")
+        if not await self._turns.store_in_turn(guild_id, write):
+            # Those on the page must not count as missing from the list.
+            raise ListIncomplete("another process reads the members by now")

@@ -72,8 +72,7 @@ class RoleChecks:
             await gateway_events.check_roles(db, facts, gone or ())
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 
-        async with self._turns.of(guild.id):
-            await self._turns.store(guild.id, write)
+        await self._turns.store_in_turn(guild.id, write)
 
     def _again(self, guild_id: int) -> None:
         if not self._bot.is_closed():
