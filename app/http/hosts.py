@@ -1,5 +1,6 @@
 """The host names of this site: PUBLIC_URL's, and any loopback name for programs on this machine."""
 
+import ipaddress
 from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
 
@@ -16,6 +17,8 @@ from settings import CALLBACK_PATH, LOOPBACK, settings
 # Browser paths that set or need cookies, which belong to one host.
 _BROWSER_CALLS = frozenset({"/api/auth/discord", "/api/auth/discord/connect", CALLBACK_PATH, "/api/auth/logout"})
 _SAFE = frozenset({"GET", "HEAD"})
+# What load balancers, Kubernetes and Prometheus read, and by default ask for by IP address.
+_MONITORED = frozenset({"/health", "/health/deep", "/metrics"})
 
 
 class HostGate:
@@ -40,6 +43,8 @@ def _answer(scope: Scope) -> ASGIApp | None:
         return None
     if host[0] in LOOPBACK and host[1] in _own_ports():
         return _to_public_url(scope) if _is_page(scope) else None
+    if scope["path"] in _MONITORED and _is_ip_address(host[0]):
+        return None
     # Translators: PUBLIC_URL is the name of a setting.
     return _refuse(scope, 421, N_("This is {url}. Open it there, or set PUBLIC_URL to this address."))
 
@@ -60,6 +65,15 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
     return parts.hostname, port if port is not None else USUAL_PORTS[scheme]
 
 
+def _is_ip_address(host: str) -> bool:
+    """Return whether a host is the IP address of a machine on the network, which DNS rebinding cannot make its own."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified)
+
+
 def _public() -> tuple[str, int] | None:
     return _host_and_port(settings().public_host)
 
@@ -77,7 +91,7 @@ def _is_page(scope: Scope) -> bool:
     path: str = scope["path"]
     if path in _BROWSER_CALLS:
         return True
-    return not (path.startswith(("/api/", "/_")) or path in {"/health", "/health/deep", "/metrics", "/ping"})
+    return not (path.startswith(("/api/", "/_")) or path in _MONITORED or path == "/ping")
 
 
 def _to_public_url(scope: Scope) -> Response:

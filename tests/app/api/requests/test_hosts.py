@@ -83,6 +83,14 @@ async def test_behind_a_proxy_the_public_name_counts_and_the_machine_may_ask_its
     assert (await asked("/", "www.holdfast.example")).status_code == 421
 
 
+@pytest.mark.parametrize("host", ["10.0.3.7:3000", "10.0.3.7", "[fd00::7]:3000"])
+async def test_monitors_may_ask_by_the_machines_ip_address(host: str):
+    for path in ("/health", "/health/deep", "/metrics"):
+        assert (await asked(path, host)).status_code == 200
+    for path in ("/", "/api/servers", "/api/status", "/health/else"):
+        assert (await asked(path, host)).status_code == 421
+
+
 async def test_a_redirect_never_leaves_for_another_site():
     answer = await asked("http://localhost:3000//evil.example/a b", "127.0.0.1:3000")
     assert answer.headers["location"] == "http://localhost:3000/evil.example/a%20b"
