@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.layout.text_page import bullets, chapter, code, link, reading, steps
+from components.pages.help.health_line import health_line
 from components.pages.help.oauth_help import (
     DEVELOPER_PORTAL,
     ENVIRONMENT,
@@ -14,7 +15,6 @@ from components.pages.help.oauth_help import (
 from components.ui.badge import Tone, badge
 from components.ui.button import link_button
 from components.ui.card import card, card_title
-from components.ui.effects.health import health_line
 from components.ui.effects.texts import sentence
 from locales import N_, _
 from settings import CALLBACK_PATH, settings

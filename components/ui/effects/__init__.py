@@ -1,1 +1,1 @@
-"""What a screen does without user input: on a change, on a timer, and polling the health endpoint."""
+"""What a screen does without user input: on a change, and on a timer."""

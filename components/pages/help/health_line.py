@@ -1,4 +1,4 @@
-"""The backend's health, polled by the browser itself."""
+"""The line that says whether the backend is healthy; the browser itself polls `/health` for it."""
 
 import json
 
