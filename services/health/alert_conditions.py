@@ -20,7 +20,7 @@ from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health import provider_records
 from services.health.provider_health import QUARANTINE_REASON, consequence
-from services.health.server import NEEDED
+from services.health.server_health import NEEDED
 from services.roles import rival_reports
 from services.rules import pausing
 from services.runtime.database_faults import is_the_databases

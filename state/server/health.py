@@ -10,7 +10,7 @@ from locales import N_, _, day_of_year, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
-from services.health import server
+from services.health import server_health
 from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from services.roles import rival_reports
 from services.triggers.chain_cursor import COINS, WALLETS
@@ -62,7 +62,7 @@ class ServerHealthState(ServerTab, rx.State):
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read() -> HealthView:
             async with transaction() as db:
-                return await server.view(db, gateways(), actor, page.server_id)
+                return await server_health.view(db, gateways(), actor, page.server_id)
 
         if (view := await self._tried(page, read)) is not None:
             self._show(view)

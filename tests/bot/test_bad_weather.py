@@ -32,8 +32,7 @@ from sandbox.discord.answers.response import answered
 from sandbox.discord.world.entities import Message
 from services.core.actors import Actor
 from services.guilds.gateway import identifies
-from services.health import provider_records
-from services.health import server as server_health
+from services.health import provider_records, server_health
 from services.rules.expression import Requirement, to_document
 from services.runtime import schedules
 from settings import settings

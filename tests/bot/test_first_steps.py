@@ -6,7 +6,7 @@ from sqlmodel import select
 from gateways import gateways
 from models import Grant, Rule, transaction
 from services.core.actors import Actor
-from services.health import server
+from services.health import server_health
 from services.health.views import HealthView
 from tests.bot.test_life import Bot, is_
 from tests.bot.test_life import bot as bot
@@ -29,7 +29,7 @@ async def come_in(town: Town, permissions: int = 2416004112) -> None:
 
 async def health(town: Town) -> HealthView:
     async with transaction() as db:
-        return await server.view(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
+        return await server_health.view(db, gateways(), Actor(0, town.people["ada"]["id"], "ada"), town.server_id)
 
 
 async def order(town: Town) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from gateways import gateways
 from models import Grant, Member, Rule, Server, transaction
 from services.core.actors import Actor
 from services.guilds import members_intent
-from services.health import server as server_health
+from services.health import server_health
 from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.bot.acquaintance import all_known, is_, is_ready, members, names

@@ -9,7 +9,7 @@ from gateways import gateways
 from models import Member, Server, transaction
 from services.core.actors import Actor
 from services.guilds import role_safety
-from services.health import server
+from services.health import server_health
 from tests.bot.acquaintance import is_
 from tests.bot.test_bad_weather import COMMANDS, commands_of
 from tests.bot.test_bad_weather import living as living
@@ -46,7 +46,7 @@ async def known(guild: str) -> set[str]:
 async def health(guild: str) -> Any:
     async with transaction() as db:
         row = (await db.exec(select(Server).where(Server.discord_id == guild))).one()
-        return await server.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
+        return await server_health.view(db, gateways(), Actor(0, row.owner_id or "", "ada"), row.id or 0)
 
 
 async def test_the_bot_is_ready_in_a_rich_guild_and_sets_it_up(discord: Outside, rich: str, living: None) -> None:

@@ -14,7 +14,7 @@ from services.accounts import users
 from services.core import queue
 from services.core.actors import Actor
 from services.guilds import members_intent
-from services.health import server as server_health
+from services.health import server_health
 from services.rules.expression import Requirement, to_document
 from services.rules.types.any_wallet import AnyWallet
 from services.triggers import sweep

@@ -5,7 +5,7 @@ from app.api.requests.routers import calls
 from app.api.requests.shapes import ApiAnswer, PathId, Payload
 from gateways import gateways
 from models import transaction
-from services.health import server
+from services.health import server_health
 from services.health.views import HealthView
 from services.roles import rival_reports
 
@@ -16,7 +16,7 @@ router = calls("/servers/{server_id}/health", tags=["server health"])
 async def get_health(caller: Caller, server_id: PathId) -> HealthView:
     """Return bot, permissions, role order, providers, lag, last sweep, and pauses, each with its cause and remedy."""
     async with transaction() as db:
-        return await server.view(db, gateways(), caller, server_id)
+        return await server_health.view(db, gateways(), caller, server_id)
 
 
 class FollowAgainPayload(Payload):

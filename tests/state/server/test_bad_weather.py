@@ -15,8 +15,7 @@ from services.accounts.developers import api_tokens, webhooks
 from services.collections.census import reach_by_day
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
-from services.health import first_steps
-from services.health import server as server_health
+from services.health import first_steps, server_health
 from services.roles import rival_reports
 from services.servers import activity, breaker_review, explain, member_list, servers
 from state.core import retry
