@@ -10,8 +10,8 @@ from gateways.evm.rpc.node import Head, Node
 from gateways.evm.tokens.one_word_calls import Asker, Question
 from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.read_progress import BALANCE_OF, BALANCE_OF_ID, OWNER_OF, word
+from gateways.evm.tokens.received_tokens import LogReader
 from gateways.evm.tokens.standards import Standards
-from gateways.evm.tokens.token_history import LogReader
 from locales import N_
 
 MOST_VERIFIED = 40

@@ -1,6 +1,6 @@
 """First topics of the events that move tokens (docs/facts.md#token-standards).
 
-`log_decoding.py` decodes these events for the followed blocks, `token_history.py` finds what came to one owner, and
+`log_decoding.py` decodes these events for the followed blocks, `received_tokens.py` finds what came to one owner, and
 `transfer_history.py` all transfers of one contract.
 """
 

@@ -9,7 +9,7 @@ from gateways.chains.token_sheet import TokenHints, TokenIds
 from gateways.evm.rpc.node import Head
 from gateways.evm.tokens.one_word_calls import Asker
 from gateways.evm.tokens.one_word_program import Said
-from gateways.evm.tokens.token_history import LogReader
+from gateways.evm.tokens.received_tokens import LogReader
 from gateways.transport import question_time
 from locales.stored_texts import storable
 

@@ -9,8 +9,8 @@ from gateways.evm.tokens.erc721 import Erc721
 from gateways.evm.tokens.erc1155 import Erc1155
 from gateways.evm.tokens.one_word_calls import Asker
 from gateways.evm.tokens.read_progress import TokenRead, raw
+from gateways.evm.tokens.received_tokens import LogReader
 from gateways.evm.tokens.standards import Standards
-from gateways.evm.tokens.token_history import LogReader
 from locales import N_
 
 

@@ -21,7 +21,7 @@ from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BAT
 from gateways.evm.tokens.one_word_calls import Asker
 from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.read_progress import OWNER_OF
-from gateways.evm.tokens.token_history import UNTRIED
+from gateways.evm.tokens.received_tokens import UNTRIED
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
 

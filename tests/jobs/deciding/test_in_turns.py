@@ -10,7 +10,7 @@ from sqlmodel import col, select
 
 from gateways.evm.tokens import erc1155
 from gateways.evm.tokens.read_progress import TokenRead
-from gateways.evm.tokens.token_history import LogReader
+from gateways.evm.tokens.received_tokens import LogReader
 from jobs.reconciler import Reconciler
 from models import Due, now, transaction
 from services.rules.expression import Requirement, to_document

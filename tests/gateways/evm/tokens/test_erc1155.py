@@ -48,7 +48,7 @@ def ten_blocks(call: dict[str, Any], true: Any) -> Any:
 
 @pytest.fixture
 async def end(node: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Front]:
-    monkeypatch.setattr("gateways.evm.tokens.token_history.MOST_PIECES", 5)
+    monkeypatch.setattr("gateways.evm.tokens.received_tokens.MOST_PIECES", 5)
     await rpc(node, "anvil_mine", "0x1")
     async with front(node) as made:
         made.change = ten_blocks

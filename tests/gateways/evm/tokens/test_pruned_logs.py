@@ -10,7 +10,7 @@ import pytest
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
-from tests.gateways.evm.tokens.test_token_history import Lists
+from tests.gateways.evm.tokens.test_received_tokens import Lists
 from tests.gateways.evm_lab import Front, address, anvil, front
 from tests.gateways.token_lab import ANVIL, collection, mint
 

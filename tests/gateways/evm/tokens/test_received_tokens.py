@@ -14,7 +14,7 @@ from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
-from gateways.evm.tokens import any_nft, token_history
+from gateways.evm.tokens import any_nft, received_tokens
 from gateways.evm.tokens.transfer_history import TransferHistory
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint, move, send_batch
@@ -93,7 +93,7 @@ def sure(sheet: TokenSheet) -> dict[str, dict[str, int]]:
 def spans(end: Front) -> list[int]:
     """Return the number of blocks in each request for logs, without the extra requests for consecutive transfers."""
     asked = [call["params"][0] for call in end.calls if call["method"] == "eth_getLogs"]
-    asked = [one for one in asked if one["topics"][0] != [token_history.CONSECUTIVE]]
+    asked = [one for one in asked if one["topics"][0] != [received_tokens.CONSECUTIVE]]
     return [int(one["toBlock"], 16) - int(one["fromBlock"], 16) + 1 for one in asked]
 
 
@@ -148,13 +148,13 @@ async def test_a_node_that_says_what_it_gives_is_asked_for_that_next(chains: Evm
 async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: Front, node: str) -> None:
     first = await chains.tokens("base", MANY, OWNERS)
     ((low, high),) = first.trails[NOBODY].searched.values()
-    assert (low, first.block - high) == (0, token_history.SETTLED), "the newest blocks may yet be replaced"
+    assert (low, first.block - high) == (0, received_tokens.SETTLED), "the newest blocks may yet be replaced"
     await mint(node, MANY, NOBODY, 12, 6)
     end.calls.clear()
     again = await chains.tokens("base", MANY, OWNERS, trails=first.trails)
     assert sure(again) == AMOUNTS | {NOBODY: {"12": 6}}
     assert len(spans(end)) == 1
-    assert max(spans(end)) <= token_history.SETTLED + 3
+    assert max(spans(end)) <= received_tokens.SETTLED + 3
     known = {owner: TokenHints(trail.ids) for owner, trail in again.trails.items()}
     end.calls.clear()
     other = await chains.tokens("base", MANY, OWNERS, trails=known)
@@ -193,7 +193,7 @@ async def fast(end: Front, lists: Lists) -> AsyncIterator[EvmChains]:
 async def test_a_machine_that_lacks_the_newest_blocks_has_not_searched_them(
     fast: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_history, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(received_tokens, "PAUSES", (0.0, 0.0))
     owner = address(5_001)
     await mint(node, MANY, owner, 31, 2)
     end.change = lagging(3, says_so=True)
@@ -236,9 +236,9 @@ def consecutive(owner: str, first: int, last: int) -> Any:
         if call["method"] != "eth_getLogs":
             return true
         asked = call["params"][0]
-        topics = [token_history.CONSECUTIVE, f"0x{first:064x}", "0x" + 64 * "0", "0x" + 24 * "0" + owner[2:]]
+        topics = [received_tokens.CONSECUTIVE, f"0x{first:064x}", "0x" + 64 * "0", "0x" + 24 * "0" + owner[2:]]
         log = {"address": asked["address"], "blockNumber": asked["toBlock"], "topics": topics, "data": f"0x{last:064x}"}
-        fits = asked["topics"][0] == [token_history.CONSECUTIVE] and topics[3] in asked["topics"][3]
+        fits = asked["topics"][0] == [received_tokens.CONSECUTIVE] and topics[3] in asked["topics"][3]
         return {**true, "result": [log] if fits else []}
 
     return change
@@ -301,7 +301,7 @@ async def test_an_indexer_names_tokens_that_the_chain_confirms(chains: EvmChains
 async def test_a_history_that_would_take_a_node_for_ever_is_left_alone(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(token_history, "MOST_PIECES", 20)
+    monkeypatch.setattr(received_tokens, "MOST_PIECES", 20)
     end.change = limited(2, -32600, "You can make eth_getLogs requests with up to a 2 block range")
     await chains.tokens("base", MANY, OWNERS)
     end.calls.clear()
@@ -315,8 +315,8 @@ async def test_a_search_goes_on_where_its_time_was_up(
 ) -> None:
     end.change = limited(20, -32005, "query returned more than 10000 results")
     await chains.tokens("base", MANY, OWNERS)  # learns how much the node accepts
-    monkeypatch.setattr(token_history, "PIECES_A_LOOK", 4)
-    monkeypatch.setattr(token_history, "unsettled", lambda _: 0)
+    monkeypatch.setattr(received_tokens, "PIECES_A_LOOK", 4)
+    monkeypatch.setattr(received_tokens, "unsettled", lambda _: 0)
     sheet = await chains.tokens("base", MANY, OWNERS)
     looks = 1
     while sheet.unsure:

@@ -1,4 +1,4 @@
-"""Searches one node's logs for tokens that came to owners: in pieces that the node takes, as long as there is time."""
+"""Searches one node's logs for tokens that owners received: in pieces that the node takes, as long as there is time."""
 
 import asyncio
 import math
