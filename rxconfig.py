@@ -7,12 +7,12 @@ from typing import Any
 import reflex as rx
 
 from app import npm_packages
-from app.supervisor import plain_run
+from app.supervisor import reflex_run
 from locales import screens, text_marks
 from settings import settings
 
 # Before Reflex does anything: the whole product replaces a `reflex run`.
-plain_run.take_over()
+reflex_run.take_over()
 
 # npm and node come from the wheel in the virtual environment; Reflex would otherwise download bun.
 os.environ.setdefault("REFLEX_USE_NPM", "1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.supervisor.plain_run import replacement
+from app.supervisor.reflex_run import replacement
 
 REFLEX = "/srv/holdfast/.venv/bin/reflex"
 
@@ -19,7 +19,7 @@ REFLEX = "/srv/holdfast/.venv/bin/reflex"
         ([REFLEX, "run", "--loglevel", "debug"], "--dev", {"LOGLEVEL": "debug"}),
     ],
 )
-def test_a_plain_run_becomes_the_supervisor(typed: list[str], arguments: str, added: dict[str, str]) -> None:
+def test_a_reflex_run_becomes_the_supervisor(typed: list[str], arguments: str, added: dict[str, str]) -> None:
     assert replacement(typed, {}) == (["-m", "app", arguments], added)
 
 

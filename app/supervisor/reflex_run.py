@@ -1,4 +1,4 @@
-"""Runs the whole product for `reflex run`, the command of Reflex's documentation."""
+"""Replaces `reflex run`, the command of Reflex's documentation, by the whole product."""
 
 import argparse
 import os
