@@ -12,7 +12,7 @@ from nextcord.http import Route
 
 from bot.commands import cogs
 from bot.events import Events
-from bot.gateway import member_events
+from bot.gateway import member_event_parsers
 from bot.gateway.shard_connection import IdentifyLater
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
@@ -64,7 +64,7 @@ class Bot(commands.AutoShardedBot):
         self.unreadable: UnreadableEvents = UnreadableEvents(
             lambda event, data: self.dispatch("unreadable", event, data)
         )
-        member_events.replace(state, self.dispatch)
+        member_event_parsers.replace(state, self.dispatch)
         # The library has no public hook for this, and without it one odd event ends the session.
         self.unreadable.guard(state.parsers)
         for event in (READY, RESUMED):

@@ -1,4 +1,4 @@
-"""Pass on events of members as facts, without the library's objects, so that unknown people take no memory."""
+"""Parsers of member events, in place of the library's: they keep no objects, so unknown people take no memory."""
 
 from collections.abc import Callable
 from typing import Any

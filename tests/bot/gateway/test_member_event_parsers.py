@@ -7,7 +7,7 @@ import nextcord
 import pytest
 
 from bot.client import Bot
-from bot.gateway import member_events
+from bot.gateway import member_event_parsers
 from services.guilds.members import MemberFacts, UnreadableMember
 
 GUILD, ROLE, SELF, SOMEBODY = 1 << 40, "77", 5, 6
@@ -28,16 +28,16 @@ async def told(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any]]:
     state._add_guild_from_data({"id": str(GUILD), "name": "A", "roles": [], "members": [own], "member_count": 1})
     found: list[Any] = []
     monkeypatch.setattr(bot, "dispatch", lambda name, *rest: found.append((name, *rest)))
-    member_events.replace(state, bot.dispatch)
+    member_event_parsers.replace(state, bot.dispatch)
     return state, found
 
 
 async def test_a_strangers_events_are_facts_and_leave_nothing_in_the_cache(told: tuple[Any, list[Any]]) -> None:
     state, found = told
     facts = MemberFacts(str(SOMEBODY), "Who", frozenset({ROLE}))
-    for name in (member_events.ADDED, member_events.CHANGED, member_events.REMOVED):
+    for name in (member_event_parsers.ADDED, member_event_parsers.CHANGED, member_event_parsers.REMOVED):
         state.parsers[name](event(SOMEBODY))
-    ours = (member_events.TOLD, GUILD, SOMEBODY)
+    ours = (member_event_parsers.TOLD, GUILD, SOMEBODY)
     assert found == [(*ours, facts, True), (*ours, facts, False), (*ours, None, False)]
     guild = state._get_guild(GUILD)
     assert [one.id for one in guild.members] == [SELF]
@@ -48,9 +48,9 @@ async def test_a_strangers_events_are_facts_and_leave_nothing_in_the_cache(told:
 
 async def test_the_library_still_reads_what_is_about_the_bot_itself(told: tuple[Any, list[Any]]) -> None:
     state, found = told
-    state.parsers[member_events.CHANGED](event(SELF, nick="Keeper"))
+    state.parsers[member_event_parsers.CHANGED](event(SELF, nick="Keeper"))
     assert state._get_guild(GUILD).me.nick == "Keeper"
-    assert found[-1][:3] == (member_events.TOLD, GUILD, SELF)
+    assert found[-1][:3] == (member_event_parsers.TOLD, GUILD, SELF)
 
 
 @pytest.mark.parametrize("broken", [{}, {"user": {}}, {"roles": 7}, {"roles": [7]}])
@@ -60,5 +60,5 @@ async def test_what_cannot_be_read_raises_as_the_librarys_parsers_do(
     state, found = told
     data = event(SOMEBODY, **broken) if broken else {}
     with pytest.raises((KeyError, UnreadableMember)):
-        state.parsers[member_events.CHANGED](data)
+        state.parsers[member_event_parsers.CHANGED](data)
     assert found == []
