@@ -9,8 +9,8 @@ from nextcord.ext import commands
 
 from bot.gateway.conversions import admin_roles
 from bot.gateway.guild_turns import GuildTurns
+from bot.gateway.member_events import MemberEvent, MemberEvents
 from bot.gateway.member_lists import MemberLists
-from bot.gateway.member_reports import MemberReport, MemberReports
 from bot.gateway.role_checks import RoleChecks
 from bot.interaction.background import BackgroundCog
 from services.guilds import members_intent, verification_channel
@@ -35,7 +35,7 @@ class Events(BackgroundCog):
         self.turns: GuildTurns = GuildTurns()
         self.checks: RoleChecks = RoleChecks(bot, self.turns, lambda: self.lists.are_reported)
         self.lists: MemberLists = MemberLists(bot, self.turns, self.checks.check, has_intent=has_intent)
-        self.reports: MemberReports = MemberReports(self.turns, self._report)
+        self.member_events: MemberEvents = MemberEvents(self.turns, self._store_event)
         self.opened: set[int] | None = None
         """The shards with a new session whose guilds are still to be passed on; None means all shards."""
 
@@ -108,14 +108,14 @@ class Events(BackgroundCog):
         if guild is not None and user_id == guild.me.id:
             self.checks.changed(guild_id)
         is_admin = guild is not None and facts is not None and bool(admin_roles(guild) & facts.roles)
-        await self.reports.add(guild_id, MemberReport(str(user_id), facts, joined, is_admin))
+        await self.member_events.add(guild_id, MemberEvent(str(user_id), facts, joined, is_admin))
 
-    async def _report(self, guild_id: int, report: MemberReport) -> None:
+    async def _store_event(self, guild_id: int, event: MemberEvent) -> None:
         """Store one event about a person we know; the caller holds the guild's turn."""
-        guild, facts = str(guild_id), report.facts
+        guild, facts = str(guild_id), event.facts
         if facts is None:
-            await self.turns.store(guild_id, lambda db: gateway_events.member_left(db, guild, report.discord_id))
-        elif report.joined:
+            await self.turns.store(guild_id, lambda db: gateway_events.member_left(db, guild, event.discord_id))
+        elif event.joined:
             await self.turns.store(guild_id, lambda db: gateway_events.member_joined(db, guild, facts))
         else:
             place = self.bot.get_guild(guild_id)

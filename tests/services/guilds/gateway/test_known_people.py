@@ -7,7 +7,7 @@ from sqlalchemy import text
 from sqlmodel import col, select
 
 from bot.gateway.guild_turns import GuildTurns
-from bot.gateway.member_reports import MemberReport, MemberReports
+from bot.gateway.member_events import MemberEvent, MemberEvents
 from models import Access, Event, Grant, Member, RoleWatch, Server, User, now, transaction
 from services.core.errors import Conflict
 from services.engine.previews import plan
@@ -57,32 +57,32 @@ async def test_of_a_list_only_those_are_stored_for_whom_there_is_a_reason() -> N
     assert await stored() == set(REASONS) - {"stranger"}
 
 
-async def written(*reports: MemberReport) -> list[tuple[str, bool]]:
+async def written(*events: MemberEvent) -> list[tuple[str, bool]]:
     """Return which of these events are stored, each with whether the person is in the guild."""
     seen = list[tuple[str, bool]]()
 
-    async def apply(guild_id: int, report: MemberReport) -> None:
-        seen.append((report.discord_id, report.facts is not None))
+    async def apply(guild_id: int, event: MemberEvent) -> None:
+        seen.append((event.discord_id, event.facts is not None))
 
-    reported = MemberReports(GuildTurns(), apply)
-    for one in reports[:-1]:
+    reported = MemberEvents(GuildTurns(), apply)
+    for one in events[:-1]:
         reported._waiting[int(GUILD)].append(one)
-    await reported.add(int(GUILD), reports[-1])
+    await reported.add(int(GUILD), events[-1])
     return seen
 
 
 async def test_events_of_strangers_are_dropped_and_those_of_others_come_in_their_order() -> None:
     server_id = await a_server()
     people = {one.discord_id: one for one in await everybody(server_id)}
-    nobody = MemberReport("stranger", people["stranger"], True)
+    nobody = MemberEvent("stranger", people["stranger"], True)
     seen = await written(
         nobody,
         # Only this first event gives a reason to store the person: the later one is about somebody stored.
-        MemberReport("watched", people["watched"], True),
-        MemberReport("stranger", None, False),
-        MemberReport("watched", None, False),
-        MemberReport("admin", people["admin"], True, is_admin=True),
-        MemberReport("user", people["user"], True),
+        MemberEvent("watched", people["watched"], True),
+        MemberEvent("stranger", None, False),
+        MemberEvent("watched", None, False),
+        MemberEvent("admin", people["admin"], True, is_admin=True),
+        MemberEvent("user", people["user"], True),
         nobody,
     )
     assert seen == [("watched", True), ("watched", False), ("admin", True), ("user", True)]
@@ -93,20 +93,20 @@ async def test_an_event_that_fails_does_not_lose_those_after_it() -> None:
     people = {one.discord_id: one for one in await everybody(server_id)}
     tried = list[str]()
 
-    async def apply(guild_id: int, report: MemberReport) -> None:
-        tried.append(report.discord_id)
-        raise ValueError(report.discord_id)
+    async def apply(guild_id: int, event: MemberEvent) -> None:
+        tried.append(event.discord_id)
+        raise ValueError(event.discord_id)
 
-    reported = MemberReports(GuildTurns(), apply)
-    reported._waiting[int(GUILD)].append(MemberReport("user", people["user"], True))
+    reported = MemberEvents(GuildTurns(), apply)
+    reported._waiting[int(GUILD)].append(MemberEvent("user", people["user"], True))
     with pytest.raises(ExceptionGroup) as caught:
-        await reported.add(int(GUILD), MemberReport("grant", people["grant"], True))
+        await reported.add(int(GUILD), MemberEvent("grant", people["grant"], True))
     assert (tried, len(caught.value.exceptions)) == (["user", "grant"], 2)
 
 
 async def test_an_event_of_a_guild_that_is_not_stored_yet_is_not_dropped() -> None:
-    report = MemberReport("stranger", MemberFacts("stranger", "S", frozenset()), True)
-    assert await written(report) == [("stranger", True)]
+    event = MemberEvent("stranger", MemberFacts("stranger", "S", frozenset()), True)
+    assert await written(event) == [("stranger", True)]
 
 
 async def unlisted(server_id: int, role_id: str) -> bool:

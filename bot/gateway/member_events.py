@@ -11,7 +11,7 @@ from services.guilds.members import MemberFacts
 
 
 @dataclass(frozen=True, slots=True)
-class MemberReport:
+class MemberEvent:
     """An event about a member: their facts (None for one who left), and whether they joined."""
 
     discord_id: str
@@ -21,36 +21,36 @@ class MemberReport:
     """Whether one of their roles makes them an administrator."""
 
 
-class MemberReports:
+class MemberEvents:
     """A collector of events about members while their guild's turn is taken; it drops events of unknown people."""
 
-    def __init__(self, turns: GuildTurns, apply: Callable[[int, MemberReport], Awaitable[None]]) -> None:
+    def __init__(self, turns: GuildTurns, apply: Callable[[int, MemberEvent], Awaitable[None]]) -> None:
         self._turns: GuildTurns = turns
-        self._apply: Callable[[int, MemberReport], Awaitable[None]] = apply
-        self._waiting: defaultdict[int, list[MemberReport]] = defaultdict(list)
+        self._apply: Callable[[int, MemberEvent], Awaitable[None]] = apply
+        self._waiting: defaultdict[int, list[MemberEvent]] = defaultdict(list)
         """By guild, the events that wait for its turn."""
 
-    async def add(self, guild_id: int, report: MemberReport) -> None:
+    async def add(self, guild_id: int, event: MemberEvent) -> None:
         """Pass on one event; when this returns, it is written or dropped."""
-        self._waiting[guild_id].append(report)
+        self._waiting[guild_id].append(event)
         async with self._turns.of(guild_id):
             # The first caller to get the turn passes on all waiting events; the others find none left.
-            reports = self._waiting.pop(guild_id, [])
-            if reports:
-                await self._pass_on(guild_id, reports)
+            events = self._waiting.pop(guild_id, [])
+            if events:
+                await self._pass_on(guild_id, events)
 
-    async def _pass_on(self, guild_id: int, reports: list[MemberReport]) -> None:
+    async def _pass_on(self, guild_id: int, events: list[MemberEvent]) -> None:
         guild = str(guild_id)
-        asked = [ReportedMember(guild, one.discord_id, one.facts.roles if one.facts else ()) for one in reports]
+        asked = [ReportedMember(guild, one.discord_id, one.facts.roles if one.facts else ()) for one in events]
         strangers = await self._turns.write(lambda db: known_people.strangers(db, asked))
         # A person who becomes known by one of the events is known in all of them.
-        known = {one.discord_id for place, one in enumerate(reports) if place not in strangers or one.is_admin}
+        known = {one.discord_id for place, one in enumerate(events) if place not in strangers or one.is_admin}
         faults: list[Exception] = []
-        for report in reports:
-            if report.discord_id not in known:
+        for event in events:
+            if event.discord_id not in known:
                 continue
             try:
-                await self._apply(guild_id, report)
+                await self._apply(guild_id, event)
             except Exception as fault:  # noqa: BLE001  other people's events do not depend on it
                 faults.append(fault)
         if faults:
