@@ -21,7 +21,7 @@ from models.db.session import AsyncSession
 from services.accounts.users import fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
-from services.guilds import last_answers, shared_reads
+from services.guilds import permission_cache, shared_reads
 from services.guilds.gateway.known_guilds import server_of
 from services.guilds.role_safety import RoleStanding, standing
 from services.runtime import rate_limits
@@ -59,7 +59,7 @@ async def require_admin(
 async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
     """Return the server for a read by somebody who runs it. Raises ServerNotFound for anyone else.
 
-    While Discord does not answer, its last answer counts for `last_answers.KEPT_SECONDS`, unless the bot has learnt
+    While Discord does not answer, its last answer counts for `permission_cache.KEPT_SECONDS`, unless the bot has learnt
     since that they no longer run it. Raises TooMany, ProviderUnavailable.
     """
     await rate_limits.spend_for(rate_limits.READS, actor)
@@ -70,9 +70,9 @@ async def require_admin_still(db: AsyncSession, outside: Gateways, actor: Actor,
     """Raise ServerNotFound once the actor of a long read no longer runs the server.
 
     The bot's reports are read each time. Discord is asked if its last answer is older than
-    `last_answers.KEPT_SECONDS`, without counting that towards the person's limit. Raises ProviderUnavailable.
+    `permission_cache.KEPT_SECONDS`, without counting that towards the person's limit. Raises ProviderUnavailable.
     """
-    stands = last_answers.of(outside.discord).stands(actor.discord_id, server_id)
+    stands = permission_cache.of(outside.discord).stands(actor.discord_id, server_id)
     if not (stands and await is_listed(db, actor, server_id)):
         await _may_read(db, outside, actor, server_id)
 
@@ -81,19 +81,19 @@ async def _may_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id
     server = await find_server(db, server_id)
     if server is None or not actor.reaches(server_id) or not await _was_met(db, actor, server_id):
         raise ServerNotFound
-    answers = last_answers.of(outside.discord)
-    stands = answers.stands(actor.discord_id, server_id) and await is_listed(db, actor, server_id)
+    cache = permission_cache.of(outside.discord)
+    stands = cache.stands(actor.discord_id, server_id) and await is_listed(db, actor, server_id)
     try:
         await _asked_to_read(db, outside, actor, server, brief=stands)
     except ServerNotFound:
-        answers.drop(actor.discord_id, server_id)
+        cache.drop(actor.discord_id, server_id)
         raise
     except ProviderUnavailable as fault:
         if not stands:
             raise
         _log.info("read by Discord's last answer server=%s reason=%s", server_id, fault.message)
     else:
-        answers.keep(actor.discord_id, server_id)
+        cache.keep(actor.discord_id, server_id)
     return server
 
 
@@ -113,7 +113,7 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
         await release(db)
         asked = shared_reads.of(outside.discord)
         try:
-            async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+            async with permission_cache.of(outside.discord).limit(actor.discord_id, brief=brief):
                 with for_person(actor.discord_id):
                     guild = await asked.guild(outside.discord, server.discord_id, actor.discord_id)
                     member = await asked.member(outside.discord, guild.id, actor.discord_id)
@@ -184,13 +184,13 @@ async def _of(
 ) -> Rights:
     if server is None or not actor.reaches(server.id):
         raise ServerNotFound
-    answers = last_answers.of(outside.discord)
+    cache = permission_cache.of(outside.discord)
     try:
         found = await _asked(db, outside, actor, server, brief=brief)
     except ServerNotFound:
-        answers.drop(actor.discord_id, server.id or 0)
+        cache.drop(actor.discord_id, server.id or 0)
         raise
-    answers.keep(actor.discord_id, server.id or 0)
+    cache.keep(actor.discord_id, server.id or 0)
     return found
 
 
@@ -198,7 +198,7 @@ async def _asked(db: AsyncSession, outside: Gateways, actor: Actor, server: Serv
     if server.bot_invited:
         await release(db)
         try:
-            async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+            async with permission_cache.of(outside.discord).limit(actor.discord_id, brief=brief):
                 return await _through_bot(outside, actor, server)
         except (GuildGone, MissingAccess):
             pass  # the bot was removed a moment ago; the person's own list of guilds can still answer
@@ -244,7 +244,7 @@ async def own_guilds(
     token = await fresh_access_token(db, outside, actor.user_id)
     await release(db)
     try:
-        async with last_answers.of(outside.discord).limit(actor.discord_id, brief=brief):
+        async with permission_cache.of(outside.discord).limit(actor.discord_id, brief=brief):
             return await outside.oauth.my_guilds(token, max_age=max_age)
     except Unauthorized:
         raise NotConnected from None

@@ -24,7 +24,7 @@ from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
 from services.core.errors import FieldRefused, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.core.json_view import Internal, json_view
-from services.guilds import last_answers, permissions
+from services.guilds import permission_cache, permissions
 from services.guilds.gateway import known_guilds, known_people
 from services.guilds.role_safety import MANAGE_ROLES, judge, rank
 from services.guilds.verification_channel import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
@@ -152,7 +152,7 @@ async def sync(db: AsyncSession, outside: Gateways, actor: Actor, *, brief: bool
         db.add(server)
         if guild.is_admin:
             mine[server.id or 0] = guild.owner
-            last_answers.of(outside.discord).keep(actor.discord_id, server.id or 0)
+            permission_cache.of(outside.discord).keep(actor.discord_id, server.id or 0)
     await allow(db, actor.discord_id, mine)
     await db.execute(
         delete(Access).where(col(Access.discord_id) == actor.discord_id, col(Access.server_id).not_in(mine))

@@ -17,9 +17,9 @@ from services.guilds import permissions
 async def next_page(caller: Actor, server_id: int) -> AsyncIterator[AsyncSession]:
     """Begin the transaction that reads a further page for a caller who is still signed in and still runs the server.
 
-    Of the rights, Discord's last answer counts for a moment (`services/guilds/last_answers.py`). Raises NotSignedIn,
-    ServerNotFound, ProviderUnavailable. The answer has begun, so that no other can replace it: the connection is closed
-    before the answer's end, and the client sees that the file is incomplete.
+    Of the rights, Discord's last answer counts for a moment (`services/guilds/permission_cache.py`). Raises
+    NotSignedIn, ServerNotFound, ProviderUnavailable. The answer has begun, so that no other can replace it: the
+    connection is closed before the answer's end, and the client sees that the file is incomplete.
     """
     async with transaction() as db:
         if caller.token is not None:

@@ -11,7 +11,7 @@ import pytest
 import models
 from gateways import close_gateways
 from gateways.discord import rate_limiter
-from services.guilds import last_answers
+from services.guilds import permission_cache
 from services.runtime import rate_limits
 from settings import settings
 from tests.app.api.browsers import PUBLIC_URL, Browser
@@ -21,7 +21,7 @@ from tests.app.api.browsers import PUBLIC_URL, Browser
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product in which one person may ask Discord any number of times, and slow answers are awaited."""
     monkeypatch.setattr(rate_limiter, "PERSON_PER_SECOND", 1000.0)
-    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 60.0)
+    monkeypatch.setattr(permission_cache, "FIRST_SECONDS", 60.0)
 
 
 @pytest.fixture

@@ -68,13 +68,13 @@ async def test_a_read_checklist_stays_while_discord_is_away(
     sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gateways import gateways
-    from services.guilds import last_answers
+    from services.guilds import permission_cache
 
     tab, _ = await sign_in(town.people["ada"]["username"])
     before = await checklist(tab, town)
     await town.break_("down", "discord")
     monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
-    monkeypatch.setattr(last_answers, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(permission_cache, "KEPT_SECONDS", 0.0)
     state = await tab.state(FirstStepsState)
     await tab.run(state.load())
     assert {step.key: step.done for step in state.steps} == before

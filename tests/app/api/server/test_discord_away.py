@@ -7,7 +7,7 @@ import pytest
 
 from gateways import gateways
 from gateways.discord.own_guilds import OwnGuilds
-from services.guilds import last_answers, shared_reads
+from services.guilds import permission_cache, shared_reads
 from tests.app.api.browsers import Browser
 from tests.app.api.server.test_rights import AT, CALLS, READS, RULES, Names, change, make, names_of
 from tests.jobs.town import Town, a_town
@@ -43,7 +43,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def begin() -> None:
         monkeypatch.setattr(gateways().discord, "_deadline", 0.3)
-        monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+        monkeypatch.setattr(permission_cache, "FIRST_SECONDS", 0.2)
 
     return begin
 
@@ -60,7 +60,7 @@ async def rules(browser: Browser, town: Town) -> httpx.Response:
 
 def as_if_unread() -> None:
     """Make this process forget everything that it has read from Discord."""
-    last_answers._answers.clear()
+    permission_cache._caches.clear()
     shared_reads._asked.clear()
     gateways().oauth._own_guilds = OwnGuilds()
 
@@ -89,7 +89,7 @@ async def test_a_silent_discord_is_not_waited_for_where_its_last_answer_stands(
     await browser.sign_in(town.people["ada"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await town.break_("slow", "discord")
-    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 0.2)
+    monkeypatch.setattr(permission_cache, "FIRST_SECONDS", 0.2)
     # A call that waited for Discord itself would hang for longer than any test may take.
     monkeypatch.setattr(gateways().discord, "_deadline", 100_000.0)
     assert (await rules(browser, town)).status_code == 200
@@ -99,13 +99,13 @@ async def test_a_silent_discord_is_not_waited_for_where_its_last_answer_stands(
 async def test_the_last_answer_counts_for_its_time_only(
     browser: Browser, town: Town, hasty: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert last_answers.KEPT_SECONDS <= 60
+    assert permission_cache.KEPT_SECONDS <= 60
     await browser.sign_in(town.people["ada"]["username"])
     assert (await rules(browser, town)).status_code == 200
     await town.break_("down", "discord")
     hasty()
     assert (await rules(browser, town)).status_code == 200
-    monkeypatch.setattr(last_answers, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(permission_cache, "KEPT_SECONDS", 0.0)
     answer = await rules(browser, town)
     assert (answer.status_code, answer.json()["message"][:23]) == (503, "Discord does not answer")
 
@@ -115,12 +115,12 @@ async def test_reading_by_the_last_answer_does_not_prolong_it(
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
     assert (await rules(browser, town)).status_code == 200
-    answers = last_answers.of(gateways().discord)
-    before = dict(answers._runs)
+    cache = permission_cache.of(gateways().discord)
+    before = dict(cache._runs)
     await town.break_("down", "discord")
     hasty()
     assert (await rules(browser, town)).status_code == 200
-    assert dict(answers._runs) == before
+    assert dict(cache._runs) == before
 
 
 async def test_who_was_refused_last_reads_nothing_while_discord_is_away(
@@ -169,7 +169,7 @@ async def test_once_discord_is_back_its_answer_counts_again(
     await change(town, "bob", "remove_role", role="Admin")
     await town.heal()
     monkeypatch.setattr(gateways().discord, "_deadline", 30.0)
-    monkeypatch.setattr(last_answers, "FIRST_SECONDS", 30.0)
-    monkeypatch.setattr(last_answers, "NEXT_SECONDS", 30.0)
+    monkeypatch.setattr(permission_cache, "FIRST_SECONDS", 30.0)
+    monkeypatch.setattr(permission_cache, "NEXT_SECONDS", 30.0)
     shared_reads._asked.clear()
     assert (await rules(browser, town)).status_code == 404

@@ -24,8 +24,8 @@ IMPATIENT_SECONDS = 10.0
 K = TypeVar("K", bound=Hashable)
 
 
-class LastAnswers:
-    """The answers of one gateway. Belongs to one event loop."""
+class PermissionCache:
+    """The cache of one client of Discord. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[tuple[str, int], float] = OrderedDict()
@@ -77,9 +77,9 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-_answers: WeakKeyDictionary[object, LastAnswers] = WeakKeyDictionary()
+_caches: WeakKeyDictionary[object, PermissionCache] = WeakKeyDictionary()
 
 
-def of(discord: Discord) -> LastAnswers:
-    """Return the last answers of this gateway."""
-    return _answers.setdefault(discord, LastAnswers())
+def of(discord: Discord) -> PermissionCache:
+    """Return the cache of this client of Discord."""
+    return _caches.setdefault(discord, PermissionCache())
