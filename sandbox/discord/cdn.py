@@ -7,7 +7,7 @@ import zlib
 from aiohttp import web
 
 from sandbox.base.body import is_whole
-from sandbox.discord.world.discord import Discord
+from sandbox.discord.world.protocols import Discord
 
 SIZES = tuple(1 << power for power in range(4, 13))
 DEFAULT_AVATARS = 6

@@ -3,9 +3,9 @@
 from sandbox.discord.actions import roles
 from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, Role
 from sandbox.discord.world.permissions import ascending
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.seed import ABOVE_BOT, BELOW_BOT
 from sandbox.discord.world.snowflakes import now_iso
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from sandbox.discord.world import intents, shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.snowflakes import now_iso
 
 _CALL: dict[str, Any] = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None, "video_quality_mode": 1}

@@ -9,8 +9,8 @@ from sandbox.discord.forms import messages
 from sandbox.discord.forms.components import CONTAINER, FILE, GALLERY, SELECTS, SEPARATOR, THUMBNAIL, all_of
 from sandbox.discord.forms.messages import COMPONENTS_V2
 from sandbox.discord.forms.schema import Form, Path
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Message
+from sandbox.discord.world.protocols import Discord
 
 SUPPRESS_EMBEDS = 4
 SUPPRESS_NOTIFICATIONS = 1 << 12

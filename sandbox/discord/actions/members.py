@@ -2,8 +2,8 @@
 
 from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.snowflakes import now_iso
 
 

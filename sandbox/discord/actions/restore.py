@@ -4,8 +4,8 @@ from sandbox.discord.actions import bots, channels, members, roles
 from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild
+from sandbox.discord.world.protocols import Discord
 
 
 def to_start(discord: Discord) -> None:

@@ -10,8 +10,8 @@ from sandbox.discord.actions import channels, members, roles
 from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.world import intents, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.snowflakes import now_iso
 
 Json = dict[str, Any]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from sandbox.discord.world import audit, intents, shapes
 from sandbox.discord.world.audit import By
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Role
 from sandbox.discord.world.permissions import ascending
+from sandbox.discord.world.protocols import Discord
 
 
 @dataclass

@@ -7,8 +7,8 @@ from sandbox.base.refusal import Refusal
 from sandbox.discord.actions import channels
 from sandbox.discord.forms.schema import Form
 from sandbox.discord.world import permissions, shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild, Member, Message, User
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.snowflakes import now_iso
 
 LONGEST = 2000

@@ -11,8 +11,8 @@ from sandbox.discord.gateway.identify_limits import Starts
 from sandbox.discord.gateway.session import INVALID_SESSION, Client, Session, frame
 from sandbox.discord.gateway.tampering import Tampering, spoiled
 from sandbox.discord.world import intents
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild
+from sandbox.discord.world.protocols import Discord
 
 HEARTBEAT_MS = 41_250
 WHOLE_GUILD_SECONDS = 30.0

@@ -6,8 +6,8 @@ from sandbox.base.body import GREATEST, Body
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Command, Guild, Member
+from sandbox.discord.world.protocols import Discord
 
 LONGEST = 6_000
 """The most characters of a text that an option takes."""

@@ -19,9 +19,9 @@ from sandbox.discord.interactions.interactions import (
 )
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Guild, Member, Message
 from sandbox.discord.world.lookup import find_guild, find_member, find_user
+from sandbox.discord.world.protocols import Discord
 
 KINDS = {
     "command": COMMAND,

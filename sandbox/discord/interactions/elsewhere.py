@@ -9,9 +9,9 @@ from sandbox.discord.interactions.data import locale_in
 from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction, Interactions
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, User
 from sandbox.discord.world.lookup import find_guild, find_member, find_user
+from sandbox.discord.world.protocols import Discord
 
 Json = dict[str, Any]
 

@@ -12,8 +12,8 @@ from sandbox.discord.answers.errors import DiscordError, form_error, unknown
 from sandbox.discord.forms import messages, modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import EPHEMERAL, Message
+from sandbox.discord.world.protocols import Discord
 from sandbox.discord.world.snowflakes import now_iso
 
 COMMAND, COMPONENT, AUTOCOMPLETE, MODAL_SUBMIT = 2, 3, 4, 5

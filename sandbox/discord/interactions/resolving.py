@@ -5,9 +5,9 @@ from typing import Any
 
 from sandbox.base.refusal import Refusal
 from sandbox.discord.world import permissions, shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member
 from sandbox.discord.world.lookup import find_role, find_user
+from sandbox.discord.world.protocols import Discord
 
 Resolved = dict[str, dict[str, Any]]
 

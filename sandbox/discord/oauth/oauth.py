@@ -15,8 +15,8 @@ from aiohttp import web
 from sandbox.discord.answers.response import answered
 from sandbox.discord.rest.call import VERSIONS
 from sandbox.discord.world import shapes
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Grant, Guild
+from sandbox.discord.world.protocols import Discord
 
 SCOPES = (
     "identify", "email", "guilds", "guilds.join", "guilds.members.read", "connections", "openid",

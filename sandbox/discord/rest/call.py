@@ -23,8 +23,8 @@ from sandbox.discord.gateway.gateway import Gateway
 from sandbox.discord.interactions.interactions import Interactions
 from sandbox.discord.world import permissions
 from sandbox.discord.world.audit import By, said_reason
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Channel, Grant, Guild, Member, Role
+from sandbox.discord.world.protocols import Discord
 
 PREFIX = "/discord/api/v10"
 # Version 9 is answered too, and so are paths without a version, which mean an old one. Differences are left out.

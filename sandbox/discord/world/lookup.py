@@ -1,8 +1,8 @@
 """Finding what a control call names, by id or by name."""
 
 from sandbox.base.refusal import Refusal
-from sandbox.discord.world.discord import Discord
 from sandbox.discord.world.entities import Guild, Member, Role, User
+from sandbox.discord.world.protocols import Discord
 
 
 def find_guild(discord: Discord, wanted: str) -> Guild:

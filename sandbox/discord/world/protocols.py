@@ -1,4 +1,4 @@
-"""What the parts of the local Discord need from the whole, as protocols, so that no part imports the whole."""
+"""The protocols of the local Discord and of its gateway, so that no part of it has to import the whole."""
 
 from typing import Any, Protocol
 
