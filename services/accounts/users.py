@@ -145,6 +145,14 @@ async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) 
         return await _refreshed(outside, user_id)
 
 
+async def doubt_discord_grant(user_id: int) -> None:
+    """Have the next `view` ask Discord whether the grant is still valid: another request with it was refused."""
+    async with transaction() as db:
+        asked = now() - ASKED_EVERY
+        latest = update(User).where(col(User.id) == user_id, col(User.updated_at) > asked)
+        await db.exec(latest.values(updated_at=asked))
+
+
 async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
     """Delete a person's grant; return the token to revoke at Discord, or None."""
     user = await _row(db, user_id)

@@ -18,7 +18,7 @@ from models import Access, Member, Server
 from models.db import row_ids
 from models.db.database import release
 from models.db.session import AsyncSession
-from services.accounts.users import fresh_access_token
+from services.accounts.users import doubt_discord_grant, fresh_access_token
 from services.core.actors import Actor
 from services.core.errors import Conflict, Forbidden, NotConnected, ProviderUnavailable, ServerNotFound, unavailable
 from services.guilds import permission_cache, shared_reads
@@ -247,6 +247,7 @@ async def own_guilds(
         async with permission_cache.of(outside.discord).limit(actor.discord_id, brief=brief):
             return await outside.oauth.my_guilds(token, max_age=max_age)
     except Unauthorized:
+        await doubt_discord_grant(actor.user_id)
         raise NotConnected from None
     except ProviderError as fault:
         raise unavailable(fault) from fault

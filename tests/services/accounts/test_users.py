@@ -13,6 +13,7 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from gateways.discord.oauth import TokenSet
+from gateways.transport.errors import Unauthorized
 from models import User, now, transaction
 from models.db import database
 from models.db.session import AsyncSession
@@ -20,6 +21,7 @@ from services.accounts import encryption, sessions, sign_in, users
 from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
 from services.core.errors import NotConnected
+from services.guilds import permissions
 from settings import settings
 from tests.app.api.browsers import agreed
 
@@ -146,6 +148,29 @@ async def test_a_grant_that_discord_ended_is_noticed_by_looking_now_and_then(ada
         view = await users.view(db, gateways(), ada)
     assert view.is_discord_connected is False
     assert view.username == "ada"
+
+
+async def test_a_grant_that_discord_refuses_for_the_servers_is_asked_about_at_the_next_look(ada: Actor):
+    await gateways().oauth.revoke(await token(ada))
+    with pytest.raises(NotConnected):
+        async with transaction() as db:
+            await permissions.own_guilds(db, gateways(), ada, max_age=0)
+    async with transaction() as db:
+        view = await users.view(db, gateways(), ada)
+    assert view.is_discord_connected is False
+
+
+async def test_a_refusal_that_discord_does_not_repeat_disconnects_nobody(ada: Actor, monkeypatch: pytest.MonkeyPatch):
+    async def refused(*_: object, **__: object) -> None:
+        raise Unauthorized("discord", "HTTP 401", status=401)
+
+    monkeypatch.setattr(gateways().oauth, "my_guilds", refused)
+    with pytest.raises(NotConnected):
+        async with transaction() as db:
+            await permissions.own_guilds(db, gateways(), ada)
+    async with transaction() as db:
+        view = await users.view(db, gateways(), ada)
+    assert view.is_discord_connected is True
 
 
 async def test_an_outage_of_discord_disconnects_nobody(ada: Actor, monkeypatch: pytest.MonkeyPatch):
