@@ -25,7 +25,7 @@ FIRST_PAUSE, LONGEST_PAUSE, REFUSED_PAUSE = 1.0, 120.0, 120.0
 """Pauses in seconds between clients. Discord allows 1,000 logins a day and then resets the token
 (docs/facts.md#discord-gateway), so clients that end at once may log in at most every 120 s, 720 times a day."""
 DENIED_FOR = 3600.0
-"""Seconds for which sessions do not ask for an intent that Discord refused (4014), unless it is switched on."""
+"""Seconds for which sessions do not ask for an intent that Discord refused (4014) without saying that it is off."""
 LIVED_WELL = 180.0
 """Seconds after which a client counts as healthy, so that the next pause is short again."""
 CANCELLED_EVERY, CLOSES_WITHIN = 1.0, 5.0
@@ -37,7 +37,8 @@ TOO_FEW = N_(
     "Discord refuses the bot's connection: it is in more servers than so few shards may have (4011). Set BOT_SHARDS to "
     "auto, or to the number of shards that `make live-check` shows."
 )
-_TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, 4014}), frozenset({4010, 4011})
+_NOT_GRANTED = 4014
+_TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, _NOT_GRANTED}), frozenset({4010, 4011})
 """Close codes after which another attempt would fail too (docs/facts.md#discord-gateway)."""
 
 
@@ -59,24 +60,27 @@ class Build(Protocol):
     def __call__(self, has_intent: bool, /) -> Bot: ...
 
 
-def reason(fault: BaseException | None) -> tuple[str, bool]:
-    """Return why a client ended, as a storable sentence, and whether an operator has to act first."""
+def reason(fault: BaseException | None, *, has_intent: bool = True) -> tuple[str, bool]:
+    """Return why a client ended, as a storable sentence, and whether an operator has to act first.
+
+    `has_intent` says whether its session asked for the Members intent: otherwise nobody could act on its refusal.
+    """
     if isinstance(fault, OtherCount):
         return storable("Another process runs {count} shards.", count=fault.count), False
     if isinstance(fault, SwitchedOn):
         return N_("The Server Members Intent was switched on."), False
     if isinstance(fault, nextcord.PrivilegedIntentsRequired):
-        return NO_INTENT, True
+        return (NO_INTENT, True) if has_intent else (_closed(_NOT_GRANTED), False)
     if isinstance(fault, nextcord.LoginFailure):
         return NO_TOKEN, True
     if isinstance(fault, nextcord.ConnectionClosed):
-        if fault.code in _INTENT_CODES:
+        if fault.code in _INTENT_CODES and (has_intent or fault.code != _NOT_GRANTED):
             return NO_INTENT, True
         if fault.code in _TOKEN_CODES:
             return NO_TOKEN, True
         if fault.code in _SHARD_CODES:
             return TOO_FEW, settings().bot_shards != shards.AUTO
-        return storable("Discord closed the connection (code {code}).", code=fault.code or 0), False
+        return _closed(fault.code or 0), False
     if isinstance(fault, nextcord.HTTPException):
         return storable("Discord does not let the bot connect (HTTP {status}).", status=fault.status), False
     if isinstance(fault, OSError | nextcord.GatewayNotFound):
@@ -86,6 +90,10 @@ def reason(fault: BaseException | None) -> tuple[str, bool]:
     if fault is None:
         return N_("The connection ended."), False
     return storable("Something came from Discord that could not be read ({error}).", error=type(fault).__name__), False
+
+
+def _closed(code: int) -> str:
+    return storable("Discord closed the connection (code {code}).", code=code)
 
 
 async def live(build: Build, token: str) -> None:
@@ -98,10 +106,12 @@ async def live(build: Build, token: str) -> None:
         bot = build(has_intent)
         bot.least_shards = least
         fault = await _one_life(bot, token)
-        sentence, refused = reason(fault)
+        sentence, refused = reason(fault, has_intent=has_intent)
         if sentence == NO_INTENT and has_intent and settings().members_intent == "auto":
             log.warning("%s", members_intent.NOT_TOLD)
-            denied_until = loop.time() + DENIED_FOR
+            # What Discord itself says about the intent is read before each session; only if it contradicts the
+            # refusal, or is not known, the intent is left alone for a while.
+            denied_until = 0.0 if await members_intent.is_off(gateways()) else loop.time() + DENIED_FOR
             continue
         if sentence == TOO_FEW and not refused:
             least = (bot.shard_count or 1) + 1
