@@ -13,7 +13,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import N_, _, ngettext, series, speaking
 from locales.stored_texts import said
-from models import Rule, Server, now
+from models import RoleRefusal, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
 from services.guilds import members_intent
@@ -30,6 +30,8 @@ from settings import settings
 _BEGINS_AFTER = timedelta(seconds=30)
 _ENDS_AFTER = timedelta(seconds=60)
 """How long a provider must have failed, or recovered, before an alert says so; brief failures are not reported."""
+_TRIED_WITHIN = timedelta(minutes=10)
+"""How long after the next try of a refused role was due it counts as refused, if Discord has accepted no change."""
 
 _TITLES = {
     "above_bot": N_("Role order broken"),
@@ -91,7 +93,7 @@ async def of_all(db: AsyncSession, servers: Sequence[int]) -> Troubles:
     rows = await db.exec(select(Server.id, Server.language).where(any_of(Server.id, servers)))
     asked = AskedServers({server_id or 0: language for server_id, language in rows.all()})
     found = list[Trouble]()
-    for condition in (_paused, _too_many, _stopped, _lacking, _nodes, _quarantined, _rivals, _review):
+    for condition in (_paused, _tried_again, _too_many, _stopped, _lacking, _nodes, _quarantined, _rivals, _review):
         try:
             found += await condition(db, asked)
         except Exception as fault:
@@ -131,11 +133,37 @@ def _paused_rule(server_id: int, row: Rule) -> Trouble:
     until = _("Until then the rule neither gives nor takes; roles it gave stay.")
     return Trouble(
         server_id,
-        f"rule:{row.id}:{row.pause_cause}",
+        _key_of_rule(row.id, row.pause_cause),
         title.format(problem=_(_TITLES.get(row.pause_cause or "", _STOPPED)), rule=row.name),
         f"{translated(row.pause_reason or '', row.role_name)} {until}",
         _(pausing.mend_of(row.pause_cause)),
     )
+
+
+def _key_of_rule(rule_id: int | None, cause: str | None) -> str:
+    return f"rule:{rule_id}:{cause}"
+
+
+async def _tried_again(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
+    """Return the rules of refused roles that are not paused right now, because a change is tried again.
+
+    Their alerts are not over: Discord may refuse the next change too.
+    """
+    rows = await db.exec(
+        select(Rule.server_id, Rule.id)
+        .join(
+            RoleRefusal,
+            (col(RoleRefusal.server_id) == col(Rule.server_id)) & (col(RoleRefusal.role_id) == col(Rule.role_id)),
+        )
+        .where(
+            any_of(Rule.server_id, list(asked.languages)), Rule.state == "active", col(Rule.deleted_at).is_(None),
+            col(RoleRefusal.next_at) > now() - _TRIED_WITHIN,
+        )
+    )  # fmt: skip
+    return [
+        Trouble(server_id, _key_of_rule(rule_id, pausing.REFUSED), _(_TITLES[pausing.REFUSED]), "", "", certain=False)
+        for server_id, rule_id in rows.all()
+    ]
 
 
 async def _too_many(db: AsyncSession, asked: AskedServers) -> list[Trouble]:

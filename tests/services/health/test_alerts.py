@@ -14,7 +14,7 @@ from gateways.discord.types import MissingAccess
 from gateways.evm.transfer_logs import CONTRACTS
 from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
-from models import Alert, AsyncSession, Breaker, ProviderState, Rule, Server, now, transaction
+from models import Alert, AsyncSession, Breaker, ProviderState, RoleRefusal, Rule, Server, now, transaction
 from services.guilds import members_intent
 from services.health import alert_conditions, alerts, provider_records
 from services.health.alert_conditions import Trouble
@@ -114,6 +114,36 @@ async def test_no_name_is_a_link_in_an_alert() -> None:
         assert "](" not in text.replace("\\]", "")
         assert "https://" not in text
         assert "\\*\\*now" in text
+
+
+async def test_a_refused_role_that_is_tried_again_is_not_told_as_fixed_before_discord_accepts_it() -> None:
+    server, rule = await a_logging_server()
+    server_id, reason, title = server.id or 0, "Discord refused.", "Discord refused a role: the rule A rule is paused"
+    async with transaction() as db:
+        await pausing.refused(db, server_id, rule.role_id, reason)
+    assert await tell_all() == [(title, False)]
+    for _ in range(2):
+        async with transaction() as db:
+            await db.exec(update(RoleRefusal).values(next_at=now()))
+            assert await pausing.retry_refused(db) == 1
+        assert await tell_all() == [], "it is tried again, and nobody knows yet what Discord says"
+        async with transaction() as db:
+            await pausing.refused(db, server_id, rule.role_id, reason)
+        assert await tell_all() == []
+    async with transaction() as db:
+        await pausing.accepted(db, server_id, rule.role_id)
+    assert await tell_all() == [(title, True)]
+
+
+async def test_a_refused_role_that_nobody_gets_any_more_is_told_as_fixed_after_a_while() -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        await pausing.refused(db, server.id or 0, rule.role_id, "Discord refused.")
+    assert len(await tell_all()) == 1
+    async with transaction() as db:
+        await db.exec(update(RoleRefusal).values(next_at=now() - timedelta(minutes=11)))
+        assert await pausing.retry_refused(db) == 1
+    assert await tell_all() == [("Discord refused a role: the rule A rule is paused", True)]
 
 
 async def test_a_rule_that_an_admin_paused_is_no_trouble_and_without_a_channel_nobody_is_told() -> None:
