@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from gateways import gateways
@@ -37,16 +38,18 @@ class AlertSender:
                 return
             await alerts.record_begun_and_ended(db)
             waiting = await alerts.claim(db)
-        for alert in waiting:
-            await self._post(alert)
+        for together in alerts.in_posts(waiting):
+            await self._post(together)
 
-    async def _post(self, alert: AlertMessage) -> None:
+    async def _post(self, together: Sequence[AlertMessage]) -> None:
         async def record(fault: Exception) -> None:
             async with transaction() as db:
-                await alerts.record_own_fault(db, alert, backlog.own_fault(fault))
+                for alert in together:
+                    await alerts.record_own_fault(db, alert, backlog.own_fault(fault))
 
         # The others come after it in the order of their ids.
-        async with own_fault_recorded(log, "failed to post alert=%s", alert.alert_id, record=record):
-            outcome = await alerts.post_alert(gateways(), alert)
+        async with own_fault_recorded(log, "failed to post alert=%s", together[0].alert_id, record=record):
+            outcome = await alerts.post(gateways(), together)
             async with transaction() as db:
-                await alerts.record_result(db, alert, outcome)
+                for alert in together:
+                    await alerts.record_result(db, alert, outcome)

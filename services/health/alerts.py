@@ -1,7 +1,7 @@
-"""Alerts in a server's log channel: one message when a problem begins and one when it ends."""
+"""Alerts in a server's log channel: one when a problem begins and one when it ends; several can be one message."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from sqlmodel import col, select
 from gateways import Gateways
 from gateways.discord.types import ChannelGone, GuildGone, MissingAccess, MissingPermissions
 from gateways.transport.errors import ProviderError
-from locales import _, speaking
+from locales import _, ngettext, speaking
 from models import Alert, Server, now
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
@@ -24,11 +24,15 @@ _LEASE = timedelta(seconds=60)
 _REFUSED_PAUSE = timedelta(minutes=10)
 _LONGEST_PAUSE = 300
 _AT_ONCE = 50
+_LONGEST_LIST = 2_000
+"""Characters of a list of problems in one post."""
+_BEFORE_MARKS = " · "
+"""Stands in a footer between the product's name and the marks."""
 
 
 @dataclass(frozen=True, slots=True)
 class AlertMessage:
-    """One message to post: a problem has begun or ended."""
+    """One alert to post, alone or with others: a problem has begun or ended."""
 
     alert_id: int
     channel_id: str
@@ -41,7 +45,7 @@ class AlertMessage:
 
     @property
     def mark(self) -> str:
-        """The text that identifies the message: at most 25 characters, the limit of Discord's nonces."""
+        """The text that identifies the alert: at most 25 characters, the limit of Discord's nonces."""
         return f"alert {self.alert_id}{' over' if self.over else ''}"
 
 
@@ -87,7 +91,7 @@ async def _end(db: AsyncSession, ids: list[int]) -> None:
 
 
 async def claim(db: AsyncSession) -> list[AlertMessage]:
-    """Return the due messages, claimed for this process for a minute.
+    """Return the due alerts, claimed for this process for a minute.
 
     A problem that ended before its first message is never reported.
     """
@@ -111,41 +115,79 @@ async def claim(db: AsyncSession) -> list[AlertMessage]:
     return [AlertMessage(*row) for row in sorted(result.all())]
 
 
-async def post_alert(outside: Gateways, alert: AlertMessage) -> ProviderError | None:
-    """Post the message, unless it is there already; return the error, if any."""
-    footer = f"{settings().product_name} · {alert.mark}"
+def in_posts(alerts: Iterable[AlertMessage]) -> list[list[AlertMessage]]:
+    """Divide the alerts into posts: what begins or ends at the same time in a channel and has the same remedy.
+
+    A bot's role that is moved below fifty others would otherwise fill the channel.
+    """
+    posts = dict[tuple[str, bool, str], list[AlertMessage]]()
+    for alert in alerts:
+        posts.setdefault((alert.channel_id, alert.over, alert.mend), []).append(alert)
+    return list(posts.values())
+
+
+async def post(outside: Gateways, alerts: Sequence[AlertMessage]) -> ProviderError | None:
+    """Post one of `in_posts`, without what is in the channel already; return the error, if any."""
+    channel_id = alerts[0].channel_id
     try:
-        if alert.attempts:
-            # Discord forgets nonces after some minutes, so the channel is searched for a message that may have been
-            # posted.
-            for message in await outside.discord.recent_messages(alert.channel_id):
-                if footer in _footers(message.embeds):
-                    return None
-        await outside.discord.post_message(alert.channel_id, {"embeds": [_embed(alert, footer)]}, alert.mark)
+        if any(alert.attempts for alert in alerts):
+            # Discord forgets nonces after some minutes, so the channel is searched for what may have been posted.
+            posted = {mark for one in await outside.discord.recent_messages(channel_id) for mark in _marks(one.embeds)}
+            alerts = [alert for alert in alerts if alert.mark not in posted]
+        if alerts:
+            await outside.discord.post_message(channel_id, {"embeds": [_embed(alerts)]}, alerts[0].mark)
     except ProviderError as fault:
         return fault
     return None
 
 
-def _embed(alert: AlertMessage, footer: str) -> dict[str, Any]:
-    with speaking(alert.language):
-        # Translators: the title of an alert whose problem is over; {title} was its title.
-        fixed = _("Fixed: {title}").format(title=plain(alert.title, 120))
-        over = _("This problem is over.")
-        what_to_do = _("What to do:")
-    if alert.over:
-        return {"title": fixed, "description": over, "color": COLORS["good"], "footer": {"text": footer}}
+def _embed(alerts: Sequence[AlertMessage]) -> dict[str, Any]:
+    first = alerts[0]
+    with speaking(first.language):
+        title, told = (plain(first.title, 120), plain(first.text, 1500)) if len(alerts) == 1 else _several(alerts)
+        if first.over:
+            # Translators: the title of an alert whose problem is over; {title} was its title.
+            title = _("Fixed: {title}").format(title=title)
+            told = _("This problem is over.") if len(alerts) == 1 else _titles(alerts)
+        else:
+            what_to_do = _("What to do:")
+            told = f"{told}\n\n**{what_to_do}** {plain(first.mend, 1000)}"
     return {
-        "title": plain(alert.title, 120),
-        "description": cut(
-            f"{plain(alert.text, 1500)}\n\n**{what_to_do}** {plain(alert.mend, 1000)}", LONGEST_DESCRIPTION
-        ),
-        "color": COLORS["warning"], "footer": {"text": footer},
+        "title": title, "description": cut(told, LONGEST_DESCRIPTION),
+        "color": COLORS["good" if first.over else "warning"],
+        "footer": {"text": f"{settings().product_name}{_BEFORE_MARKS}{', '.join(alert.mark for alert in alerts)}"},
     }  # fmt: skip
 
 
-def _footers(embeds: Iterable[Any]) -> set[str]:
-    return {str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one}  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+def _several(alerts: Sequence[AlertMessage]) -> tuple[str, str]:
+    """Return the title and the text of a post about several problems."""
+    # Translators: the title of a message about several problems.
+    title = ngettext("{count} problem", "{count} problems", len(alerts)).format(count=len(alerts))
+    if len({alert.text for alert in alerts}) == 1:
+        return title, f"{_titles(alerts)}\n\n{plain(alerts[0].text, 1000)}"
+    return title, _listed([f"**{plain(alert.title, 120)}** {plain(alert.text, 500)}" for alert in alerts])
+
+
+def _titles(alerts: Sequence[AlertMessage]) -> str:
+    return _listed([plain(alert.title, 120) for alert in alerts])
+
+
+def _listed(items: Sequence[str]) -> str:
+    """Return the first items as a list of at most _LONGEST_LIST characters, and how many more there are."""
+    shown, length = list[str](), 0
+    for item in items:
+        length += len(item)
+        if shown and length > _LONGEST_LIST:
+            shown.append(_("{count} more").format(count=len(items) - len(shown)))
+            break
+        shown.append(item)
+    return "\n".join(f"• {item}" for item in shown)
+
+
+def _marks(embeds: Iterable[Any]) -> list[str]:
+    """Return the marks in the footers of a message's embeds."""
+    footers = [str(one["footer"].get("text")) for one in embeds if isinstance(one, dict) and "footer" in one]  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+    return [mark for footer in footers for mark in footer.rpartition(_BEFORE_MARKS)[2].split(", ")]
 
 
 async def record_result(db: AsyncSession, alert: AlertMessage, fault: ProviderError | None) -> None:

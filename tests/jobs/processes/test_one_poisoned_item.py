@@ -1,5 +1,6 @@
 """An error of our own with one count, alert or log is recorded and delays no other."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -36,12 +37,13 @@ async def test_an_alert_that_cannot_be_posted_delays_no_other(monkeypatch: pytes
             await pausing.pause_role(db, server.id or 0, rule.role_id, "It stands above the bot.", "above_bot")
     posted = list[int]()
 
-    async def post(_: Gateways, alert: AlertMessage) -> None:
+    async def post(_: Gateways, together: Sequence[AlertMessage]) -> None:
+        (alert,) = together
         posted.append(alert.alert_id)
         if len(posted) == 1:
             raise ValueError("nobody foresaw this")
 
-    monkeypatch.setattr(alerts, "post_alert", post)
+    monkeypatch.setattr(alerts, "post", post)
     await AlertSender().once()
     async with transaction() as db:
         first, second = [await db.get_one(Alert, alert_id) for alert_id in posted]
