@@ -51,6 +51,11 @@ class Forget(commands.Cog):
         await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
 
     async def _keep(self, context: InteractionContext) -> Reply:
+        member = await context.find_member()
+        if not member.actor.user_id:
+            # The buttons stay below the question, and the other one may have been pressed.
+            text = _("No wallet and no choice of yours is stored, so there is nothing to keep.")
+            return Reply(_("Nothing to keep"), text)
         return Reply(_("Nothing was deleted"), _("Everything stays as it is."), "good")
 
     async def _forget(self, context: InteractionContext) -> Reply:

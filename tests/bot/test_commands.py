@@ -179,6 +179,7 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     assert club.press("carol", asked, "Keep everything").title == "Nothing was deleted"
     assert club.has("carol", "Holder")
     assert club.press("carol", asked, "Forget me").title == "You are forgotten"
+    assert club.press("carol", asked, "Keep everything").title == "Nothing to keep", "it would be too late"
     until(lambda: not club.has("carol", "Holder"))
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
 
