@@ -10,7 +10,7 @@ import psycopg
 from models import WatchedConnection, connect, libpq_url
 from models.db.lost_connections import NOTICE_OUR_END
 from models.db.session import Question, ask
-from services.runtime.database_faults import is_absent
+from services.runtime.database_faults import first_line, is_absent
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342
@@ -38,7 +38,7 @@ class Lease:
         except psycopg.OperationalError as fault:
             if not is_absent(fault):
                 raise
-            raise LeaseLost(str(fault).splitlines()[0]) from fault
+            raise LeaseLost(first_line(fault)) from fault
 
 
 @asynccontextmanager
@@ -47,7 +47,7 @@ async def lease() -> AsyncGenerator[Lease | None]:
     try:
         connection = await connect()
     except psycopg.OperationalError as fault:
-        raise LeaseLost(str(fault).splitlines()[0]) from fault
+        raise LeaseLost(first_line(fault)) from fault
     try:
         yield await _taken(connection)
     finally:
@@ -60,7 +60,7 @@ async def _taken(connection: psycopg.AsyncConnection[tuple[Any, ...]]) -> Lease 
         cursor = await connection.execute("SELECT pg_try_advisory_lock(%s), clock_timestamp()", (KEY,))
         row = await cursor.fetchone()
     except psycopg.OperationalError as fault:
-        raise LeaseLost(str(fault).splitlines()[0]) from fault
+        raise LeaseLost(first_line(fault)) from fault
     return Lease(connection, row[1]) if row is not None and row[0] else None
 
 

@@ -9,6 +9,7 @@ import psycopg
 from psycopg import sql
 
 from models import connect
+from services.runtime.database_faults import first_line
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -28,7 +29,7 @@ class Listener:
             try:
                 await self._listen()
             except psycopg.OperationalError as fault:
-                log.warning("listening connection to the database lost reason=%s", str(fault).splitlines()[0])
+                log.warning("listening connection to the database lost reason=%s", first_line(fault))
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
