@@ -21,7 +21,7 @@ from services.guilds.role_safety import ADMINISTRATOR, translated
 from services.health import provider_records
 from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server_health import NEEDED
-from services.roles import rival_reports
+from services.roles import breaker, rival_reports
 from services.rules import pausing
 from services.runtime.database_faults import is_the_databases
 from services.triggers import quarantine
@@ -193,11 +193,11 @@ def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
 async def _stopped(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     result = await db.execute(
         text(
-            """
+            f"""
             SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
                    COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = b.server_id AND r.role_id = b.role_id
                              ORDER BY r.id DESC LIMIT 1), b.role_id)
-            FROM breaker b WHERE b.approved_at IS NULL AND b.dismissed_at IS NULL
+            FROM breaker b WHERE {breaker.IS_WAITING}
             AND b.server_id = ANY(CAST(:servers AS integer[]))
             """
         ),

@@ -159,7 +159,7 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     )  # fmt: skip
 
 
-_WAITING_HERE = """
+_WAITING_HERE = f"""
     WITH queued AS (
         SELECT count(*) FILTER (WHERE due_at <= now()) AS due, min(due_at) FILTER (WHERE due_at <= now()) AS oldest_at,
                count(*) FILTER (WHERE attempts > 0) AS failing, count(*) FILTER (WHERE attempts >= :many) AS stuck
@@ -180,7 +180,7 @@ _WAITING_HERE = """
                AND g.last_error IS NULL AND g.next_at < now() - CAST(:late AS interval)
                AND CASE g.state WHEN 'taking' THEN NOT EXISTS (SELECT FROM breaker b
                    WHERE b.server_id = g.server_id AND b.role_id = g.role_id
-                   AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+                   AND {breaker.IS_WAITING})
                ELSE EXISTS (SELECT FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
                    AND r.state = 'active' AND r.deleted_at IS NULL)
                    AND NOT EXISTS (SELECT FROM member m WHERE m.server_id = g.server_id

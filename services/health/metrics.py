@@ -11,6 +11,7 @@ from models import Schedule, now
 from models.db.session import AsyncSession
 from services.guilds.gateway import identifies
 from services.health import monitoring, provider_records
+from services.roles import breaker
 from services.runtime import counters
 from services.triggers import sweep
 from settings import version
@@ -147,10 +148,10 @@ async def _sizes(db: AsyncSession) -> list[Metric]:
     row = (
         await db.execute(
             text(
-                """
+                f"""
                 SELECT (SELECT count(*) FROM server WHERE bot_invited), (SELECT count(*) FROM wallet),
                        (SELECT count(*) FROM "grant" WHERE state = 'held'),
-                       (SELECT count(*) FROM breaker WHERE approved_at IS NULL AND dismissed_at IS NULL)
+                       (SELECT count(*) FROM breaker b WHERE {breaker.IS_WAITING})
                 """
             )
         )

@@ -15,6 +15,7 @@ from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import backlog, provider_health, provider_records
 from services.health.views import BAD, GOOD, WARNING, LagHealth, SweepHealth, worst
+from services.roles import breaker
 from services.runtime import schedules
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
@@ -101,7 +102,7 @@ async def work(db: AsyncSession) -> WorkHealth:
     row = (
         await db.execute(
             text(
-                """
+                f"""
                 SELECT d.due, d.age, d.retrying, g.open, g.age, g.failing FROM
                 (SELECT count(*) FILTER (WHERE due_at <= now()) AS due,
                         count(*) FILTER (WHERE attempts > 0) AS retrying,
@@ -111,7 +112,7 @@ async def work(db: AsyncSession) -> WorkHealth:
                         EXTRACT(EPOCH FROM now() - min(g.intended_at)) AS age
                  FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
                  LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
-                      AND b.approved_at IS NULL AND b.dismissed_at IS NULL AND g.state = 'taking'
+                      AND {breaker.IS_WAITING} AND g.state = 'taking'
                  WHERE g.state IN ('giving', 'taking') AND b.role_id IS NULL) g
                 """
             )

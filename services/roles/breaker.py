@@ -161,6 +161,8 @@ async def tripped(db: AsyncSession, server_id: int) -> list[Breaker]:
 
 WAITING = (col(Breaker.approved_at).is_(None), col(Breaker.dismissed_at).is_(None))
 """The conditions on a breaker that nobody has decided about."""
+IS_WAITING = "b.approved_at IS NULL AND b.dismissed_at IS NULL"
+"""The same in SQL, on a breaker `b`."""
 
 
 async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:

@@ -22,7 +22,7 @@ from locales import ENGLISH, N_, _, speaking
 from locales.stored_texts import storable
 from models import GrantKey
 from models.db.session import Question
-from services.roles import in_doubt
+from services.roles import breaker, in_doubt
 from services.runtime.retries import doubled
 
 INTENT_CHANNEL = "holdfast_intent"
@@ -177,7 +177,7 @@ _PART_IDS = f"""
         WHERE CASE
             WHEN p.state = 'taking' THEN NOT EXISTS (
                 SELECT 1 FROM breaker b WHERE b.server_id = t.server_id AND b.role_id = p.role_id
-                AND b.approved_at IS NULL AND b.dismissed_at IS NULL)
+                AND {breaker.IS_WAITING})
                 AND (COALESCE(f.next_at <= now(), true) OR EXISTS (SELECT 1 FROM rule r
                     WHERE r.server_id = t.server_id AND r.role_id = p.role_id AND r.deleted_at IS NULL
                     AND r.state = 'active'))
