@@ -10,6 +10,7 @@ from models import Rule
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.core.queue import Claim
 from services.engine.decide import GrantFacts, MoveTerms
+from services.roles.outbox import PROTECTED
 from services.rules.expression import Expression, parse_stored
 from services.rules.pausing import TOO_MANY
 from services.rules.terms import RuleTerms
@@ -184,7 +185,7 @@ _GRANTS = f"""
     SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
            CASE WHEN g.state = 'lost' THEN g.updated_at END,
            g.gift_since IS NOT NULL AND f.discord_id IS NULL, g.held_back_at IS NOT NULL,
-           (g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members)) AND f.discord_id IS NULL,
+           {PROTECTED},
            g.created_at, COALESCE(CAST(g.first_no AS text), ''), g.had_before, f.discord_id IS NOT NULL,
            COALESCE(g.evidence ->> 'given' = 'false', false)
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id

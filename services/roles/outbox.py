@@ -39,12 +39,12 @@ FIRST_PAUSE, LONGEST_PAUSE, LONGEST_ODD_PAUSE = 2.0, 300, 30
 EACH = 4
 """The most concurrent changes of one guild: while Discord does not answer for it, other guilds still have places."""
 
-RESTS = """
-    (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
-        SELECT 1 FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id AND r.state = 'active'
-        AND r.deleted_at IS NULL))
+PROTECTED = """
+    ((g.role_id = ANY(s.protected_roles) OR g.discord_id = ANY(s.protected_members))
+     AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = g.discord_id))
 """
-"""SQL condition on a grant `g`: every rule granting this role is paused, so hold the grant back."""
+"""SQL condition on a grant `g` in a server `s`: an admin protects the role or the member, who did not ask to be
+forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from services.guilds import rivals
 from services.guilds.members import mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.roles import breaker, in_doubt
-from services.roles.outbox import LONGEST_PAUSE, STALE_AFTER, Intent, WriteOutcome, WriteResult
+from services.roles.outbox import LONGEST_PAUSE, PROTECTED, STALE_AFTER, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from services.runtime import counters
 
@@ -47,15 +47,13 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
     # before the database's clock was set back, so the age is not known.
     recent = col(Grant.intended_at).between(func.now() - STALE_AFTER, func.now() + STALE_AFTER)
     # A role that seemed not to be there is not kept by a protection when its removal is decided, but it may have come.
-    free = text(f"NOT {_PROTECTED}")
+    free = text(f"NOT {_IS_PROTECTED}")
     wanted = select(Grant.id).where(_standing(intent), recent, free, ~rests.exists(), ~tripped.exists())
     return (await db.exec(wanted)).first() is not None
 
 
-_PROTECTED = """
-    EXISTS (SELECT 1 FROM server s WHERE s.id = "grant".server_id
-            AND ("grant".role_id = ANY(s.protected_roles) OR "grant".discord_id = ANY(s.protected_members))
-            AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id))
+_IS_PROTECTED = f"""
+    EXISTS (SELECT 1 FROM "grant" g JOIN server s ON s.id = g.server_id WHERE g.id = "grant".id AND {PROTECTED})
 """
 
 

@@ -12,7 +12,6 @@ from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.answer import Answer
 from services.core.errors import MemberNotFound
-from services.roles.outbox import RESTS
 from services.servers import explain
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
 
@@ -63,6 +62,14 @@ def _has(role: RoleWhy, taken: Collection[str] = ()) -> bool:
     return role.granted_by_us or (role.held and role.role_id not in taken)
 
 
+_ONLY_BY_PAUSED_RULES = """
+    (g.state = 'giving' AND g.gift_since IS NULL AND cardinality(g.rule_ids) > 0 AND NOT EXISTS (
+        SELECT 1 FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id AND r.state = 'active'
+        AND r.deleted_at IS NULL))
+"""
+"""SQL condition on a grant `g`: the role is not given because every rule for it is paused."""
+
+
 async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     """Return whether the member is not being reconciled and no role change is in progress.
 
@@ -74,7 +81,7 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
             SELECT EXISTS (SELECT 1 FROM due WHERE kind = 'member' AND key = :key AND attempts = 0
                            AND due_at <= clock_timestamp())
                 OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = :server AND g.discord_id = :who
-                           AND g.state IN ('giving', 'taking') AND g.attempts < 2 AND NOT {RESTS})
+                           AND g.state IN ('giving', 'taking') AND g.attempts < 2 AND NOT {_ONLY_BY_PAUSED_RULES})
             """
         ),
         {"key": f"{server_id}:{actor.discord_id}", "server": server_id, "who": actor.discord_id},
