@@ -10,7 +10,7 @@ from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, 
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
-from bot.messages.reply import Button, Choice, Reply
+from bot.messages.reply import NO, YES, Button, Choice, Reply
 from locales import N_, NP_, _
 from models import transaction
 from models.db.row_ids import row_id
@@ -22,7 +22,6 @@ from services.wallets import wallets
 from services.wallets.wallets import WalletView
 
 Interaction = nextcord.Interaction[nextcord.Client]
-YES, NO = "1", "0"
 MOST_MENUS = 4
 """Menus in one message: it has five rows (docs/facts.md#discord-components), and the buttons need one."""
 

@@ -13,6 +13,8 @@ MOST_CHARACTERS = 5500
 """Discord accepts 6000 characters in all embeds of a message together (docs/facts.md#discord-messages)."""
 MORE_LINE = 30
 """Characters kept free for the line that says how many more lines there are."""
+YES, NO = "1", "0"
+"""The last part of a button's name where the button switches something on or off."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from nextcord import ButtonStyle
 
-from bot.messages.reply import MOST_FIELDS, Button, Reply, fitting_lines, lines
+from bot.messages.reply import MOST_FIELDS, YES, Button, Reply, fitting_lines, lines
 from locales import N_, _
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
@@ -217,7 +217,7 @@ def add_wallet() -> Button:
 
 def use_wallets() -> Button:
     """Return the button by which a person's wallets count in this server."""
-    return Button("holdfast:use:1", _("Use them here"))
+    return Button(f"holdfast:use:{YES}", _("Use them here"))
 
 
 def none_counts(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, Button] | None:
