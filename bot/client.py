@@ -227,8 +227,8 @@ class Bot(commands.AutoShardedBot):
                     return
                 try:
                     await super().on_connect()
-                except delivery.Weather as fault:
-                    if not delivery.passes(fault):
+                except delivery.SENDING_ERRORS as fault:
+                    if not delivery.is_temporary(fault):
                         raise
                     log.warning("commands not sent to Discord reason=%r retry_seconds=%.0f", fault, pause)
                     await asyncio.sleep(pause)

@@ -112,7 +112,7 @@ class UnreadableEventRereads(BackgroundCog):
                         doubts.whole = False
                     if (guild := self.bot.get_guild(guild_id)) is not None:
                         await self._settle(guild, doubts)
-                except (ProviderUnavailable, UnreadableGuild, *delivery.Weather) as fault:
+                except (ProviderUnavailable, UnreadableGuild, *delivery.SENDING_ERRORS) as fault:
                     log.warning("guild not read again guild=%s reason=%r retry_seconds=%.0f", guild_id, fault, pause)
                     self._keep(guild_id, doubts)
         finally:

@@ -25,11 +25,11 @@ REFUSED = frozenset({401, 403, 429})
 Interaction = nextcord.Interaction[nextcord.Client]
 Send = Callable[[], Awaitable[object]]
 
-Weather = (nextcord.HTTPException, aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError)
+SENDING_ERRORS = (nextcord.HTTPException, aiohttp.ClientError, OSError, TimeoutError, ValueError, KeyError, TypeError)
 """Errors of sending; the library raises the last three for a broken or empty answer."""
 
 
-def passes(fault: BaseException) -> bool:
+def is_temporary(fault: BaseException) -> bool:
     """Return whether a retry may succeed: after an outage, a rate limit or a broken answer, but not after a refusal."""
     return not isinstance(fault, nextcord.HTTPException) or fault.status == 429 or fault.status >= 500
 
@@ -41,12 +41,12 @@ async def first(send: Send) -> bool:
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
-        except Weather as fault:
+        except SENDING_ERRORS as fault:
             _count(fault)
             if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
                 return True
-            if not passes(fault) or loop.time() + pause > until:
-                log.warning("first answer not delivered reason=%s", _told(fault))
+            if not is_temporary(fault) or loop.time() + pause > until:
+                log.warning("first answer not delivered reason=%s", _in_words(fault))
                 break
         else:
             return True
@@ -60,10 +60,10 @@ async def later(interaction: Interaction, send: Send) -> bool:
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
-        except Weather as fault:
+        except SENDING_ERRORS as fault:
             _count(fault)
-            if not passes(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
-                log.warning("answer not shown reason=%s", _told(fault))
+            if not is_temporary(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
+                log.warning("answer not shown reason=%s", _in_words(fault))
                 break
         else:
             return True
@@ -77,7 +77,7 @@ def _count(fault: BaseException) -> None:
         gateways().discord.refusals.add()
 
 
-def _told(fault: BaseException) -> str:
+def _in_words(fault: BaseException) -> str:
     if isinstance(fault, nextcord.HTTPException):
         return f"HTTP {fault.status}, code {fault.code}"
     return type(fault).__name__

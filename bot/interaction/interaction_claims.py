@@ -7,7 +7,7 @@ from typing import Any
 
 from nextcord.webhook.async_ import async_context
 
-from bot.interaction.delivery import Weather
+from bot.interaction.delivery import SENDING_ERRORS
 from models import transaction
 from services.guilds import rate_shares
 from services.guilds.gateway import interaction_claims
@@ -65,7 +65,7 @@ class Claims:
                 await async_context.get().get_original_interaction_response(
                     int(data["application_id"]), data["token"], session=session
                 )
-        except Weather:
+        except SENDING_ERRORS:
             # There is no answer (404), or Discord does not say; two answers are better than none.
             return False
         return True
