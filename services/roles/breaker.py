@@ -207,12 +207,12 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
     Without `role_id` this concerns only roles dismissed within a day, and only if no other role waits, because nobody
     is shown an older dismissal.
     """
-    stopped = (*_of(server_id, role_id), col(Breaker.approved_at).is_(None))
-    lately = col(Breaker.dismissed_at) > now() - APPROVED_FOR
-    for which in [stopped] if role_id else [(*stopped, col(Breaker.dismissed_at).is_(None)), (*stopped, lately)]:
-        if (await db.exec(select(Breaker.role_id).where(*which).limit(1))).first():
-            break
-    else:
+    which = (*_of(server_id, role_id), col(Breaker.approved_at).is_(None))
+    if role_id is None:
+        dismissed_lately = col(Breaker.dismissed_at) > now() - APPROVED_FOR
+        undecided = (*which, col(Breaker.dismissed_at).is_(None))
+        which = undecided if await _exists(db, undecided) else (*which, dismissed_lately)
+    if not await _exists(db, which):
         return 0
     await queue.mark_server(db, server_id, queue.CHANGED)
     locked = await _locked(db, which)
@@ -225,6 +225,10 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
             db, audit.line("breaker.approved", server_id=server_id, actor=admin, role_id=breaker.role_id)
         )
     return len(locked)
+
+
+async def _exists(db: AsyncSession, which: Sequence[ColumnElement[bool]]) -> bool:
+    return (await db.exec(select(Breaker.role_id).where(*which).limit(1))).first() is not None
 
 
 async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | None = None) -> int:
