@@ -49,18 +49,22 @@ class RoleWriter:
         """Write until cancelled, whenever the lease is free."""
         while True:
             with database_errors_logged(log, "writing will be retried"):
-                try:
-                    async with lease() as held:
-                        if held is not None:
-                            await self._write(held)
-                except LeaseLost as fault:
-                    log.warning("database did not answer, writing stopped reason=%s", fault)
-                except TokenRejected:
-                    log.critical("bot token rejected by Discord, no roles change until it is replaced")
-                    async with transaction() as db:
-                        await audit.record(db, audit.line("writer.stopped", data={"reason": "token rejected"}))
-                    await asyncio.sleep(TOKEN_PAUSE_SECONDS)
+                await self._write_if_free()
             await asyncio.sleep(LEASE_SECONDS)
+
+    async def _write_if_free(self) -> None:
+        """Write until the lease is lost; return at once if another process has it."""
+        try:
+            async with lease() as held:
+                if held is not None:
+                    await self._write(held)
+        except LeaseLost as fault:
+            log.warning("database did not answer, writing stopped reason=%s", fault)
+        except TokenRejected:
+            log.critical("bot token rejected by Discord, no roles change until it is replaced")
+            async with transaction() as db:
+                await audit.record(db, audit.line("writer.stopped", data={"reason": "token rejected"}))
+            await asyncio.sleep(TOKEN_PAUSE_SECONDS)
 
     async def _write(self, held: Lease) -> None:
         running: dict[asyncio.Task[None], Intent] = {}
