@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
-from models.db.session import AsyncSession
+from models.db.session import AsyncSession, Rows
 from services.collections import standards
 from services.core import queue
 from services.core.queue import Claim
@@ -23,6 +24,8 @@ from services.runtime.loop_steps import in_steps
 
 ListsByServer = Mapping[int, Mapping[str, ReadList]]
 """Lists of addresses by server and digest."""
+AskedByChain = dict[str, dict[int, surveys.Asked]]
+"""By chain and server, the contracts and wallets that the server's rules read."""
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED, queue.AGAIN})
 """Priorities of reconciles that may follow a purchase that no sighting reported, and of their retries."""
 
@@ -91,63 +94,90 @@ async def build(
     db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer | None = None
 ) -> list[Case]:
     """Build the cases of a batch from its snapshot, in a fixed number of statements."""
-    rules, members, wallets, grants, at, truces, moves = found
+    facts = await _server_facts(db, claims, found, lists or {})
+    return [_case(claim, found, facts) async for claim in in_steps(claims)]
+
+
+class _ServerFacts(NamedTuple):
+    """What the cases of a batch share, mostly by server, beside its snapshot."""
+
+    terms: Mapping[int, tuple[RuleTerms, ...]]
+    wants: Mapping[int, dict[str, Wants]]
+    seen: Mapping[int, Mapping[str, int]]
+    followed: frozenset[str]
+    tables: Mapping[int, OwnTables]
+    delegated: Mapping[Who, Delegated]
+
+
+async def _server_facts(db: AsyncSession, claims: Sequence[Claim], found: Stored, lists: ListsByServer) -> _ServerFacts:
+    rules, members, wallets, at = found.rules, found.members, found.wallets, found.at
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
     chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
     delegated = await delegated_vaults.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
-    asked_on: dict[str, dict[int, surveys.Asked]] = {}
-    for (server_id, chain), of_server in asked.items():
-        asked_on.setdefault(chain, {})[server_id] = of_server
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
     kinds, heads, *newest = await db.together(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
-        surveys.followed_heads(sorted(asked_on)),
-        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked_on.items()),
+        surveys.followed_heads(sorted(asked)),
+        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked.items()),
         *([stored_address_lists.question(named, own)] if named else []),
     )
     on_lists: dict[int, dict[str, frozenset[str]]] = stored_address_lists.answered(newest.pop()) if named else {}
-    wants = await _wants(leaves, standards.answered(kinds))
+    for server_id, given in lists.items():
+        on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})
+    followed: dict[str, int] = dict(heads)
+    return _ServerFacts(
+        terms,
+        wants=await _wants(leaves, standards.answered(kinds)),
+        seen=_blocks_seen(claims, asked, newest, followed),
+        followed=frozenset(followed),
+        tables={server_id: OwnTables(on_lists.get(server_id, {}), at) for server_id in rules},
+        delegated=delegated,
+    )
+
+
+def _blocks_seen(
+    claims: Sequence[Claim], asked: AskedByChain, newest: Sequence[Rows], followed: Mapping[str, int]
+) -> dict[int, dict[str, int]]:
+    """Return, by server and chain, the highest block seen for its wallets; an answer must not be older.
+
+    For a reconcile that somebody asked for, it is at least the newest block of a followed chain: a lagging node does
+    not know yet about a purchase made just before.
+    """
     seen: dict[int, dict[str, int]] = {}
-    for (chain, of_chain), rows in zip(asked_on.items(), newest, strict=True):
+    for (chain, of_chain), rows in zip(asked.items(), newest, strict=True):
         for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
-    for server_id, given in (lists or {}).items():
-        on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})
-    tables = {server_id: OwnTables(on_lists.get(server_id, {}), at) for server_id in rules}
-    # A lagging node does not know yet about a purchase made just before the reconcile was asked for.
-    followed: dict[str, int] = dict(heads)
-    for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR}:
-        for chain, block in seen.get(server_id, {}).items():
-            seen[server_id][chain] = max(block, followed.get(chain, 0))
-    cases: list[Case] = []
-    async for claim in in_steps(claims):
-        who = (claim.server_id, claim.discord_id)
-        member = members.get(who, NOT_SEEN)
-        cases.append(
-            Case(
-                claim=claim,
-                guild_id=member.guild_id,
-                bot_invited=member.bot_invited,
-                known=member.roles is not None,
-                left=member.left,
-                roles=frozenset(member.roles) if member.roles else NO_ROLES,
-                rules=terms.get(claim.server_id, ()),
-                wallets=wallets.get(who, ()),
-                grants=grants.get(who, ()),
-                wants=wants.get(claim.server_id, {}),
-                seen=seen.get(claim.server_id, {}),
-                delegated=delegated.get(who, Delegated()),
-                followed=frozenset(followed),
-                tables=tables.get(claim.server_id, OwnTables(read_at=at)),
-                truces=truces.get(who, {}),
-                late_gifts=frozenset(member.late_gifts) if member.late_gifts else NO_ROLES,
-                moving=replace(moves.get(claim.server_id, NO_MOVE), has_wallet=who in wallets),
-            )
-        )
-    return cases
+    for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR} & seen.keys():
+        of_server = seen[server_id]
+        seen[server_id] = {chain: max(block, followed.get(chain, 0)) for chain, block in of_server.items()}
+    return seen
+
+
+def _case(claim: Claim, found: Stored, facts: _ServerFacts) -> Case:
+    who = (claim.server_id, claim.discord_id)
+    member = found.members.get(who, NOT_SEEN)
+    return Case(
+        claim=claim,
+        guild_id=member.guild_id,
+        bot_invited=member.bot_invited,
+        known=member.roles is not None,
+        left=member.left,
+        roles=frozenset(member.roles) if member.roles else NO_ROLES,
+        rules=facts.terms.get(claim.server_id, ()),
+        wallets=found.wallets.get(who, ()),
+        grants=found.grants.get(who, ()),
+        wants=facts.wants.get(claim.server_id, {}),
+        seen=facts.seen.get(claim.server_id, {}),
+        delegated=facts.delegated.get(who, Delegated()),
+        followed=facts.followed,
+        tables=facts.tables.get(claim.server_id, OwnTables(read_at=found.at)),
+        truces=found.truces.get(who, {}),
+        late_gifts=frozenset(member.late_gifts) if member.late_gifts else NO_ROLES,
+        moving=replace(found.moves.get(claim.server_id, NO_MOVE), has_wallet=who in found.wallets),
+    )
 
 
 async def delegations_to_read(
@@ -215,8 +245,8 @@ async def _asked(
     members: Mapping[Who, SeenMember],
     wallets: Mapping[Who, Iterable[tuple[str, str]]],
     delegated: Mapping[Who, Delegated],
-) -> dict[tuple[int, str], tuple[list[str], list[str]]]:
-    """Return, by server and chain, the contracts and wallets that the server's rules read."""
+) -> AskedByChain:
+    """Return, by chain and server, the contracts and wallets that the server's rules read."""
     contracts: dict[int, dict[str, set[str]]] = {}
     async for server_id, listed in in_steps(leaves.items()):
         for chain, contract in _places(listed):
@@ -231,10 +261,10 @@ async def _asked(
             found.update(addresses_on(chain, mine))
             if who in delegated:
                 found.update(vault.address for vault in delegated[who].on(chain))
-    return {
-        (server_id, chain): (sorted(contracts[server_id][chain]), sorted(found))
-        async for (server_id, chain), found in in_steps(owners.items())
-    }
+    asked: AskedByChain = {}
+    async for (server_id, chain), found in in_steps(owners.items()):
+        asked.setdefault(chain, {})[server_id] = sorted(contracts[server_id][chain]), sorted(found)
+    return asked
 
 
 def _places(leaves: Iterable[Requirement]) -> list[standards.ContractKey]:
