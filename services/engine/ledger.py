@@ -101,13 +101,7 @@ async def write_decisions(
     """
     await remember(db, done)
     await _forget_removed(db, [item.case async for item in in_steps(done.outcomes) if item.case.claim.key not in ours])
-    denied: set[str] = set()
-    async for item in in_steps(done.outcomes):
-        if (claim := item.case.claim).key in seen:
-            if any(one.action is Action.TAKE for one in item.decisions):
-                denied.add(claim.key)
-            if claim.overtaken < MOST_OVERTAKEN or not _still_unsettled(item, done):
-                item.decisions = [one for one in item.decisions if one.action in OVERTAKEN]
+    denied = await _drop_overtaken(done, seen)
     looked = [
         item
         async for item in in_steps(done.outcomes)
@@ -141,6 +135,17 @@ async def write_decisions(
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
+
+
+async def _drop_overtaken(done: BatchOutcome, seen: Collection[str]) -> set[str]:
+    """Drop the decisions that a sighting overtook; return the keys of the cases that would have taken a role."""
+    denied: set[str] = set()
+    async for item in in_steps(one for one in done.outcomes if one.case.claim.key in seen):
+        if any(one.action is Action.TAKE for one in item.decisions):
+            denied.add(item.case.claim.key)
+        if item.case.claim.overtaken < MOST_OVERTAKEN or not _still_unsettled(item, done):
+            item.decisions = [one for one in item.decisions if one.action in OVERTAKEN]
+    return denied
 
 
 async def _forget_removed(db: AsyncSession, overtaken: Sequence[Case]) -> None:
