@@ -69,11 +69,8 @@ async def read_again(
     if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_TOKENS_READ:
         _learn(done, confirmed, _of_two_sources(wanted, answers, _apart_from_first(done, cases)))
         wanted = _unread(cases, confirmed)
-    again, both, known = (
-        list[stored_traits.TokenKey](),
-        list[stored_traits.TokenKey](),
-        dict[stored_traits.TokenKey, TokenTraits | str](),
-    )
+    again, both = list[stored_traits.TokenKey](), list[stored_traits.TokenKey]()
+    known = dict[stored_traits.TokenKey, TokenTraits | str]()
     apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
     for token in trait_choice.choose(wanted, MOST_TOKENS_READ):
         told = done.traits.get(token)
@@ -204,9 +201,8 @@ def _unread(
 def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, Requirement, Delegated | None]]:
     """Yield the conditions on traits that decide about a member, with the vaults that count for each."""
     asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
-    for case in cases:
-        for rule in case.rules if case.claim.server_id in asking else ():
-            if rule.decides:
-                for leaf, wanted in with_sense(rule.expression):
-                    if leaf.kind.names_trait:
-                        yield case, leaf, case.delegated_by(rule, wanted=wanted)
+    for case in (one for one in cases if one.claim.server_id in asking):
+        for rule in (one for one in case.rules if one.decides):
+            for leaf, wanted in with_sense(rule.expression):
+                if leaf.kind.names_trait:
+                    yield case, leaf, case.delegated_by(rule, wanted=wanted)
