@@ -73,16 +73,11 @@ async def export_server(caller: Caller, server_id: PathId) -> StreamingResponse:
 
     async def written() -> AsyncIterator[str]:
         yield head
-        first = True
-        async for one in address_lists.exported(caller, server_id):
-            yield ("" if first else ",") + one
-            first = False
+        async for part in _with_commas(address_lists.exported(caller, server_id)):
+            yield part
         yield middle
-        first = True
-        async for page in _pages(caller, server_id):
-            for row in page:
-                yield ("" if first else ",") + _member(row).model_dump_json(by_alias=True)
-                first = False
+        async for part in _with_commas(_members(caller, server_id)):
+            yield part
         yield end
 
     return attachment(written(), f"server-{server_id}.json", "application/json")
@@ -100,6 +95,21 @@ async def download_members(caller: Caller, server_id: PathId) -> StreamingRespon
             yield export.body(page)
 
     return attachment(written(), f"members-{server_id}.csv", "text/csv; charset=utf-8")
+
+
+async def _with_commas(items: AsyncIterator[str]) -> AsyncIterator[str]:
+    """Yield the items of a JSON array with what stands between them."""
+    between = ""
+    async for item in items:
+        yield between + item
+        between = ","
+
+
+async def _members(caller: Caller, server_id: int) -> AsyncIterator[str]:
+    """Yield each member as JSON."""
+    async for page in _pages(caller, server_id):
+        for row in page:
+            yield _member(row).model_dump_json(by_alias=True)
 
 
 async def _pages(caller: Caller, server_id: int) -> AsyncIterator[tuple[MemberRow, ...]]:
