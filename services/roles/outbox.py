@@ -258,19 +258,8 @@ async def carry_out(
     """
     sent = False
     try:
-        member = None
-        if not (sure and intent.giving and not intent.is_there):
-            member = await outside.discord.membership(intent.guild_id, intent.discord_id)
-            if (unsent := _without_write(intent, member, sure=sure)) is not None:
-                return unsent
-        if not intent.giving:
-            wanted = not _is_stale(intent) and (begin is None or await begin())
-            # The age once more: the process may have stood still since.
-            if not wanted or _is_stale(intent):
-                return WriteOutcome(WriteResult.AGAIN, member)
-        elif intent.since_read > STALE_AFTER:
-            # The process stood still. By now another one may have given the role, and taken it after a sale.
-            return WriteOutcome(WriteResult.NOT_YET, member)
+        if (unsent := await _unsent(outside, intent, sure, begin)) is not None:
+            return unsent
         sent = True
         if intent.giving:
             await outside.discord.add_role(intent.guild_id, intent.discord_id, intent.role_id, intent.reason)
@@ -295,6 +284,23 @@ async def carry_out(
     except ProviderError as fault:
         return _failed(intent, fault, sent=sent)
     return WriteOutcome(WriteResult.DONE)
+
+
+async def _unsent(
+    outside: Gateways, intent: Intent, sure: bool, begin: Callable[[], Awaitable[bool]] | None
+) -> WriteOutcome | None:
+    """Return the outcome if the change must not be sent; otherwise None, and a removal has begun."""
+    member = None
+    if not (sure and intent.giving and not intent.is_there):
+        member = await outside.discord.membership(intent.guild_id, intent.discord_id)
+        if (unsent := _without_write(intent, member, sure=sure)) is not None:
+            return unsent
+    if intent.giving:
+        # If the process stood still, another one may have given the role by now, and taken it after a sale.
+        return WriteOutcome(WriteResult.NOT_YET, member) if intent.since_read > STALE_AFTER else None
+    wanted = not _is_stale(intent) and (begin is None or await begin())
+    # The age once more: the process may have stood still since.
+    return None if wanted and not _is_stale(intent) else WriteOutcome(WriteResult.AGAIN, member)
 
 
 def _is_stale(intent: Intent) -> bool:
