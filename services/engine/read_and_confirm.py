@@ -320,11 +320,11 @@ def _answered_in_part(
     """Return the places where a node's incomplete answer leaves the loss of a role unknown."""
     found = set[ServerChain]()
     for number, item in enumerate(losing):
-        server_id, roles = item.case.claim.server_id, {decision.role_id for decision in _confirmable(item)}
-        for rule in item.case.rules:
-            decides = any(decides_loss(item.case, rule, role_id) for role_id in roles)
-            for at, first in enumerate(item.readings.get(rule.id, ()) if decides else ()):
-                place = server_id, first.requirement.chain
+        roles = {decision.role_id for decision in _confirmable(item)}
+        rules = [rule for rule in item.case.rules if any(decides_loss(item.case, rule, role_id) for role_id in roles)]
+        for rule in rules:
+            for at, first in enumerate(item.readings.get(rule.id, ())):
+                place = item.case.claim.server_id, first.requirement.chain
                 said = [of_reader[number].readings[rule.id][at] for of_reader in seconds]
                 is_open = first.answer is not Answer.UNKNOWN and all(map(confirmation.is_partial, said))
                 if is_open and place in confirmed and evaluate.in_part(first.requirement, confirmed[place]):
