@@ -27,7 +27,7 @@ _AT_ONCE = 50
 _LONGEST_LIST = 2_000
 """Characters of a list of problems in one post."""
 _BEFORE_MARKS = " · "
-"""Stands in a footer between the product's name and the marks."""
+"""What a footer has between the product's name and the marks."""
 
 
 @dataclass(frozen=True, slots=True)

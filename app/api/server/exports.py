@@ -98,7 +98,7 @@ async def download_members(caller: Caller, server_id: PathId) -> StreamingRespon
 
 
 async def _with_commas(items: AsyncIterator[str]) -> AsyncIterator[str]:
-    """Yield the items of a JSON array with what stands between them."""
+    """Yield the items of a JSON array with commas between them."""
     between = ""
     async for item in items:
         yield between + item
