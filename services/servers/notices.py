@@ -20,6 +20,7 @@ from services.engine import grace_warnings
 from services.guilds.gateway.known_guilds import server_of
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.servers import activity
+from services.wallets.ownership import has_counting_wallet
 from settings import settings
 
 MOST_NOTICES, MOST_ROLES = 10, 10
@@ -130,14 +131,11 @@ async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[Notic
     return [NoticeView(0, said.format(bot=settings().bot_name, roles=named, until=day_and_time(until)))]
 
 
-_UNVERIFIED = """
+_UNVERIFIED = f"""
     SELECT v.until, r.role_id, v.until <= now() FROM server_move v
     JOIN member m ON m.server_id = v.server_id AND m.discord_id = :who AND m.left_at IS NULL
     JOIN unnest(v.roles) AS r (role_id) ON r.role_id = ANY(m.roles)
-    WHERE v.server_id = :server AND v.state = 'open' AND NOT EXISTS (
-        SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
-        LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = v.server_id
-        WHERE u.discord_id = m.discord_id AND COALESCE(c.use_wallets, true))
+    WHERE v.server_id = :server AND v.state = 'open' AND NOT {has_counting_wallet("v.server_id", "m.discord_id")}
     ORDER BY r.role_id
 """
 

@@ -98,6 +98,15 @@ class TooManyWallets(Exception):
         super().__init__(said(self.note))
 
 
+def has_counting_wallet(server_id: str, discord_id: str) -> str:
+    """Return the SQL condition that a wallet of the member counts in the server; both are named by SQL expressions."""
+    return f"""
+        EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
+            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = {server_id}
+            WHERE u.discord_id = {discord_id} AND COALESCE(c.use_wallets, true))
+    """
+
+
 async def check_room(db: AsyncSession, user_id: int, family: str, address: str) -> None:
     """Raise TooManyWallets if the person has the maximum number of wallets and this one is not among them.
 

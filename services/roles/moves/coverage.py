@@ -19,6 +19,7 @@ from services.core.json_view import json_view
 from services.engine.previews import preview_log
 from services.guilds import permissions
 from services.rules.expression import parse_stored
+from services.wallets.ownership import has_counting_wallet
 
 RIGHT, WRONG, UNVERIFIED, UNKNOWN = "right", "wrong", "unverified", "unknown"
 STANDINGS = (RIGHT, WRONG, UNVERIFIED, UNKNOWN)
@@ -87,12 +88,9 @@ class HoldersPage:
 
 
 # A grant has the last complete answer. A member who could not be read since then has a queued retry.
-_STANDINGS = """
+_STANDINGS = f"""
     SELECT h.role_id, h.discord_id, h.name, CASE
-        WHEN NOT EXISTS (
-            SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
-            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = :server
-            WHERE u.discord_id = h.discord_id AND COALESCE(c.use_wallets, true)) THEN 'unverified'
+        WHEN NOT {has_counting_wallet(":server", "h.discord_id")} THEN 'unverified'
         WHEN g.id IS NULL OR NOT h.decided OR g.state NOT IN ('held', 'taking') OR EXISTS (
             SELECT 1 FROM due d WHERE d.kind = 'member' AND d.key = CAST(:server AS integer) || ':' || h.discord_id
             AND d.attempts > 0) THEN 'unknown'

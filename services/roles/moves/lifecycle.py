@@ -22,6 +22,7 @@ from services.roles import breaker
 from services.roles.moves import announcement, messages
 from services.roles.outbox import INTENT_CHANNEL
 from services.rules import pausing
+from services.wallets.ownership import has_counting_wallet
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
@@ -291,11 +292,10 @@ def _given_back(count: int) -> str:
     ).format(count=count)
 
 
-_WITHOUT_WALLET = """NOT EXISTS (
-    SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id
-    LEFT JOIN member_choice m ON m.user_id = u.id AND m.server_id = "grant".server_id
-    WHERE u.discord_id = "grant".discord_id AND COALESCE(m.use_wallets, true))
-AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id)"""
+_WITHOUT_WALLET = f"""
+    NOT {has_counting_wallet('"grant".server_id', '"grant".discord_id')}
+    AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id)
+"""
 """Whether the holder of a grant has no wallet that counts in its server, and did not ask to be forgotten."""
 _TAKEN = """
     SELECT DISTINCT e.subject, e.role_id FROM event e
