@@ -9,7 +9,7 @@ from gateways.marketplaces.types import CollectionFacts
 from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, Unauthorized
 from locales import _, listed, sentences, series
 from services.collections.urls import SOLANA, CollectionReference
-from services.core.addresses import AddressRefused, is_solana, parse_evm, shorten
+from services.core.addresses import AddressRefused, is_solana, parse_evm, pasted, shorten
 from services.core.chain_names import chain_title
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
@@ -45,7 +45,7 @@ def address_on(chain: str, text: str) -> str:
     """Return the address in the chain's own form. Raises AddressRefused."""
     if chain != SOLANA:
         return parse_evm(text)
-    given = text.strip()
+    given = pasted(text)
     if not is_solana(given):
         raise AddressRefused(_("That is not an address on Solana."))
     return given

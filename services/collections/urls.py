@@ -7,7 +7,15 @@ from urllib.parse import unquote, urlsplit
 
 from gateways.chains.catalogue import CHAINS
 from locales import _
-from services.core.addresses import EVM_LENGTH, SOLANA_LONGEST, SOLANA_SHORTEST, AddressRefused, is_solana, parse_evm
+from services.core.addresses import (
+    EVM_LENGTH,
+    SOLANA_LONGEST,
+    SOLANA_SHORTEST,
+    AddressRefused,
+    is_solana,
+    parse_evm,
+    pasted,
+)
 
 OPENSEA, MAGIC_EDEN = "OpenSea", "Magic Eden"
 SOLANA = "solana"
@@ -79,7 +87,7 @@ def is_address(text: str) -> bool:
 
 def read(text: str, sites: Iterable[Site] = ()) -> CollectionReference:
     """Return what the text names; pages must be on the marketplaces' hosts or on `sites`. Raises LinkRefused."""
-    given = text.strip()
+    given = pasted(text)
     sites = tuple(sites)
     if len(given) > LONGEST:
         raise LinkRefused(_("That is too long for an address or a collection's URL."))

@@ -12,13 +12,23 @@ SOLANA_SHORTEST, SOLANA_LONGEST = 32, 44
 LONGEST_LINK = 500
 
 
+_SPACES = "".join(one for one in map(chr, range(0x3001)) if one.isspace())
+_INVISIBLE = "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff"
+"""Marks of the direction of text, joiners, and spaces without a width."""
+
+
 class AddressRefused(Exception):
     """The text is not a usable address; the message says what is wrong with it."""
 
 
+def pasted(text: str) -> str:
+    """Return the text without the spaces and invisible characters around it, which chat apps add to what is copied."""
+    return text.strip(_SPACES + _INVISIBLE)
+
+
 def parse(text: str) -> tuple[str, str]:
     """Return `(family, address)` of a wallet: `evm` in lower case or `solana` as given. Raises AddressRefused."""
-    given = text.strip()
+    given = pasted(text)
     if given[:2].lower() == "0x":
         return "evm", parse_evm(given)
     if "." in given and re.fullmatch(r"[^\s/]+\.[^\s/.]+", given):
@@ -36,7 +46,7 @@ def parse(text: str) -> tuple[str, str]:
 
 def parse_evm(text: str) -> str:
     """Return an EVM address in lower case; mixed case must have a valid checksum (EIP-55). Raises AddressRefused."""
-    given = text.strip()
+    given = pasted(text)
     if not re.fullmatch(r"0[xX][0-9a-fA-F]{40}", given):
         raise AddressRefused(
             _("An address that starts with 0x has {length} characters: 0x and 40 of 0-9 and a-f.").format(
@@ -57,7 +67,7 @@ def is_solana(text: str) -> bool:
 
 def is_whole(text: str) -> bool:
     """Return whether the text is as long as an address, valid or not; shorter ones are still being typed."""
-    given = text.strip()
+    given = pasted(text)
     if given[:2].lower() == "0x":
         return len(given) >= EVM_LENGTH
     return is_solana(given) or len(given) > SOLANA_LONGEST

@@ -8,7 +8,7 @@ from gateways import Gateways
 from gateways.evm.ens import NameInvalid, NameOffchain
 from gateways.transport.errors import NotThere, ProviderError
 from locales import _
-from services.core.addresses import AddressRefused, parse
+from services.core.addresses import AddressRefused, parse, pasted
 from services.core.errors import FieldRefused, ProviderUnavailable
 from services.runtime.task_cancellation import outcomes
 
@@ -25,7 +25,7 @@ class NameRefused(Exception):
 
 def is_name(text: str) -> bool:
     """Return whether the text is meant as a name: it has a dot inside and is not a link."""
-    return re.fullmatch(r"[^\s/:.]+(\.+[^\s/:.]+)+", text.strip()) is not None
+    return re.fullmatch(r"[^\s/:.]+(\.+[^\s/:.]+)+", pasted(text)) is not None
 
 
 async def wallet_of(outside: Gateways, text: str) -> tuple[str, str, str | None]:
@@ -48,7 +48,7 @@ async def resolve(outside: Gateways, text: str) -> tuple[str, str]:
 
     Raises NameRefused, and ProviderUnavailable if nobody could be asked.
     """
-    given = text.strip()
+    given = pasted(text)
     if len(given) > LONGEST:
         raise NameRefused(_("That name is too long to be one."))
     if given.casefold().endswith(".sol"):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from services.core.addresses import AddressRefused, is_solana, parse, shorten, solana_signature
+from services.core.addresses import AddressRefused, is_solana, is_whole, parse, shorten, solana_signature
+from services.wallets import names
 
 CHECKSUMMED = "0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045"
 
@@ -16,6 +17,16 @@ def test_an_evm_address_is_kept_in_lower_case() -> None:
 def test_a_solana_address_is_kept_as_given() -> None:
     given = "So11111111111111111111111111111111111111112"
     assert parse(given) == ("solana", given)
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\u200e", "\ufeff", "\u2068", "\u2069 ", "\xa0\u202c"])
+def test_invisible_characters_that_chat_apps_put_around_a_copied_address_do_not_matter(mark: str) -> None:
+    solana = "So11111111111111111111111111111111111111112"
+    assert parse(f"{mark}{CHECKSUMMED}{mark}") == ("evm", CHECKSUMMED.lower())
+    assert parse(f"{mark}{solana}{mark}") == ("solana", solana)
+    assert is_whole(f"{mark}{CHECKSUMMED}")
+    assert not is_whole(f"{mark}{CHECKSUMMED[:-1]}{mark}")
+    assert names.is_name(f"{mark}vitalik.eth{mark}")
 
 
 @pytest.mark.parametrize(
