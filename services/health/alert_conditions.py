@@ -23,6 +23,7 @@ from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server_health import NEEDED
 from services.roles import breaker, rival_reports
 from services.rules import pausing
+from services.rules.rule_rows import newest_role_name
 from services.runtime.database_faults import is_the_databases
 from services.triggers import quarantine
 from settings import settings
@@ -195,8 +196,7 @@ async def _stopped(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
         text(
             f"""
             SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
-                   COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = b.server_id AND r.role_id = b.role_id
-                             ORDER BY r.id DESC LIMIT 1), b.role_id)
+                   COALESCE({newest_role_name("b")}, b.role_id)
             FROM breaker b WHERE {breaker.IS_WAITING}
             AND b.server_id = ANY(CAST(:servers AS integer[]))
             """

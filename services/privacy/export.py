@@ -8,6 +8,7 @@ from locales import N_, _
 from models import now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
+from services.rules.rule_rows import newest_role_name
 from settings import settings
 
 NOT_IN_HERE = N_(
@@ -150,10 +151,9 @@ _PARTS = {
         FROM breaker b JOIN server s ON s.id = b.server_id WHERE :who IN (b.approved_by, b.dismissed_by)
         ORDER BY b.tripped_at
     """,
-    "roles": """
+    "roles": f"""
         SELECT s.discord_id AS "serverId", s.name AS server, g.role_id AS "roleId",
-               (SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id AND r.role_id = g.role_id
-                ORDER BY r.id DESC LIMIT 1) AS role,
+               {newest_role_name("g")} AS role,
                g.state, g.rule_ids AS "ruleIds", g.evidence, g.no_since AS "noSince", g.created_at AS "createdAt",
                g.updated_at AS "updatedAt"
         FROM "grant" g JOIN server s ON s.id = g.server_id WHERE g.discord_id = :who ORDER BY s.name, g.id

@@ -23,6 +23,7 @@ from locales.stored_texts import storable
 from models import GrantKey
 from models.db.session import Question
 from services.roles import breaker, in_doubt
+from services.rules.rule_rows import newest_role_name
 from services.runtime.retries import doubled
 
 INTENT_CHANNEL = "holdfast_intent"
@@ -224,8 +225,7 @@ _OPEN = f"""
         ORDER BY i.turn, c.place LIMIT :limit
     )
     SELECT g.id, g.server_id, s.discord_id, g.discord_id, g.role_id,
-           COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = g.server_id
-                     AND r.role_id = g.role_id ORDER BY r.id DESC LIMIT 1), ''),
+           COALESCE({newest_role_name("g")}, ''),
            g.state = 'giving', g.intended_at, g.attempts, g.evidence, g.gift_since IS NOT NULL, g.request_id,
            now() - g.intended_at,
            EXISTS (SELECT 1 FROM role_refusal f WHERE f.server_id = g.server_id AND f.role_id = g.role_id), s.language,

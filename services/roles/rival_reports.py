@@ -13,6 +13,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.guilds import permissions, rivals
 from services.roles.rival_names import NO_PERMISSION
+from services.rules.rule_rows import newest_role_name
 from settings import settings
 
 SHOWN = timedelta(hours=24)
@@ -144,11 +145,9 @@ async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Rival]:
     return [Rival(*row[:-1], times=tuple(row[-1])) for row in rows]
 
 
-_ROLE_NAME = """COALESCE((SELECT r.role_name FROM rule r WHERE r.server_id = {0}.server_id AND r.role_id = {0}.role_id
-    ORDER BY r.id DESC LIMIT 1), {0}.role_id)"""
 _RIVALS = f"""
-    SELECT f.server_id, f.role_id, {_ROLE_NAME.format("f")}, f.actor_id, f.name, f.bot, f.reason, f.took, f.gave,
-           f.against, f.searching, f.first_at, f.last_at, f.times
+    SELECT f.server_id, f.role_id, COALESCE({newest_role_name("f")}, f.role_id), f.actor_id, f.name, f.bot, f.reason,
+           f.took, f.gave, f.against, f.searching, f.first_at, f.last_at, f.times
     FROM (
         SELECT m.*, row_number() OVER (PARTITION BY m.server_id ORDER BY m.against DESC, m.last_at DESC) AS place
         FROM (
@@ -170,7 +169,8 @@ async def truces_of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Tr
     rows = await db.execute(
         text(
             f"""
-            SELECT t.server_id, t.role_id, {_ROLE_NAME.format("t")}, t.total, t.since, t.until FROM (
+            SELECT t.server_id, t.role_id, COALESCE({newest_role_name("t")}, t.role_id), t.total, t.since, t.until
+            FROM (
                 SELECT server_id, role_id, count(*) AS total, min(since) AS since, max(until) AS until FROM truce
                 WHERE server_id = ANY(CAST(:servers AS integer[])) AND until > now() GROUP BY server_id, role_id
             ) t ORDER BY t.server_id, t.since, t.role_id

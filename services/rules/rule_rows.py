@@ -199,3 +199,12 @@ def document(rule: Rule) -> dict[str, Any]:
         "expression": rule.expression, "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours},
         "state": rule.state, "takesOver": rule.takes_over, "delegated": rule.delegated,
     }  # fmt: skip
+
+
+def newest_role_name(row: str) -> str:
+    """Return the SQL expression for a role's name as its newest rule has it; null without a rule.
+
+    `row` names a row with the columns `server_id` and `role_id`.
+    """
+    return f"""(SELECT r.role_name FROM rule r WHERE r.server_id = {row}.server_id AND r.role_id = {row}.role_id
+        ORDER BY r.id DESC LIMIT 1)"""
