@@ -207,8 +207,8 @@ async def commands_of(discord: Outside) -> list[str]:
 
 
 async def test_a_refusal_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert delivery.passes(OSError())
-    assert delivery.passes(KeyError("id"))
+    assert delivery.is_temporary(OSError())
+    assert delivery.is_temporary(KeyError("id"))
     tries: list[int] = []
 
     async def send() -> None:
