@@ -29,6 +29,7 @@ from components.pages.public.status import status
 from components.pages.rule_form.rule_form import rule_form, rule_form_left
 from components.pages.server_config import LOAD as SERVER_CONFIG_LOAD
 from components.pages.server_config import server_config
+from components.ui.effects.by_address import in_address
 from locales import _
 from settings import settings
 from state.account.my_data import MyDataState
@@ -41,7 +42,7 @@ from state.help.operator import OperatorState
 from state.public.chains import evm_titles
 from state.public.error_pages import ProblemState
 from state.public.status import PublicStatusState
-from state.rule_form.rule_form import RuleFormState
+from state.rule_form.rule_form import RULE_PARAMETER, RuleFormState
 
 Screen = Callable[[], rx.Component]
 
@@ -214,7 +215,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
             members=rule_form,
             left=rule_form_left,
             load=(RuleFormState.load,),
-            retitled=(rx.Var.create(RuleFormState.rule_id) != 0, _("Edit verification rule")),
+            retitled=(in_address(RULE_PARAMETER), _("Edit verification rule")),
         ),
         Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),
         Page("/verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),

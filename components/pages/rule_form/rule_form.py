@@ -17,7 +17,7 @@ from components.ui.badge import role_mark
 from components.ui.button import action_bar, button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
-from components.ui.effects.by_address import by_address
+from components.ui.effects.by_address import in_address
 from components.ui.effects.changed import when_changed
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
@@ -40,7 +40,7 @@ def rule_form() -> rx.Component:
     edits = rx.Var.create(RuleFormState.rule_id) != 0
     return member_frame(
         page_head(
-            by_address(RULE_PARAMETER, _("Edit Verification Rule"), _("Add Verification Rule")),
+            rx.cond(in_address(RULE_PARAMETER), _("Edit Verification Rule"), _("Add Verification Rule")),
             rx.cond(ServerPageState.name, filled(_("For {name}"), name=ServerPageState.name), ""),
             link_button(_("Back"), ServerPageState.config_url, kind="quiet", icon="arrow-left"),
         ),
@@ -66,7 +66,13 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                 rx.cond(
                     # Hide fields that are about to be reset or filled.
                     (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
-                    rx.el.div(_form(), token_form(), trial_form(), _question(), _leave_question()),
+                    rx.el.div(
+                        _form(),
+                        token_form(),
+                        trial_form(),
+                        _question(),
+                        _leave_question(),
+                    ),
                     waiting(RuleFormState.load, skeleton("h-72")),
                 ),
             ),
