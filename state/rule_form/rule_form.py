@@ -2,7 +2,7 @@
 
 import hashlib
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
 from services.guilds import members_intent
-from services.rules import draft as rule_draft
 from services.rules import limits, rules
 from services.rules.expression import Expression, parse, requirements, to_document
 from services.rules.limits import RoomView
@@ -33,25 +32,23 @@ from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.chain_options import CHAIN_OPTIONS, ChainOptionView, chain_options
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
-from state.rule_form.condition_fields import CONTRACT_INPUT
+from state.rule_form.condition_fields import CONTRACT_INPUT, TOKEN_INPUT
 from state.rule_form.condition_groups import from_tree
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.role_options import RoleOptions
+from state.rule_form.rule_fault import NO_FAULT, OWN_FIELDS, RefusedField, RuleFault, condition_fault
 from state.rule_form.tiers import TierList, drafts, tier_fault
 from state.rule_form.try_call import ViewCallTrial
 
 _log = logging.getLogger(__name__)
 
-OWN_FIELDS = frozenset({"ruleName", "roleId", "removal"})
-"""Fields of the form itself, for a rule whose conditions it cannot show."""
 RULE_PARAMETER = "ruleId"
 """The parameter of the address that names the stored rule."""
-UNNAMED = "-"
 _OUTCOME = frozenset({"ruleName", "roleId", "takesOver", "delegated", "removal", "state"})
 """The fields of a change that are no conditions."""
 
 
-class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
+class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, rx.State):
     """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0
@@ -77,7 +74,6 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     """Whether anything differs from the form as it was opened, and would be lost with it."""
     asking: bool = False
     """Whether the dialog that asks before a change is saved is open."""
-    fault: str = ""
     turn: int = 0
     """Changes with the rule that is shown, so that the inputs are created again."""
     proposal_key: str = ""
@@ -169,7 +165,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.unknown_server, self.load_fault, self.room, self.full = False, "", "", ""
-        self.rule_name, self._kept, self.pending, self.fault = "", ("", ""), False, ""
+        self.rule_name, self._kept, self.pending = "", ("", ""), False
+        self._clear_refusal()
         self._shown, self.saved = {}, False
         self.tiers, self._unread = [], {}
         self._clear_outcome()
@@ -211,32 +208,33 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         self._recheck()
 
     def _recheck(self) -> None:
-        self.fault, self.changed = "", self._entered() != self._opened
-        fault, _ = self._first_fault()
-        self.proposal_key = "" if fault else _digest((self._draft(0), self.tiers))
+        self._clear_refusal()
+        self.changed = self._entered() != self._opened
+        self.proposal_key = "" if self._first_fault().text else _digest((self._draft(0), self.tiers))
         self.conditions_key = _digest((self._server_id, self._signature(), self._stored, self.delegated))
 
-    def _first_fault(self) -> tuple[str, int]:
-        """Return what is wrong with the rule, and the number of the condition; ("", 0) if nothing is.
+    def _first_fault(self) -> RuleFault:
+        """Return what is wrong with the rule; NO_FAULT if nothing is.
 
         The conditions come first, as on the screen: the rule's name follows from them and cannot be typed.
         """
         for slot in self._ordered():
-            entry = self.token_fault if slot.number == self.open else ""
+            if slot.number == self.open and self.token_fault:
+                return RuleFault(self.token_fault, slot.number, TOKEN_INPUT)
             # A URL is never a contract: why it could not be read helps more than what an address looks like.
             linked = self._unread.get((slot.draft.chain, slot.draft.contract)) if "/" in slot.draft.contract else ""
-            draft = self._drafted(slot.draft, None)
-            named = replace(draft, rule_name=draft.rule_name or UNNAMED, role_id=draft.role_id or UNNAMED)
-            refused = entry or _half_a_token(slot.draft) or linked
-            if fault := refused or _refused(named, OWN_FIELDS if self.too_deep else None):
-                return fault, slot.number
+            only = OWN_FIELDS if self.too_deep else None
+            if fault := condition_fault(slot.draft, self._drafted(slot.draft, None), linked or "", only):
+                return replace(fault, number=slot.number)
         if not self.rule_name:
             # The name lacks that of a collection: why it could not be read helps more than that the name is missing.
             unread = ((self._unread.get((one.draft.chain, one.draft.contract)), one.number) for one in self._ordered())
-            return next(((said, number) for said, number in unread if said), (_("Rule name is required"), self.open))
+            unnamed = (_("Rule name is required"), self.open)
+            return RuleFault(*next(((said, number) for said, number in unread if said), unnamed), CONTRACT_INPUT)
         if not self.role_id:
-            return _("Role is required"), self.open
-        return (tier_fault(self._draft(0), self.tiers), self.open) if self.has_tiers else ("", 0)
+            return RuleFault(_("Role is required"), self.open, "roleId")
+        fault = tier_fault(self._draft(0), self.tiers) if self.has_tiers else NO_FAULT
+        return replace(fault, number=self.open) if fault.text else fault
 
     @rx.var
     def tiered(self) -> bool:
@@ -339,7 +337,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
 
         A form also sends its hidden fields, which are empty.
         """
-        self.pending, self.fault = True, ""
+        self.pending = True
+        self._clear_refusal()
         yield
         try:
             if self.saved:
@@ -351,12 +350,12 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
             async for outcome in self._take(actor, typed if isinstance(typed, str) else self.contract):
                 yield outcome
             self._take_entry(form)
-            fault, number = self._first_fault()
-            if fault:
-                if number != self.open and not self.too_deep:
-                    self._show(number)
+            fault = self._first_fault()
+            if fault.text:
+                if fault.number != self.open and not self.too_deep:
+                    self._show(fault.number)
                     self._sync()
-                await self._refuse(fault)
+                await self._refuse(fault.text, fault.field)
             elif self.rule_id or self.takes_over:
                 impact = await self.get_state(RulePreviewState)
                 impact._ask(await self._proposal())
@@ -377,7 +376,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
     @writes
     async def confirm(self, actor: Actor):
         """Save the rule that the dialog is about."""
-        self.asking, self.pending, self.fault = False, True, ""
+        self.asking, self.pending = False, True
+        self._clear_refusal()
         yield
         async for outcome in self._write(actor):
             yield outcome
@@ -389,9 +389,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
             yield rx.redirect(page.config_url)
             return
         draft = self._draft(page.server_id)
-        if self.has_tiers and (wrong := tier_fault(draft, self.tiers)):
+        if self.has_tiers and (wrong := tier_fault(draft, self.tiers)).text:
             # The dialog may have been confirmed after a tier was changed.
-            await self._refuse(wrong)
+            await self._refuse(wrong.text, wrong.field)
             return
         try:
             async with transaction() as db:
@@ -400,8 +400,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
                 else:
                     await rules.create_all(db, gateways(), actor, self._new(draft))
         except HoldfastError as fault:
-            await self._refuse(fault.message)
-            if isinstance(fault, FieldRefused) and fault.field == "roleId":
+            field = fault.field if isinstance(fault, FieldRefused) else ""
+            await self._refuse(fault.message, field)
+            if field == "roleId":
                 # The options are those of the role when the form was opened.
                 yield RuleFormState.load_roles
         else:
@@ -418,8 +419,9 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, rx.State):
         finally:
             self.pending = False
 
-    async def _refuse(self, message: str) -> None:
-        self.pending, self.fault = False, message
+    async def _refuse(self, message: str, field: str = "") -> None:
+        self.pending = False
+        self._note_refusal(message, field)
         await refuse(self, _("Error"), message or _("Failed to create verification rule"))
 
 
@@ -430,17 +432,3 @@ def _conditions(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def _digest(what: object) -> str:
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
-
-
-def _refused(draft: RuleDraft, only: Collection[str] | None = None) -> str:
-    """Return why a rule with this one condition is refused, if one of these fields is the reason; otherwise empty."""
-    try:
-        rule_draft.expression_of(rule_draft.check(draft))
-    except FieldRefused as refused:
-        return refused.message if only is None or refused.field in only else ""
-    return ""
-
-
-def _half_a_token(draft: ConditionDraft) -> str:
-    whole = draft.min_tokens.lstrip("-").isdigit() or not draft.min_tokens
-    return "" if whole or not draft.kind.counts else _(rule_draft.WHOLE_TOKENS)

@@ -9,6 +9,7 @@ from locales import _
 from services.core.actors import Actor
 from services.rules.draft import LONGEST_NAME, RuleDraft
 from state.core.gate import signed_in
+from state.rule_form.rule_fault import NO_FAULT, RuleFault
 
 MOST_TIERS = 10
 LONGEST = 9
@@ -69,25 +70,34 @@ class TierList(rx.State, mixin=True):
         raise TypeError("a form says where its first tier ends")
 
 
-def tier_fault(first: RuleDraft, tiers: Sequence[TierView]) -> str:
-    """Return what is wrong with the tiers after the first one, or an empty text."""
-    before = first.max_tokens
+def tier_control(number: int | rx.Var[int], name: str) -> str:
+    """Return the name of the control for this field of a tier."""
+    return f"tier-{number}-{name}"
+
+
+def tier_fault(first: RuleDraft, tiers: Sequence[TierView]) -> RuleFault:
+    """Return what is wrong with the tiers after the first one; NO_FAULT if nothing is."""
+    before, most = first.max_tokens, "maxTokens"
     for place, tier in enumerate(tiers, start=2):
         if not isinstance(before, int):
-            return _("Tier {place} needs a maximum, because tier {next} follows it.").format(
-                place=place - 1, next=place
-            )
-        if not all(one.isascii() and one.isdigit() and len(one) <= LONGEST for one in (tier.least, tier.most or "0")):
-            return _("Tier {place}: enter whole numbers. Leave the maximum empty for no limit.").format(place=place)
+            said = _("Tier {place} needs a maximum, because tier {next} follows it.")
+            return RuleFault(said.format(place=place - 1, next=place), field=most)
+        for name, amount in ((LEAST, tier.least), (MOST, tier.most or "0")):
+            if not (amount.isascii() and amount.isdigit() and len(amount) <= LONGEST):
+                said = _("Tier {place}: enter whole numbers. Leave the maximum empty for no limit.")
+                return RuleFault(said.format(place=place), field=tier_control(tier.number, name))
         if int(tier.least) <= before:
             said = _("Tier {place} begins at {least}, but tier {former} goes to {most}.")
-            return said.format(place=place, least=tier.least, former=place - 1, most=before)
+            said = said.format(place=place, least=tier.least, former=place - 1, most=before)
+            return RuleFault(said, field=tier_control(tier.number, LEAST))
+        most = tier_control(tier.number, MOST)
         if tier.most and int(tier.most) < int(tier.least):
-            return _("Tier {place}: the maximum is below the minimum.").format(place=place)
+            return RuleFault(_("Tier {place}: the maximum is below the minimum.").format(place=place), field=most)
         if not tier.role:
-            return _("Tier {place}: choose a role.").format(place=place)
+            role = tier_control(tier.number, ROLE)
+            return RuleFault(_("Tier {place}: choose a role.").format(place=place), field=role)
         before = int(tier.most) if tier.most else None
-    return ""
+    return NO_FAULT
 
 
 def drafts(first: RuleDraft, tiers: Sequence[TierView], name: str) -> list[RuleDraft]:

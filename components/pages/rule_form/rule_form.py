@@ -19,6 +19,7 @@ from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.by_address import in_address
 from components.ui.effects.changed import when_changed
+from components.ui.effects.refused_field import refused_field
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, switch
@@ -72,6 +73,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                         trial_form(),
                         _question(),
                         _leave_question(),
+                        refused_field(RuleFormState.refusals, RuleFormState.fault_field),
                     ),
                     waiting(RuleFormState.load, skeleton("h-72")),
                 ),

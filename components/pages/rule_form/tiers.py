@@ -8,7 +8,7 @@ from components.ui.field import typed_input, typed_select
 from locales import _
 from state.rule_form.role_options import RoleOptionView
 from state.rule_form.rule_form import RuleFormState
-from state.rule_form.tiers import LEAST, MOST, ROLE, TierView
+from state.rule_form.tiers import LEAST, MOST, ROLE, TierView, tier_control
 
 
 def tiers() -> rx.Component:
@@ -63,6 +63,7 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
             rx.foreach(RuleFormState.roles, role_option),
             value=tier.role,
             on_change=lambda value: RuleFormState.enter_tier(tier.number, ROLE, value),
+            name=tier_control(tier.number, ROLE),
             aria_label=filled(_("{name}: role"), name=name),
             class_name="select min-w-40 flex-1",
         ),
@@ -82,6 +83,7 @@ def _amount(
     tier: rx.vars.ObjectVar[TierView], field: str, value: rx.Var[str], label: rx.Var[str] | str, placeholder: str
 ) -> rx.Component:
     return typed_input(
+        name=tier_control(tier.number, field),
         type="text",
         input_mode="numeric",
         value=value,

@@ -12,10 +12,10 @@ async def test_a_large_number_is_kept_digit_by_digit(form: RuleFormState) -> Non
     await form.choose_role("77")
     await form.enter_min_tokens(1_000_000)
     await form.enter_max_tokens(2_147_483_647)
-    assert (form.min_tokens, form.max_tokens, form._first_fault()[0]) == ("1000000", "2147483647", "")
+    assert (form.min_tokens, form.max_tokens, form._first_fault().text) == ("1000000", "2147483647", "")
     await form.choose_removal("grace")
     await form.enter_grace(1_000_000)
-    assert form._first_fault()[0] == "The grace time is a whole number of hours, from 1 to 2160."
+    assert form._first_fault().text == "The grace time is a whole number of hours, from 1 to 2160."
     assert form.grace_hours == "1000000"
 
 
@@ -25,6 +25,6 @@ async def test_an_emptied_grace_time_is_refused_and_not_saved_as_none(form: Rule
     await form.choose_role("77")
     await form.choose_removal("grace")
     await form.enter_grace(hours)
-    assert form._first_fault()[0] == "The grace time is a whole number of hours, from 1 to 2160."
+    assert form._first_fault().text == "The grace time is a whole number of hours, from 1 to 2160."
     await form.choose_removal("now")
-    assert form._first_fault()[0] == ""
+    assert form._first_fault().text == ""

@@ -27,6 +27,7 @@ from state.rule_form import condition_fields, tiers
 from state.rule_form.chain_options import chain_options
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
+from state.rule_form.rule_fault import NO_FAULT, RuleFault
 from state.rule_form.rule_form import RuleFormState
 from tests.state.conftest import SignIn, Tab
 from tests.state.rule_form.filling import CATS, FOXES, OWLS, fill, leaf, somebody
@@ -75,7 +76,7 @@ async def test_an_amount_that_the_new_type_does_not_show_does_not_outlive_the_ol
     await form.enter_max_tokens(5)
     async for _ in form.choose_type("any_nft"):
         pass
-    assert (form.rule_name, form._first_fault()) == ("Any NFT on Base", ("", 0))
+    assert (form.rule_name, form._first_fault()) == ("Any NFT on Base", NO_FAULT)
     async for _ in form.choose_type("basic"):
         pass
     await form.enter_min_tokens(0)
@@ -83,14 +84,14 @@ async def test_an_amount_that_the_new_type_does_not_show_does_not_outlive_the_ol
         async for _ in form.choose_type(kind):
             pass
     await form.add_tokens({"tokenEntry": "7"})
-    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7", ("", 0))
+    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7", NO_FAULT)
 
 
 async def test_none_of_certain_tokens_is_asked_for_by_a_maximum_of_0(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id", token_ids=("7",))
     form.role_id = "1"
     await form.enter_max_tokens(0)
-    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7 (none)", ("", 0))
+    assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7 (none)", NO_FAULT)
     assert expression_of(form._draft(1)) == leaf(CATS, type="token_id", token_ids=("7",), min_tokens=0, max_tokens=0)
     await form.enter_max_tokens(2)
     assert form._draft(1).min_tokens == 1
@@ -120,23 +121,23 @@ async def test_a_maximum_makes_a_tier_and_a_minimum_of_zero(form: RuleFormState)
     await form.enter_max_tokens(4)
     assert form.rule_name == "Cats (1 to 4)"
     await form.enter_min_tokens(5)
-    assert form._first_fault()[0] == "The maximum is a whole number that is not below the minimum of 5."
+    assert form._first_fault().text == "The maximum is a whole number that is not below the minimum of 5."
     await form.enter_min_tokens(0)
     await form.enter_max_tokens(0)
-    assert (form.rule_name, form._first_fault()[0]) == ("Cats (none)", "")
+    assert (form.rule_name, form._first_fault().text) == ("Cats (none)", "")
     await form.enter_max_tokens(None)
-    assert form._first_fault()[0] == "Minimum tokens must be at least 1"
+    assert form._first_fault().text == "Minimum tokens must be at least 1"
 
 
 async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) -> None:
     fill(form, CATS)
     await form.choose_role("77")
     await form.add_tier()
-    assert form._first_fault()[0] == "Tier 1 needs a maximum, because tier 2 follows it."
+    assert form._first_fault().text == "Tier 1 needs a maximum, because tier 2 follows it."
     await form.enter_max_tokens(4)
-    assert form._first_fault()[0] == "Tier 2: enter whole numbers. Leave the maximum empty for no limit."
+    assert form._first_fault().text == "Tier 2: enter whole numbers. Leave the maximum empty for no limit."
     await form.remove_tier(2)
-    assert form._first_fault()[0] == ""
+    assert form._first_fault().text == ""
     await form.add_tier()
     await form.add_tier()
     second, third = (one.number for one in form.tiers)
@@ -144,11 +145,11 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
     await form.enter_tier(second, "most", "19")
     await form.enter_tier(second, "role", "78")
     await form.enter_tier(third, "least", "19")
-    assert form._first_fault()[0] == "Tier 3 begins at 19, but tier 2 goes to 19."
+    assert form._first_fault().text == "Tier 3 begins at 19, but tier 2 goes to 19."
     await form.enter_tier(third, "least", "20")
-    assert form._first_fault()[0] == "Tier 3: choose a role."
+    assert form._first_fault().text == "Tier 3: choose a role."
     await form.enter_tier(third, "role", "79")
-    assert form._first_fault()[0] == ""
+    assert form._first_fault().text == ""
     made = tiers.drafts(form._draft(5), form.tiers, "Cats")
     assert [(one.rule_name, one.min_tokens, one.max_tokens, one.role_id) for one in made] == [
         ("Cats (1 to 4)", 1, 4, "77"), ("Cats (5 to 19)", 5, 19, "78"), ("Cats (20 or more)", 20, None, "79"),
@@ -230,24 +231,27 @@ async def test_a_condition_that_goes_takes_its_empty_group_with_it_and_one_alway
 
 
 async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: RuleFormState) -> None:
-    assert form._first_fault() == ("Contract address is required", 1)
+    assert form._first_fault() == RuleFault("Contract address is required", 1, "contractAddress")
     form.contract = CATS
     form._changed()
-    assert form._first_fault() == ("Rule name is required", 1), "no collection was found there"
+    # No collection was found there. The name cannot be typed: another contract can.
+    assert form._first_fault() == RuleFault("Rule name is required", 1, "contractAddress")
     fill(form, CATS)
-    assert form._first_fault()[0] == "Role is required"
+    assert form._first_fault().text == "Role is required"
     await form.choose_role("77")
-    assert form._first_fault() == ("", 0)
+    assert form._first_fault() == NO_FAULT
     await form.enter_min_tokens(None)
-    assert form._first_fault()[0] == "Minimum tokens must be at least 1"
+    assert form._first_fault().text == "Minimum tokens must be at least 1"
     await form.enter_min_tokens(1.5)
-    assert form._first_fault()[0] == "Minimum tokens must be a whole number"
+    assert form._first_fault().text == "Minimum tokens must be a whole number"
     await form.enter_min_tokens(1)
     await form.add_condition(ROOT)
     second = form.open
-    assert form._first_fault() == ("Contract address is required", second)
+    assert form._first_fault() == RuleFault("Contract address is required", second, "contractAddress")
     fill(form, CATS, type="token_id")
-    assert form._first_fault() == ("At least one token ID is required for token ID verification", second)
+    assert form._first_fault() == RuleFault(
+        "At least one token ID is required for token ID verification", second, "tokenIds"
+    )
 
 
 async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missing_name(
@@ -268,15 +272,15 @@ async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missi
     monkeypatch.setattr(condition_fields, "transaction", nullcontext)
     await Tab.run(form.choose_chain("base"))
     await Tab.run(form.enter_contract(form.open, CATS))
-    assert form._first_fault() == ("Failed to fetch collection data. Please try again.", 1)
+    assert form._first_fault() == RuleFault("Failed to fetch collection data. Please try again.", 1, "contractAddress")
     await form.add_condition(ROOT)
     fill(form, OWLS)
-    assert form._first_fault() == ("Failed to fetch collection data. Please try again.", 1)
+    assert form._first_fault() == RuleFault("Failed to fetch collection data. Please try again.", 1, "contractAddress")
     await form.remove_condition(form.open)
     for said in ("Failed to fetch collection data. Please try again.", "There is no contract.",
                  "Please check the URL or contract address", "Role is required"):  # fmt: skip
         await Tab.run(form.refresh_collection())
-        assert form._first_fault()[0] == said
+        assert form._first_fault().text == said
 
 
 async def test_what_was_wrong_is_no_longer_said_once_a_field_changes(form: RuleFormState) -> None:
@@ -389,7 +393,7 @@ async def test_an_event_checks_the_condition_that_it_changes_and_no_other(
     normal, checked = token_ids.normal, list[int]()
     monkeypatch.setattr(token_ids, "normal", lambda ids, chain: checked.append(len(ids)) or normal(ids, chain))
     await form.negate(form.open, True)
-    assert (checked, form._first_fault()) == ([], ("", 0))
+    assert (checked, form._first_fault()) == ([], NO_FAULT)
 
 
 async def test_a_chain_of_a_file_is_offered_after_the_others(
@@ -423,7 +427,7 @@ async def test_a_coin_is_looked_up_and_its_amounts_are_sent_as_they_are_typed(
     await Tab.run(form.choose_chain("base"))
     await Tab.run(form.enter_contract(form.open, "Native"))
     assert (asked, form.contract, form.collection) == ([("Native", "base")], "native", "ETH")
-    assert form._first_fault()[0] != ""
+    assert form._first_fault().text != ""
     await form.enter_detail("min", "0.5")
     assert form.rule_name == "0.5 ETH"
     assert [line.text for line in form.lines] == ["At least 0.5 of ETH on Base"]

@@ -82,7 +82,7 @@ async def test_the_preview_of_tiers_that_take_over_is_about_every_tier(form: Rul
     await form.add_tier()
     await form.enter_tier(form.tiers[0].number, "role", "78")
     await form.switch_takes_over(True)
-    assert form._first_fault()[0] == ""
+    assert form._first_fault().text == ""
     proposal = await form._proposal()
     assert "78" in repr(proposal)
 
@@ -91,7 +91,7 @@ async def test_a_combined_rule_of_which_one_condition_is_left_becomes_that_condi
     tree = AtLeast(2, (leaf(CATS), leaf(OWLS)))
     show(form, tree)
     await form.remove_condition(form._slots[1].number)
-    assert form._first_fault()[0] == ""
+    assert form._first_fault().text == ""
     saved = rule_rows._changed(rule_rows._draft_of(row(tree)), form._changes(form._draft(1)))
     assert expression_of(saved) == leaf(CATS)
 

@@ -10,6 +10,7 @@ from models import Rule, transaction
 from services.collections import collections
 from services.core.errors import TooMany
 from services.runtime import rate_limits
+from state.rule_form.rule_fault import NO_FAULT
 from state.rule_form.rule_form import RuleFormState
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import SignIn, Tab
@@ -33,7 +34,7 @@ async def form(sign_in: SignIn, town: Town) -> tuple[Tab, RuleFormState]:
     await tab.run(form.choose_chain("base"))
     await tab.run(form.enter_contract(form.open, town.contract))
     await tab.run(form.choose_role(next(one.id for one in form.roles if one.assignable)))
-    assert form._first_fault() == ("", 0)
+    assert form._first_fault() == NO_FAULT
     return tab, form
 
 
