@@ -1,11 +1,13 @@
 // Says which page was opened, and takes the keyboard there, as a browser does when it loads a document.
 import { createElement, useEffect, useRef, useState } from "react";
 import { useLocation } from "react-router";
+import { focusMain, keepFocus } from "./focus.js";
 
 export function Arrival(props) {
   const { pathname } = useLocation();
   const before = useRef(pathname);
   const [title, say] = useState("");
+  useEffect(keepFocus, []);
   useEffect(() => {
     if (before.current === pathname) return;
     before.current = pathname;
@@ -24,11 +26,4 @@ export function SkipLink({ children, ...rest }) {
     document.getElementById("content")?.scrollIntoView();
   };
   return createElement("a", { ...rest, href: "#content", onClick: skip }, children);
-}
-
-export function focusMain() {
-  const main = document.getElementById("content");
-  if (!main) return;
-  main.tabIndex = -1;
-  main.focus({ preventScroll: true });
 }

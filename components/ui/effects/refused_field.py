@@ -6,7 +6,7 @@ import reflex as rx
 class _RefusedField(rx.Component):
     """Shows nothing; gives the focus to the control with the id or name `field` whenever `turn` changes."""
 
-    library = "$/public/screens/refused_field.js"
+    library = "$/public/screens/focus.js"
     tag = "RefusedField"
 
     turn: rx.Var[int]

@@ -1,0 +1,53 @@
+"""The keyboard goes on from where it was, when the control that had the focus goes away or is disabled."""
+
+from collections.abc import Awaitable, Callable
+
+from playwright.async_api import expect
+
+from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.server.slow_answers import Slow
+from tests.system.browser.server.test_rules import open_form_through
+
+NewVisitor = Callable[..., Awaitable[Visitor]]
+
+
+async def test_the_next_control_gets_the_focus_of_one_that_goes_away(product: Product, visit: NewVisitor) -> None:
+    ada = await visit()
+    page = ada.page
+    await open_form_through(ada, Slow().through)
+    await page.get_by_label("Rule Type").select_option("token_id")
+    entry = page.get_by_role("textbox", name="Token IDs")
+    for number in ("9", "12"):
+        await entry.fill(number)
+        await entry.press("Enter")
+    first, second = (page.get_by_role("button", name=f"Remove {number}", exact=True) for number in (9, 12))
+    await first.press("Enter")
+    await expect(first).to_have_count(0)
+    await expect(second).to_be_focused()
+    await second.press("Enter")
+    await expect(page.get_by_role("button", name="Add", exact=True)).to_be_focused()
+
+    await page.get_by_role("button", name="Add another condition").press("Enter")
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await page.get_by_role("button", name="Edit Condition 1").press("Enter")
+    await expect(page.get_by_label("Rule Type")).to_be_focused()
+    await page.get_by_role("button", name="Remove Condition 2").press("Enter")
+    await expect(page.get_by_label("Rule Type")).to_be_focused()
+    await expect(page.get_by_label("Rule Type")).to_be_in_viewport()
+
+
+async def test_a_button_that_was_disabled_for_a_while_gets_the_focus_back(product: Product, visit: NewVisitor) -> None:
+    ada, server = await visit(), Slow()
+    page = ada.page
+    await open_form_through(ada, server.through)
+    await page.get_by_label("Contract Address").fill(product.world()["chains"]["base"]["collections"][0]["contract"])
+    await page.get_by_label("Blockchain").select_option("base")
+    await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
+    again = page.get_by_role("button", name="Refresh collection")
+    await expect(again).to_be_enabled()
+    server.only, server.holds = '"looking_rx_state_":false', True
+    await again.press("Enter")
+    await expect(again).to_be_disabled()
+    await page.wait_for_function("document.activeElement === document.body")
+    server.answers()
+    await expect(again).to_be_focused()
