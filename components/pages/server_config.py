@@ -172,8 +172,8 @@ def _link(tab: Tab) -> rx.Component:
             aria_current=rx.cond(current, "page", "false"),
             class_name=rx.cond(
                 current,
-                "block rounded-t-field border-b-2 border-primary px-2 py-3 font-semibold -outline-offset-2 sm:px-3",
-                "muted block rounded-t-field border-b-2 border-transparent px-2 py-3 font-medium -outline-offset-2 "
+                "block rounded-t-field border-b-2 border-primary px-2 py-3 font-semibold -outline-offset-3 sm:px-3",
+                "muted block rounded-t-field border-b-2 border-transparent px-2 py-3 font-medium -outline-offset-3 "
                 "hover:text-base-content sm:px-3",
             ),
         ),

@@ -49,7 +49,7 @@ def _shown() -> rx.Component:
         rx.el.details(
             rx.el.summary(
                 _("Chains that no rule here uses"),
-                class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-2",
+                class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-3",
             ),
             rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),
             class_name="surface",

@@ -104,6 +104,23 @@ async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product:
     await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
 
 
+async def test_the_open_tab_and_the_focus_are_seen_in_any_colours(product: Product, visit: NewVisitor) -> None:
+    name, owner = a_guild(product)
+    visitor = await visit(forced_colors="active")
+    page = visitor.page
+    await visitor.enter(owner)
+    chosen, other = (page.get_by_role("button", name=f"{days} days") for days in (30, 7))
+    style = "(one, name) => getComputedStyle(one)[name]"
+    assert await chosen.evaluate(style, "backgroundColor") != await other.evaluate(style, "backgroundColor")
+    await page.get_by_role("listitem").filter(has_text=name).get_by_role("link", name="Configure").click()
+    tabs = page.get_by_role("navigation", name="Server configuration")
+    opened, health = (tabs.get_by_role("link", name=tab, exact=True) for tab in ("Rules", "Health"))
+    assert await opened.evaluate(style, "backgroundColor") != await health.evaluate(style, "backgroundColor")
+    # The bar is as high as its tabs, and cuts a ring around them.
+    await health.focus()
+    assert await health.evaluate(style, "outlineOffset") == "-3px"
+
+
 async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     product: Product, visit: NewVisitor
 ) -> None:
