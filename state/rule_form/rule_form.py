@@ -34,6 +34,7 @@ from state.rule_form.chain_options import CHAIN_OPTIONS, ChainOptionView, chain_
 from state.rule_form.condition_draft import COUNTING, LIMITED, OF_COLLECTIONS, ConditionDraft
 from state.rule_form.condition_fields import CONTRACT_INPUT, TOKEN_INPUT
 from state.rule_form.condition_groups import from_tree
+from state.rule_form.other_changes import OtherChanges
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.role_options import RoleOptions
 from state.rule_form.rule_fault import NO_FAULT, OWN_FIELDS, RefusedField, RuleFault, condition_fault
@@ -48,7 +49,7 @@ _OUTCOME = frozenset({"ruleName", "roleId", "takesOver", "delegated", "removal",
 """The fields of a change that are no conditions."""
 
 
-class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, rx.State):
+class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherChanges, rx.State):
     """The fields of a new rule, or of the stored one that `rule_id` names."""
 
     rule_id: int = 0
@@ -185,6 +186,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, rx.State
         self._show_outcome(rule)
         self.rule_name = rule.rule_name
         self._shown, self._opened = self._fields(self._draft(server_id)), self._entered()
+        self._note_known(rule)
         self.turn += 1
 
     def _show_room(self, room: RoomView) -> None:
@@ -356,6 +358,8 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, rx.State
                     self._show(fault.number)
                     self._sync()
                 await self._refuse(fault.text, fault.field)
+            elif self.rule_id and (undone := await self._undone(actor, self.rule_id, self._changes(self._draft(0)))):
+                await self._refuse(undone)
             elif self.rule_id or self.takes_over:
                 impact = await self.get_state(RulePreviewState)
                 impact._ask(await self._proposal())

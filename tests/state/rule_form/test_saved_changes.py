@@ -9,7 +9,7 @@ from models import Rule
 from services.core.errors import FieldRefused
 from services.rules import rule_rows
 from services.rules.draft import expression_of
-from services.rules.expression import AtLeast, Expression, Requirement
+from services.rules.expression import AtLeast, Expression, Requirement, to_document
 from services.rules.types.coin import CoinAmount
 from services.rules.views import RemovalPolicy
 from state.rule_form.rule_form import RuleFormState
@@ -31,6 +31,7 @@ def show(form: RuleFormState, tree: Expression) -> None:
     """Show a stored rule with these conditions."""
     view: Any = SimpleNamespace(
         server_id=1,
+        expression=to_document(tree),
         rule_name="Cats",
         role_id="77",
         role_name="Cat",

@@ -10,6 +10,7 @@ from models import Rule, transaction
 from services.collections import collections
 from services.core.errors import TooMany
 from services.runtime import rate_limits
+from state.rule_form.other_changes import CHANGED
 from state.rule_form.rule_fault import NO_FAULT
 from state.rule_form.rule_form import RuleFormState
 from tests.jobs.town import Town, a_town
@@ -76,6 +77,50 @@ async def test_a_second_press_makes_no_second_rule(
     assert len(await stored(town)) == 1
     assert (await tab.toast()) == "Success: Verification rule created successfully!"
     assert (rule.pending, rule.asking) == (False, False)
+
+
+async def test_a_change_that_was_saved_elsewhere_meanwhile_is_not_replaced_without_a_word(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> None:
+    await form[0].run(form[1].save({}))
+    (made,) = await stored(town)
+    tabs: list[tuple[Tab, RuleFormState]] = []
+    for _ in range(3):
+        tab, _name = await sign_in(town.people["ada"]["username"])
+        tab.go("/add-verification-rule", serverId=town.server_id, ruleId=made.id)
+        tabs.append((tab, await tab.state(RuleFormState)))
+        await tab.run(tabs[-1][1].load())
+    (one, first), (two, second), (three, third) = tabs
+    await one.run(first.enter_min_tokens(3))
+    await two.run(second.enter_min_tokens(5))
+    await three.run(third.switch_delegated(True))
+    for tab, state in ((one, first), (three, third)):
+        await tab.run(state.save({}))
+        assert (state.asking, state.fault) == (True, ""), "what the third changes is not what the first has changed"
+        await tab.run(state.confirm())
+    await two.run(second.save({}))
+    assert (second.asking, second.fault) == (False, CHANGED)
+    assert [one.min_tokens for one in await stored(town)] == [3]
+    await two.run(second.save({}))
+    assert (second.asking, second.fault) == (True, ""), "the person has decided"
+    await two.run(second.confirm())
+    assert [(one.min_tokens, one.delegated) for one in await stored(town)] == [(5, True)]
+
+
+async def test_a_rule_that_was_deleted_meanwhile_is_refused_before_the_dialog(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> None:
+    await form[0].run(form[1].save({}))
+    (made,) = await stored(town)
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    tab.go("/add-verification-rule", serverId=town.server_id, ruleId=made.id)
+    state = await tab.state(RuleFormState)
+    await tab.run(state.load())
+    await tab.run(state.enter_min_tokens(3))
+    async with transaction() as db:
+        await db.delete(await db.merge(made))
+    await tab.run(state.save({}))
+    assert (state.asking, state.pending, state.fault) == (False, False, "Verification rule not found")
 
 
 async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(

@@ -1,0 +1,51 @@
+"""Changes of a stored rule that were saved elsewhere while the form was open, and that saving the form would undo."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import reflex as rx
+
+from gateways import gateways
+from locales import N_, _
+from models import transaction
+from services.core.actors import Actor
+from services.core.errors import ProviderUnavailable, RuleNotFound
+from services.rules import rules
+from services.rules.rules import RuleView
+
+CHANGED = N_(
+    "This rule was changed after you opened it. Save again to replace that change, or load the page again to see it."
+)
+
+
+class OtherChanges(rx.State, mixin=True):
+    """The stored rule as the person knows it."""
+
+    _known: dict[str, Any] = {}
+    """What a change can replace, by the name of its field; `expression` for every field of a condition."""
+
+    def _note_known(self, rule: RuleView) -> None:
+        self._known = _contents(rule)
+
+    async def _undone(self, actor: Actor, rule_id: int, changes: Mapping[str, Any]) -> str:
+        """Return why these changes are not saved yet: they replace what somebody else changed, or the rule is deleted.
+
+        A change is named once: the person may decide to replace it.
+        """
+        try:
+            async with transaction() as db:
+                now = _contents(await rules.get(db, gateways(), actor, rule_id))
+        except RuleNotFound as fault:
+            return fault.message
+        except ProviderUnavailable:  # saving needs the same answer, and shows the failure
+            return ""
+        known, self._known = self._known, now
+        replaced = {name if name in now else "expression" for name in changes}
+        return _(CHANGED) if any(known.get(name, now[name]) != now[name] for name in replaced) else ""
+
+
+def _contents(rule: RuleView) -> dict[str, Any]:
+    return {
+        "expression": rule.expression, "ruleName": rule.rule_name, "roleId": rule.role_id, "removal": rule.removal,
+        "takesOver": rule.takes_over, "delegated": rule.delegated, "state": rule.state,
+    }  # fmt: skip
