@@ -19,6 +19,9 @@ os.environ.setdefault("REFLEX_USE_NPM", "1")
 os.environ.setdefault("REFLEX_CHECK_LATEST_VERSION", "false")
 # No screen sends more than a few kilobytes in one event.
 os.environ.setdefault("REFLEX_SOCKET_MAX_HTTP_BUFFER_SIZE", str(256 * 1024))
+# A connection that went silent is given up after this time and the pause between two pings, 25 seconds: until then the
+# screen shows nothing of it, and what is pressed is lost. Reflex waits two minutes.
+os.environ.setdefault("REFLEX_SOCKET_TIMEOUT", "20")
 # Folders that no screen is built from; one of them contains the database, which changes all the time.
 NOT_WATCHED = ("data", "docs", "tests", "benchmarks", "deploy", "sandbox", "tools")
 os.environ.setdefault("REFLEX_HOT_RELOAD_EXCLUDE_PATHS", os.pathsep.join(filter(os.path.exists, NOT_WATCHED)))

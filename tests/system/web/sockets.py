@@ -26,6 +26,8 @@ class Socket:
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
         self.got: list[str] = []
+        self.terms: dict[str, Any] = {}
+        """What the server asks of a browser, such as how long it may be silent."""
 
     @property
     def reason(self) -> str:
@@ -96,7 +98,7 @@ async def socket(
         ping_interval=None, proxy=None, local_addr=(sender, 0) if sender else None,
     ) as connection:  # fmt: skip
         made = Socket(connection)
-        await made.until("0{")
+        made.terms = json.loads((await made.until("0{")).removeprefix("0"))
         if hello:
             await made.send(f"{HELLO}{json.dumps({'event': {'name': BOOT, 'payload': {}, 'router_data': at('/')}})}")
             await made.until(HELLO)

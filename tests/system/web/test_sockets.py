@@ -20,6 +20,11 @@ async def test_a_socket_of_our_own_page_is_opened_and_greeted(web: Web) -> None:
         assert '"member"' in await ada.until('"member"')
 
 
+async def test_a_screen_is_told_to_notice_within_a_minute_that_its_connection_is_silent(web: Web) -> None:
+    async with socket(web) as visitor:
+        assert visitor.terms["pingInterval"] + visitor.terms["pingTimeout"] < 60_000
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "null"])
 async def test_a_socket_of_another_sites_page_is_not_opened(web: Web, origin: str) -> None:
     with pytest.raises(InvalidStatus):
