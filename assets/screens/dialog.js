@@ -1,7 +1,7 @@
 // The content of a modal dialog: when it closes, the focus goes back to what had it before.
 import { createElement, useRef } from "react";
 import { Content } from "@radix-ui/react-dialog";
-import { comeBack, placeOf } from "./focus.js";
+import { comeBack, placeOfFocus } from "./focus.js";
 
 /** Radix itself gives the focus back only to a trigger inside the dialog's root; our dialogs are opened by the state. */
 export function DialogContent(props) {
@@ -12,7 +12,7 @@ export function DialogContent(props) {
   };
   return createElement(Content, {
     ...props,
-    onOpenAutoFocus: () => { before.current = placeOf(document.activeElement); },
+    onOpenAutoFocus: () => { before.current = placeOfFocus(); },
     onCloseAutoFocus: restore,
   });
 }

@@ -20,13 +20,18 @@ export function focusMain() {
   main.focus({ preventScroll: true });
 }
 
-/** A control, and where it is in the page. */
-export function placeOf(control) {
+function placeOf(control) {
   const places = [];
   for (let at = control; at.closest(ROOM) && !at.matches(ROOM); at = at.parentElement) {
     places.push({ around: at.parentElement, before: [...at.parentElement.children].indexOf(at) });
   }
   return { control, places };
+}
+
+/** What has the focus, or had it until it was disabled, as a button is while it works, and where that is in the page. */
+export function placeOfFocus() {
+  const control = document.activeElement;
+  return control === document.body && kept ? kept : placeOf(control);
 }
 
 /** Gives the focus back to a control, or to what is now in its place. */

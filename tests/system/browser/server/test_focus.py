@@ -48,6 +48,19 @@ async def test_a_button_that_was_disabled_for_a_while_gets_the_focus_back(produc
     server.only, server.holds = '"looking_rx_state_":false', True
     await again.press("Enter")
     await expect(again).to_be_disabled()
-    await page.wait_for_function("document.activeElement === document.body")
+    await expect(again).not_to_be_focused()
     server.answers()
     await expect(again).to_be_focused()
+
+    # The button that opens a dialog is disabled until the dialog is there.
+    await page.get_by_label("Role", exact=True).select_option("Holder")
+    await page.get_by_label("Take over this role").click()
+    create = page.locator(".action-bar button[type=submit]")
+    server.only, server.holds = '"asking_rx_state_":true', True
+    await create.press("Enter")
+    await expect(create).to_be_disabled()
+    await expect(create).not_to_be_focused()
+    server.answers()
+    await expect(page.get_by_role("button", name="Not yet")).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(create).to_be_focused()
