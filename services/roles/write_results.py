@@ -19,7 +19,7 @@ from services.core import audit, queue
 from services.guilds import rivals
 from services.guilds.members import mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
-from services.roles import breaker, in_doubt
+from services.roles import breaker, in_doubt, kept_by_move
 from services.roles.outbox import LONGEST_PAUSE, PROTECTED, STALE_AFTER, Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from services.runtime import counters
@@ -35,7 +35,7 @@ _ADVICE = {
 
 
 async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
-    """Return whether the ledger still wants this removal: no pause, protection or breaker stops it, nor its age."""
+    """Return whether the ledger still wants this removal: no pause, protection, move, breaker or age stops it."""
     # A pause waits for no reconcile, so it does not call off a removal that one is writing at the same moment.
     rests = select(Rule.id).where(
         col(Rule.id) == any_(col(Grant.rule_ids)), Rule.state != "active", col(Rule.deleted_at).is_(None)
@@ -46,8 +46,9 @@ async def is_still_wanted(db: AsyncSession, intent: Intent) -> bool:
     # The age once more: this process's own clock stops while the machine sleeps. A time in the future is from
     # before the database's clock was set back, so the age is not known.
     recent = col(Grant.intended_at).between(func.now() - STALE_AFTER, func.now() + STALE_AFTER)
-    # A role that seemed not to be there is not kept by a protection when its removal is decided, but it may have come.
-    free = text(f"NOT {_IS_PROTECTED}")
+    # A role that seemed not to be there is not kept by a protection or a move when its removal is decided, but it may
+    # have come.
+    free = text(f"NOT ({_IS_PROTECTED} OR {kept_by_move.KEPT})")
     wanted = select(Grant.id).where(_standing(intent), recent, free, ~rests.exists(), ~tripped.exists())
     return (await db.exec(wanted)).first() is not None
 

@@ -18,11 +18,10 @@ from services.core.json_view import json_view
 from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, rank_refusal, refusal
-from services.roles import breaker
+from services.roles import breaker, kept_by_move
 from services.roles.moves import announcement, messages
 from services.roles.outbox import INTENT_CHANNEL
 from services.rules import pausing
-from services.wallets.ownership import has_counting_wallet
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
@@ -234,7 +233,7 @@ async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) 
             update(Grant)
             .where(
                 col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.state) == "held",
-                col(Grant.no_since).is_not(None), or_(col(Grant.had_before), text(_WITHOUT_WALLET)),
+                col(Grant.no_since).is_not(None), or_(col(Grant.had_before), text(kept_by_move.WITHOUT_WALLET)),
             )
             .values(gift_since=func.now(), no_since=None, first_no=None, held_back_at=None)
         )  # fmt: skip
@@ -292,11 +291,6 @@ def _given_back(count: int) -> str:
     ).format(count=count)
 
 
-_WITHOUT_WALLET = f"""
-    NOT {has_counting_wallet('"grant".server_id', '"grant".discord_id')}
-    AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = "grant".discord_id)
-"""
-"""Whether the holder of a grant has no wallet that counts in its server, and did not ask to be forgotten."""
 _TAKEN = """
     SELECT DISTINCT e.subject, e.role_id FROM event e
     WHERE e.server_id = :server AND e.role_id = ANY(CAST(:roles AS text[])) AND e.kind = 'role.taken'

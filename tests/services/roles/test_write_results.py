@@ -1,18 +1,19 @@
 """Results of role changes after the ledger has changed its mind, or the membership has ended."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import func, update
 from sqlmodel import select
 
-from models import Event, Grant, Member, Rule, Server, now, transaction
+from models import Event, Grant, Member, Rule, Server, ServerMove, User, Wallet, now, transaction
 from services.core import queue
 from services.guilds import members
 from services.roles import write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.rules import pausing
-from tests.support.builders import a_grant, a_member, a_rule, a_server, open_intents, snowflake
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -99,3 +100,24 @@ async def test_a_role_that_came_unseen_is_not_taken_where_it_is_protected(protec
     async with transaction() as db:
         (intent,) = await open_intents(db, 1, ())
         assert await write_results.is_still_wanted(db, intent) is not protected
+
+
+@pytest.mark.parametrize(
+    ("had_before", "wallet", "kept"), [(False, False, True), (True, True, True), (False, True, False)]
+)
+async def test_a_role_that_came_unseen_is_not_taken_where_an_open_move_keeps_it(
+    had_before: bool, wallet: bool, kept: bool
+) -> None:
+    """Once the bot has seen the role, the next reconcile keeps it for the same reason."""
+    intent = await being_given(role := snowflake())
+    async with transaction() as db:
+        await db.execute(update(Grant).values(state="taking", evidence={"given": False}, had_before=had_before))
+        until = now() + timedelta(days=1)
+        db.add(ServerMove(server_id=intent.server_id, begins_at=now(), until=until, roles=[role]))
+        if wallet:
+            db.add(user := User(discord_id=intent.discord_id, username="somebody"))
+            await db.flush()
+            db.add(Wallet(user_id=user.id or 0, family="evm", address=address(), method="opensea_bio"))
+    async with transaction() as db:
+        (intent,) = await open_intents(db, 1, ())
+        assert await write_results.is_still_wanted(db, intent) is not kept
