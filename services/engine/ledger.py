@@ -303,7 +303,8 @@ async def _call_off(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
 def _removal(one: RoleDecision) -> breaker.Removal:
     server_id, discord_id, role_id = one.line
     alone = any(reading.one_source for reading in one.item.evidence(one.decision))
-    return breaker.Removal(server_id, role_id, discord_id, one_source=alone, counts=not one.is_being_given)
+    has_role = role_id in one.item.case.roles
+    return breaker.Removal(server_id, role_id, discord_id, one_source=alone, counts=has_role or not one.is_being_given)
 
 
 async def _hold_back(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:

@@ -22,8 +22,11 @@ COUNTED_FOR = timedelta(hours=24)
 """How long a loss counts against the limit."""
 APPROVED_FOR = timedelta(hours=24)
 """How long an approval lasts, unless a rule for the role is changed before."""
-WAS_GIVEN = "evidence ->> 'given' IS DISTINCT FROM 'false'"
-"""SQL condition: the role that is being taken had been given; `ledger.py` notes where it had not."""
+WAS_GIVEN = """(evidence ->> 'given' IS DISTINCT FROM 'false' OR EXISTS (
+    SELECT 1 FROM member m WHERE m.server_id = "grant".server_id AND m.discord_id = "grant".discord_id
+    AND "grant".role_id = ANY(m.roles)))"""
+"""SQL condition: the role that is being taken had been given. `ledger.py` notes where it had not, as far as Discord had
+answered; the bot may have seen it all the same."""
 
 
 def too_many(losing: int, holders: int) -> bool:
@@ -40,7 +43,7 @@ def too_many(losing: int, holders: int) -> bool:
 class Removal:
     """A removal before it is written to the ledger. `one_source`: its evidence depends on one source alone.
 
-    `counts` is False if the role had not been given yet, so that nobody loses it.
+    `counts` is False if the member does not have the role yet, so that nobody loses it.
     """
 
     server_id: int

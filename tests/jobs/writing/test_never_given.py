@@ -1,6 +1,7 @@
 """A role that was not given yet and that no rule gives any more is not given, whatever delays removals."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,15 +9,15 @@ from sqlalchemy import delete, text
 
 from gateways import gateways
 from jobs.role_writer import RoleWriter
-from models import Breaker, GrantKey, transaction
+from models import Breaker, Grant, GrantKey, now, transaction
 from services.core import queue
 from services.privacy import erasure
-from services.roles import in_doubt
+from services.roles import breaker, in_doubt
 from services.servers import breaker_review
 from services.triggers import gateway_events
 from tests.jobs.conftest import Engine
 from tests.jobs.processes.test_meanwhile import the_intent
-from tests.jobs.town import BOTH, Town, until
+from tests.jobs.town import BOTH, Town, a_town, until
 from tests.jobs.watching import given, grants, kinds, looked_at, taken
 from tests.jobs.writing.test_protection import admin
 
@@ -190,3 +191,34 @@ async def test_one_whose_removal_ends_with_the_bots_departure_is_given_when_the_
     async with engine():
         await given(town)
     assert "role.lost" not in await kinds(town), "nobody had the role, so nobody took it"
+
+
+async def test_roles_that_came_before_discord_answered_count_for_the_breaker(engine: Engine, sandbox_url: str) -> None:
+    """Discord gave them and failed to say so, and the bot has seen them."""
+    names = [f"friend{number}" for number in range(breaker.MOST_PEOPLE + 2)]
+    async with a_town(sandbox_url, "ada", *names) as town:
+        rule_id, role_id, guild = await town.rule("Holder"), await town.role("Holder"), (await town.guild())["id"]
+        for who in names:
+            await town.prove(who)
+            await gateways().discord.add_role(guild, town.people[who]["id"], role_id, "An unanswered request")
+        await town.see()
+        async with transaction() as db:
+            db.add_all(
+                Grant(
+                    server_id=town.server_id, discord_id=town.people[who]["id"], role_id=role_id, rule_ids=[rule_id],
+                    state="giving", intended_at=now(), next_at=now() + timedelta(hours=1), attempts=1,
+                )
+                for who in names
+            )  # fmt: skip
+        await looked_at(town)
+        assert "breaker.tripped" in await kinds(town)
+        ada, outside = await admin(town), gateways()
+        async with transaction() as db:
+            await breaker_review.dismiss(db, outside, ada, town.server_id)
+        async with engine():
+            await until(lambda: all_held(town))
+        assert all([await town.has(who, "Holder") for who in names])
+
+
+async def all_held(town: Town) -> bool:
+    return {(row.state, row.gift_since is not None) for row in await grants(town)} == {("held", True)}
