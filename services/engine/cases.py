@@ -113,8 +113,7 @@ async def _server_facts(db: AsyncSession, claims: Sequence[Claim], found: Stored
     rules, members, wallets, at = found.rules, found.members, found.wallets, found.at
     terms = {server_id: tuple(of_server) for server_id, of_server in rules.items()}
     leaves = await _leaves(rules)
-    chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
-    delegated = await delegated_vaults.load(db, chains, {who: wallets.get(who, ()) for who in _people(claims)})
+    delegated = await _delegated(db, terms, {who: wallets.get(who, ()) for who in _people(claims)})
     asked = await _asked(leaves, members, wallets, delegated)
     named = await _lists(rules)
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
@@ -178,6 +177,19 @@ def _case(claim: Claim, found: Stored, facts: _ServerFacts) -> Case:
         late_gifts=frozenset(member.late_gifts) if member.late_gifts else NO_ROLES,
         moving=replace(found.moves.get(claim.server_id, NO_MOVE), has_wallet=who in found.wallets),
     )
+
+
+async def _delegated(
+    db: AsyncSession, terms: Rules, wallets: Mapping[Who, tuple[tuple[str, str], ...]]
+) -> dict[Who, Delegated]:
+    """Return what these members may count besides their wallets."""
+    chains = {server_id: delegations.chains_of(of_server) for server_id, of_server in terms.items()}
+    without = {server_id: delegations.chains_without(of_server) for server_id, of_server in terms.items()}
+    found = await delegated_vaults.load(db, chains, wallets)
+    for who, doubts in (await delegated_vaults.doubts_without_registry(db, without, wallets)).items():
+        known = found.get(who, Delegated())
+        found[who] = replace(known, doubts={**known.doubts, **doubts})
+    return found
 
 
 async def delegations_to_read(

@@ -29,10 +29,7 @@ async def load(
     db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
 ) -> dict[Who, Delegated]:
     """Return the vaults that members may count besides their wallets (`(scope, address)`), on each server's chains."""
-    asked = {
-        who: {(chain, address) for chain in chains.get(who[0], ()) for address in addresses_on(chain, mine)}
-        for who, mine in wallets.items()
-    }
+    asked = _delegates(chains, wallets)
     pairs = sorted({pair for found in asked.values() for pair in found})
     if not pairs:
         return {}
@@ -52,6 +49,30 @@ async def load(
         )
         for who, found in asked.items()
         if found
+    }
+
+
+async def doubts_without_registry(
+    db: AsyncSession, chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
+) -> dict[Who, dict[str, str]]:
+    """Return, by member and chain, why they may count vaults on these chains, although none of them has a registry.
+
+    A chain whose registry was removed from the settings still has the delegations that were read before.
+    """
+    asked = _delegates(chains, wallets)
+    said = await said_before(db, sorted({pair for found in asked.values() for pair in found}))
+    reason = unread(N_("delegate.xyz is no longer set for the chain"))
+    return {
+        who: {chain: reason for chain, _ in found & said.keys()} for who, found in asked.items() if found & said.keys()
+    }
+
+
+def _delegates(
+    chains: Mapping[int, frozenset[str]], wallets: Mapping[Who, Iterable[tuple[str, str]]]
+) -> dict[Who, set[DelegateKey]]:
+    return {
+        who: {(chain, address) for chain in chains.get(who[0], ()) for address in addresses_on(chain, mine)}
+        for who, mine in wallets.items()
     }
 
 

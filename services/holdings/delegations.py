@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -72,13 +72,20 @@ class Fetched:
 
 def chains_of(rules: Iterable[RuleTerms]) -> frozenset[str]:
     """Return the chains with a registry on which rules count delegated tokens."""
-    return frozenset(
-        leaf.chain
-        for rule in rules
-        if rule.decides and rule.delegated
-        for leaf in requirements(rule.expression)
-        if leaf.chain in CHAINS and CHAINS[leaf.chain].delegates is not None
-    )
+    return frozenset(chain for chain in _counted(rules) if CHAINS[chain].delegates is not None)
+
+
+def chains_without(rules: Iterable[RuleTerms]) -> frozenset[str]:
+    """Return the chains without a registry on which rules count delegated tokens; they may have had one before."""
+    return frozenset(chain for chain in _counted(rules) if CHAINS[chain].delegates is None)
+
+
+def _counted(rules: Iterable[RuleTerms]) -> Iterator[str]:
+    for rule in rules:
+        if rule.decides and rule.delegated:
+            for leaf in requirements(rule.expression):
+                if leaf.chain in CHAINS and CHAINS[leaf.chain].family == "evm":
+                    yield leaf.chain
 
 
 async def stale(
@@ -368,6 +375,6 @@ async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[De
 
 
 __all__ = [
-    "Delegated", "Fetched", "WantedDelegations", "chains_of", "disagreements", "doubt", "read", "read_again",
-    "remember", "stale",
+    "Delegated", "Fetched", "WantedDelegations", "chains_of", "chains_without", "disagreements", "doubt", "read",
+    "read_again", "remember", "stale",
 ]  # fmt: skip

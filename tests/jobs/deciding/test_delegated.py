@@ -1,11 +1,13 @@
 """Rules that count NFTs delegated by vaults: each NFT counts for one member, and unknown is never read as no."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 from sqlmodel import col, delete, select
 
+from gateways.chains.catalogue import CHAINS
 from jobs.following.follower import Follower
 from jobs.reconciler import Reconciler
 from locales.stored_texts import said
@@ -27,7 +29,7 @@ from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import one_node, settles_after
 from tests.jobs.deciding.vaults import NO, NODES, UNKNOWN, YES, Bank, a_vault, known, settled, wallets_of
 from tests.jobs.town import STRANGER, Town, until
-from tests.jobs.watching import given, looked_at
+from tests.jobs.watching import given, looked_at, taken
 
 
 @pytest.fixture
@@ -353,3 +355,27 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
     await looked_at(town)
     async with transaction() as db:
         assert set((await db.exec(select(Grant.state).where(Grant.server_id == town.server_id))).all()) == {"taking"}
+
+
+async def test_whoever_held_by_a_delegation_keeps_the_role_when_the_registry_is_removed_from_the_settings(
+    town: Town, bank: Bank, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault = a_vault()
+    await bank.puts(vault)
+    await bank.delegates(vault, "carol")
+    own = await town.buys("dave")
+    rule_id = await town.rule("Holder", delegated=True)
+    async with engine():
+        await given(town)
+        await given(town, "dave")
+        monkeypatch.setitem(CHAINS, "base", replace(CHAINS["base"], delegates=None))
+        await town.sells(own)
+        await town.look()
+        await taken(town, "dave")
+        assert await town.has("carol", "Holder")
+    leaf = Requirement("basic", "base", town.contract)
+    said = await bank.answers(leaf)
+    assert {who: one.answer for who, one in said.items()} == {"ada": NO, "carol": UNKNOWN, "dave": NO}
+    async with engine():
+        await town.change(rule_id, delegated=False)
+        await taken(town)
