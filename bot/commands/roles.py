@@ -13,7 +13,7 @@ from locales import N_, NP_, _
 from models import transaction
 from services.core.relative_times import in_seconds
 from services.rules import views
-from services.servers import explain
+from services.servers import explain, recheck_report
 from services.servers.notices import MemberContext
 from services.triggers import rechecks
 
@@ -60,7 +60,8 @@ class Roles(commands.Cog):
         member = await context.find_member()
         async with transaction() as db:
             seen = await explain.own(db, member.actor, member.server_id)
-        reply = sentences.why(seen, role.strip(), start)
+            doubt = await recheck_report.doubt(db, member.actor, member.server_id)
+        reply = sentences.why(seen, role.strip(), start, doubt)
         return reply if all(one.held for one in seen.roles) else await own_wallets.with_hint(member, reply)
 
     # Translators: the name of a command: small letters, no spaces. It checks a member's wallets again.

@@ -49,11 +49,12 @@ def on(time: datetime) -> str:
     return f"<t:{int(time.timestamp())}:f>"
 
 
-def why(seen: MemberWhy, wanted: str = "", start: int = 0) -> Reply:
+def why(seen: MemberWhy, wanted: str = "", start: int = 0, doubt: str | None = None) -> Reply:
     """Explain each role with rules: whether the member has it, what is needed and held, when, and the next step.
 
     `wanted` is the id, the mention or the name of a role; all roles are explained if no rule is about it, those that
-    the member has first. `start` is the place of the first role to show.
+    the member has first. `start` is the place of the first role to show. `doubt` is why the last look could not read
+    everything.
     """
     chosen = _meant(seen.roles, wanted) if wanted else ()
     roles = chosen or sorted(seen.roles, key=lambda role: not role.held)
@@ -63,6 +64,8 @@ def why(seen: MemberWhy, wanted: str = "", start: int = 0) -> Reply:
         )
     missed = _("No rule here is about a role named {role}, so these are all the roles.")
     note = missed.format(role=plain(wanted, 100)) if wanted and not chosen else ""
+    if doubt:
+        note = "\n\n".join(part for part in (_earlier(doubt), note) if part)
     fields = tuple((_title(role), _body(role)) for role in roles)
     return _in_parts(Reply(_("Your roles"), note, "info", fields, more=MY_ROLES), start)
 
@@ -144,16 +147,20 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
     if not fields:
         fields = [(_("Roles"), _("No rule in this server is about you yet."))]
     if found.doubt:
-        earlier = _(
-            "Not everything could be read just now ({reason}), so some of this is from an earlier look. I look again "
-            "automatically."
-        ).format(reason=plain(found.doubt, LONGEST_SENTENCE))
-        fields.append((_("Still under way"), earlier))
+        fields.append((_("Still under way"), _earlier(found.doubt)))
     elif not found.settled:
         running = _("Some checks are still running. **/why** shows the result.")
         fields.append((_("Still under way"), running))
     tone = "bad" if found.removed else "warning" if found.unknown or found.doubt else "good"
     return Reply(title, text, tone, tuple(fields), (Button(MY_ROLES, _("My roles")),) if left_out else ())
+
+
+def _earlier(doubt: str) -> str:
+    told = _(
+        "Not everything could be read just now ({reason}), so some of this is from an earlier look. I look again "
+        "automatically."
+    )
+    return told.format(reason=plain(doubt, LONGEST_SENTENCE))
 
 
 def _role(one: RoleLine, explained: bool) -> str:

@@ -89,10 +89,20 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     return not result.scalar_one()
 
 
+async def doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
+    """Return why the last reconcile could not answer everything, or None."""
+    result = await db.execute(
+        text("SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0"),
+        {"key": f"{server_id}:{actor.discord_id}"},
+    )
+    row = result.first()
+    return said(str(row[0])) if row is not None and row[0] else None
+
+
 async def report_since(db: AsyncSession, actor: Actor, server_id: int, before: frozenset[str]) -> RecheckReport:
     """Return the differences from `before` (role ids), and the reasons for the other roles. Raises MemberNotFound."""
     seen = await explain.own(db, actor, server_id)
-    why_unknown, taken = await _doubt(db, actor, server_id), await _just_taken(db, actor, server_id)
+    why_unknown, taken = await doubt(db, actor, server_id), await _just_taken(db, actor, server_id)
     return compare(seen, before, why_unknown, taken, settled=await settled(db, actor, server_id))
 
 
@@ -152,13 +162,3 @@ async def _just_taken(db: AsyncSession, actor: Actor, server_id: int) -> frozens
         {"server": server_id, "who": actor.discord_id, "moment": EVENTS_LATE},
     )
     return frozenset(str(role_id) for (role_id,) in result.all())
-
-
-async def _doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
-    """Return why the last reconcile could not answer everything, or None."""
-    result = await db.execute(
-        text("SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0"),
-        {"key": f"{server_id}:{actor.discord_id}"},
-    )
-    row = result.first()
-    return said(str(row[0])) if row is not None and row[0] else None

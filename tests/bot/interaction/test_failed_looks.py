@@ -1,4 +1,4 @@
-"""What a re-check says when it could not read everything: what is not known is never told as a no."""
+"""What a re-check and /why say when not everything could be read: what is not known is never told as a no."""
 
 from bot.messages import sentences
 from services.servers.explain import MemberWhy
@@ -28,3 +28,14 @@ def test_a_look_says_once_why_every_role_is_unknown() -> None:
     seen = MemberWhy("1", "carol", (role("Gold", held=False, outcome="unknown"),), protected=False)
     reply = sentences.outcome(compare(seen, frozenset(), "Base: no answer", settled=True), "Looked again")
     assert [name for name, _ in reply.fields] == ["Unknown"]
+
+
+def test_roles_that_are_explained_while_a_chain_does_not_answer_are_from_an_earlier_look() -> None:
+    seen = MemberWhy("1", "carol", (role("Gold", held=False),), protected=False)
+    told = (
+        "Not everything could be read just now (Base: no \\*answer\\*), so some of this is from an earlier look. I "
+        "look again automatically."
+    )
+    assert sentences.why(seen, doubt="Base: no *answer*").text == told
+    assert sentences.why(seen, "Blue", doubt="Base: no *answer*").text.startswith(f"{told}\n\nNo rule here")
+    assert sentences.why(seen, doubt=None).text == ""
