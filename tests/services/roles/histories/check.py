@@ -1,8 +1,9 @@
 """What must be so in every history: when a removal is sent, and at the end."""
 
+from sqlalchemy import func
 from sqlmodel import col, select
 
-from models import Breaker, Farewell, Grant, Server, ServerMove, transaction
+from models import Breaker, Farewell, Grant, Server, ServerMove, Truce, transaction
 from models.db.session import AsyncSession
 from services.core.answer import Answer
 from services.roles import breaker
@@ -34,6 +35,13 @@ async def removal(history: History, who: str, role: str) -> None:
             faults.append("it is protected")
         if waits is not None:
             faults.append("the breaker waits for an admin")
+        if not is_leaving and grant is not None and await _is_moved(history, db, grant):
+            faults.append("an open move keeps it")
+        if not is_leaving and grant is not None and grant.gift_since is not None:
+            faults.append("an admin let the member keep it")
+        truces = select(Truce).where(Truce.discord_id == who, Truce.role_id == role, col(Truce.until) > func.now())
+        if (await db.exec(truces)).first() is not None:
+            faults.append("it is left alone")
         if not server.bot_invited:
             faults.append("the bot is not in the server")
         for rule, tree in rules:
@@ -45,6 +53,14 @@ async def removal(history: History, who: str, role: str) -> None:
     for fault in faults:
         history.say(f"    WRONG: {fault}")
         history.wrong.append(f"{NAMES[role]} was taken from {history.name(who)}: {fault}")
+
+
+async def _is_moved(history: History, db: AsyncSession, grant: Grant) -> bool:
+    """Return whether an open move keeps the role: somebody else had given it, or the member has no wallet."""
+    moves = await db.exec(select(ServerMove.roles).where(col(ServerMove.state) == "open"))
+    if all(grant.role_id not in roles for roles in moves.all()):
+        return False
+    return grant.had_before or history.truth.is_without_wallet(grant.discord_id)
 
 
 async def end(history: History) -> list[str]:
