@@ -1,5 +1,6 @@
 """Which nodes of a chain are independent of each other: those of one provider count as one."""
 
+import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
@@ -22,6 +23,12 @@ def domain_of(host: str) -> str:
 def source_name(title: str, place: int) -> str:
     """Return how evidence names a node of the chain with this title, by its place in the settings."""
     return f"{title} node {place + 1}"
+
+
+def digest(chain: str, place: int) -> str:
+    """Return a digest of a node's provider: it names the same one wherever the settings have its nodes."""
+    urls = settings().rpc.get(chain, ())
+    return hashlib.sha256(provider_of(urls[place]).encode()).hexdigest()[:12] if place < len(urls) else ""
 
 
 def origin(chain: str, place: int) -> int:

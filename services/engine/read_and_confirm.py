@@ -9,7 +9,7 @@ from functools import cache, partial
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.node_providers import origin, source_name
+from gateways.chains.node_providers import digest, origin, source_name
 from gateways.chains.token_sheet import TokenHints
 from gateways.transport.errors import ProviderError
 from locales import N_
@@ -352,7 +352,9 @@ def _confirm_losses(
             earlier.update(before.get(role_id, {}))
         second, both = list[Reading](), list[Confirmation]()
         for one, *told in zip(first, *(looked.readings[rule.id] for looked in seconds), strict=True):
-            kept, sources = earlier.get(confirmation.question_of(one)), means(one.requirement.chain)
+            question, sources = confirmation.question_of(one), means(one.requirement.chain)
+            if (kept := earlier.get(question)) is not None:
+                kept = earlier[question] = sources.named_now(kept)
             said = [sources.by_provider(answer) for answer in told]
             second.append(confirmation.second_of(one, said, kept, sources, now))
             both.append(confirmation.confirm(one, second[-1], kept, sources, now))
@@ -360,7 +362,7 @@ def _confirm_losses(
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
             waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)
-            first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now))
+            first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now, means))
     item.found, item.first_no = found, first_no
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
 
@@ -371,7 +373,8 @@ def means_of(outside: Gateways, chain: str) -> Means:
         return Means(1, 1)
     title, first = CHAINS[chain].title, [origin(chain, place) for place in range(outside.chains.endpoints(chain))]
     same = {source_name(title, at): source_name(title, place) for at, place in enumerate(first) if at != place}
-    return Means(len(set(first)), stored_traits.sources_on(outside, chain), same)
+    providers = {source_name(title, place): digest(chain, place) for place in sorted(set(first))}
+    return Means(len(set(first)), stored_traits.sources_on(outside, chain), same, providers)
 
 
 async def _delegations_again(

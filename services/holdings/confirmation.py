@@ -7,7 +7,7 @@ time lies between them.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,18 +32,32 @@ NOT_SETTLED = N_("not settled yet")
 CONTRADICTED = N_("two readings disagree")
 KEPT = timedelta(days=1)
 """How long a first answer waits for its confirmation."""
+_FORMER = " before"
+"""Follows the name of a node that the settings had at this place before, and have no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
     """The number of a chain's sources: of independent nodes in the settings, and of sources of its tokens' traits.
 
-    `same` maps the name of a node to that of the first node of the same provider, where these differ.
+    `same` maps the name of a node to that of the first node of the same provider, where these differ. `providers` maps
+    the name of each node to a digest of its provider.
     """
 
     nodes: int
     trait_sources: int
     same: Mapping[str, str] = field(default_factory=dict[str, str])
+    providers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def named_now(self, earlier: "Earlier") -> "Earlier":
+        """Return an earlier answer under its node's present name: the settings may have other nodes, or another order.
+
+        Otherwise a node that has moved to another place could confirm itself, or pass for the one that was there.
+        """
+        if not earlier.provider or self.providers.get(earlier.source) == earlier.provider:
+            return earlier
+        now = next((name for name, provider in self.providers.items() if provider == earlier.provider), None)
+        return replace(earlier, source=now or earlier.source.removesuffix(_FORMER) + _FORMER)
 
     def by_provider(self, reading: Reading) -> Reading:
         """Return a reading in which nodes of one provider have one name, so that they count as one source."""
@@ -63,12 +77,16 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """An answer from an earlier reconcile: by which node, at which block, and when."""
+    """An answer from an earlier reconcile: by which node, at which block, and when.
+
+    `provider` is a digest of the node's provider; empty for what no node said, and for answers of older versions.
+    """
 
     answer: Answer
     source: str
     block: int
     at: datetime
+    provider: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +267,16 @@ def question_of(reading: Reading) -> str:
     return hashlib.sha256(json.dumps([asked, places, sorted(reading.judged)]).encode()).hexdigest()[:24]
 
 
-def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
+def noted(
+    first: Iterable[Reading],
+    confirmed: Iterable[Reading],
+    before: Before,
+    now: datetime,
+    means: Callable[[str], Means] | None = None,
+) -> dict[str, Earlier]:
     """Return the answers to store for the next reconcile: for each requirement the oldest one that still holds.
+
+    `means` returns a chain's sources.
 
     An earlier answer is dropped when a second reading at its block or later says something else. An answer that another
     source contradicts is not stored: the silence in which a node may confirm itself has not begun. If only one node
@@ -270,22 +296,29 @@ def noted(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before
         if kept is not None and usable:
             found[question] = kept
         elif not denied or lone:
-            found[question] = Earlier(reading.answer, reading.source, reading.block, now)
+            provider = means(reading.requirement.chain).providers.get(reading.source, "") if means is not None else ""
+            found[question] = Earlier(reading.answer, reading.source, reading.block, now, provider)
     return found
 
 
 def document(found: Before) -> dict[str, Any]:
-    """Return the answers in the form that the ledger stores."""
+    """Return the answers in the form that the ledger stores.
+
+    The provider is a part of the key: a version that does not know about it finds no answer, and begins again.
+    """
     return {
-        question: [one.answer.value, one.source, one.block, one.at.isoformat()]
+        f"{question}@{one.provider}" if one.provider else question: [
+            one.answer.value, one.source, one.block, one.at.isoformat()
+        ]
         for question, one in sorted(found.items())
-    }
+    }  # fmt: skip
 
 
 def parsed(text: str) -> dict[str, Earlier]:
     """Parse the JSON that `document` wrote; an empty text has no answers."""
     stored: Mapping[str, Sequence[Any]] = json.loads(text) if text else {}
-    return {
-        question: Earlier(Answer(answer), str(source), int(block), datetime.fromisoformat(at))
-        for question, (answer, source, block, at) in stored.items()
-    }
+    found = dict[str, Earlier]()
+    for key, (answer, source, block, at) in stored.items():
+        question, _, provider = key.partition("@")
+        found[question] = Earlier(Answer(answer), str(source), int(block), datetime.fromisoformat(at), provider)
+    return found

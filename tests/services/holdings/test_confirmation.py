@@ -130,6 +130,21 @@ def test_what_a_node_said_long_before_it_fell_silent_confirms_nothing() -> None:
     assert kept == before
 
 
+def test_an_earlier_answer_is_known_by_its_provider_wherever_the_settings_have_its_node() -> None:
+    means = replace(TWO, providers={"Base node 1": "a", "Base node 2": "b"})
+    (question,) = found = noted([reading()], [reading(UNKNOWN)], {}, NOW, lambda _: means)
+    assert found[question].provider == "a"
+    assert parsed(json.dumps(document(found))) == found
+    assert means.named_now(found[question]).source == "Base node 1"
+    turned = replace(means, providers={"Base node 1": "b", "Base node 2": "a"})
+    assert turned.named_now(found[question]).source == "Base node 2"
+    without = replace(means, providers={"Base node 1": "c"})
+    gone = without.named_now(found[question])
+    assert gone.source == without.named_now(gone).source == "Base node 1 before"
+    assert turned.named_now(gone).source == "Base node 2", "the settings have the node again"
+    assert turned.named_now(earlier()) == earlier(), "an older version did not say whose it was"
+
+
 def test_a_first_answer_of_a_block_that_nobody_has_seen_is_replaced() -> None:
     wrong = earlier(block=400_000_000)
     found = confirm(reading(NO, 100), reading(NO, 98), wrong, ONE, NOW)

@@ -128,6 +128,28 @@ async def test_a_yes_forgets_what_a_single_node_said_before(
     assert (row.state, row.first_no) == ("held", None)
 
 
+async def test_a_node_that_moves_to_another_place_in_the_settings_confirms_nothing_that_it_said_before(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restart, perhaps of one process after the other, gives the node another number."""
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.break_("down", BOTH[1])
+    await town.sells(token)
+    await looked_at(town)
+    assert (await grants(town))[0].first_no
+    await town.call("chains/base/mine", blocks=5)
+    monkeypatch.setenv("RPC_BASE", " ".join(reversed(settings().rpc["base"])))
+    settings.cache_clear()
+    await close_gateways()
+    await looked_at(town)
+    assert await states(town) == ["held"], "the other node has not been silent for long"
+    await town.heal()
+    await looked_at(town)
+    assert await states(town) == ["taking"]
+
+
 async def test_with_the_second_node_down_the_first_confirms_its_own_word_after_some_minutes(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
