@@ -44,6 +44,10 @@ async def take_over_or_not(history: History) -> None:
     await _change_rule(history, takesOver=history.random.random() < 0.5)
 
 
+async def change_the_removal_of_a_rule(history: History) -> None:
+    await _change_rule(history, removal=history.random.choice(({"mode": "now"}, {"mode": "grace", "hours": 1})))
+
+
 async def delete_or_restore_a_rule(history: History) -> None:
     """Delete a rule, or undo its deletion."""
     rule = history.random.choice(history.rules)
@@ -144,6 +148,7 @@ STEPS: tuple[tuple[int, Step], ...] = (
     (2, resume_a_rule),
     (1, change_the_role_of_a_rule),
     (1, take_over_or_not),
+    (1, change_the_removal_of_a_rule),
     (1, delete_or_restore_a_rule),
     (1, undo_something),
     (1, protect_or_not),

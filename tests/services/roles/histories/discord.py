@@ -56,6 +56,8 @@ class SimulatedDiscord:
         self.roles_of: dict[str, set[str]] = {}
         """The present members and their roles."""
         self.joined: dict[str, datetime] = {}
+        self.pending: set[str] = set()
+        """The members who have not passed the server's screening."""
         self.reply = Reply.DONE
         """The answer to requests that are not held."""
         self.holds = self.holds_readings = False
@@ -94,8 +96,8 @@ class SimulatedDiscord:
     def _member(self, who: str) -> GuildMember:
         roles = frozenset({BOT_ROLE} if who == self.bot else self.roles_of.get(who, ()))
         return GuildMember(
-            who, who, None, None, None, roles, pending=False, bot=who == self.bot, joined_at=self.joined.get(who),
-            read_at=datetime.now(UTC),
+            who, who, None, None, None, roles, pending=who in self.pending, bot=who == self.bot,
+            joined_at=self.joined.get(who), read_at=datetime.now(UTC),
         )  # fmt: skip
 
     # What the product calls.

@@ -19,6 +19,8 @@ APART = 10
 """Seconds between a membership and what happened before and after it: Discord dates it by the second."""
 HEARD = 0.6
 """The share of Discord's events that reach us."""
+SCREENED = 0.4
+"""The share of members who are screened when they join."""
 
 
 async def hold_or_sell(history: History) -> None:
@@ -74,12 +76,29 @@ async def _prove(db: AsyncSession, history: History, who: str) -> None:
     actor = await history.account(db, who)
     assert actor is not None
     asked = Challenge(
-        user_id=actor.user_id, family="evm", address=history.wallets[who], code=f"code {history.step}",
+        user_id=actor.user_id, family="evm", address=history.wallets[who], code=f"code {history.step} of {who}",
         amount_wei=Decimal(1), created_at=now(), expires_at=now(), seen={},
     )  # fmt: skip
     db.add(asked)
     await db.flush()
     await ownership.keep(db, actor, asked, WalletProof("transaction", {}, strong=True))
+
+
+async def two_members_swap_wallets(history: History) -> None:
+    """Let each of two members prove the other's wallet: it moves to them, with what it holds."""
+    one, other = history.random.sample(history.people, 2)
+    history.wallets[one], history.wallets[other] = history.wallets[other], history.wallets[one]
+    for who in (one, other):
+        await history.change(
+            f"{history.name(who)} proves another's wallet", lambda db, who=who: _prove(db, history, who)
+        )
+        history.truth.bare[who].set(False, history.step)
+    for digest in LISTS:
+        mine, theirs = history.truth.listed[digest, one], history.truth.listed[digest, other]
+        before = mine.value, theirs.value
+        for fact, value in ((mine, before[1]), (theirs, before[0])):
+            if fact.value != value:
+                fact.set(value, history.step)
 
 
 async def use_wallets_or_not(history: History) -> None:
@@ -125,9 +144,12 @@ async def join_or_leave(history: History) -> None:
     history.say(f"  {history.name(who)} {'leaves' if leaves else 'joins'}, heard: {heard}")
     if leaves:
         del discord.roles_of[who]
+        discord.pending.discard(who)
     else:
         await history.pass_time(APART)
         discord.roles_of[who], discord.joined[who] = set(), datetime.now(UTC)
+        if history.random.random() < SCREENED:
+            discord.pending.add(who)
     async with transaction() as db:
         if heard and leaves:
             await gateway_events.member_left(db, discord.id, who)
@@ -135,6 +157,21 @@ async def join_or_leave(history: History) -> None:
             await gateway_events.member_joined(db, discord.id, discord.facts(who))
     if not leaves:
         await history.pass_time(APART)
+
+
+async def pass_the_screening(history: History) -> None:
+    """Let a member who is being screened pass."""
+    if history.discord.pending:
+        who = min(history.discord.pending)
+        await end_screening(history, who, heard=history.random.random() < HEARD)
+
+
+async def end_screening(history: History, who: str, *, heard: bool) -> None:
+    history.say(f"  {history.name(who)} passes the screening, heard: {heard}")
+    history.discord.pending.discard(who)
+    if heard:
+        async with transaction() as db:
+            await gateway_events.member_changed(db, history.discord.id, history.discord.facts(who))
 
 
 async def rival_moves_a_role(history: History) -> None:
@@ -170,10 +207,12 @@ async def read(history: History, who: str) -> None:
 STEPS: tuple[tuple[int, Step], ...] = (
     (12, hold_or_sell),
     (1, remove_or_prove_a_wallet),
+    (1, two_members_swap_wallets),
     (1, use_wallets_or_not),
     (1, forget_a_member),
     (1, finish_forgetting),
     (1, join_or_leave),
+    (1, pass_the_screening),
     (1, rival_moves_a_role),
     (1, read_a_member),
 )

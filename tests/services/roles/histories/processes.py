@@ -188,6 +188,8 @@ async def settle(history: History) -> None:
         is_there = (await db.get_one(Server, history.server)).bot_invited
     if not is_there:
         await admins.bot_leaves_or_returns(history)  # it returns
+    for who in sorted(history.discord.pending):
+        await members.end_screening(history, who, heard=False)
     for who in history.people:
         await members.read(history, who)
 
