@@ -35,7 +35,7 @@ from app.supervisor.leftovers import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
 from tests.support.plugins.midnight import pytest_runtest_setup as pytest_runtest_setup
 from tests.support.plugins.patience import pytest_sessionstart as pytest_sessionstart
-from tests.support.plugins.settings_cache import pytest_runtest_protocol as pytest_runtest_protocol
+from tests.support.plugins.process_memory import pytest_runtest_protocol as pytest_runtest_protocol
 from tests.support.plugins.types_beside import pytest_configure as pytest_configure
 from tests.support.plugins.types_beside import pytest_sessionfinish as pytest_sessionfinish
 from tools.browser import NAMES

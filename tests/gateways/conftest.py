@@ -1,19 +1,10 @@
 """Fixtures for the tests of the gateways."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
-from gateways.evm.rpc import node_limits
 from tests.gateways.wire import Wire, wire
-
-
-@pytest.fixture(autouse=True)
-def nothing_known_of_nodes() -> Iterator[None]:
-    """Readers that start without any known limits of nodes."""
-    node_limits.forget()
-    yield
-    node_limits.forget()
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.calls import compiled
 from gateways.evm.calls.view_reader import REASONS, RESTS, ViewReader
 from gateways.evm.calls.views_program import HEADER, MAGIC, CopiedAnswer, call_data, read_answer
-from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
@@ -71,7 +70,6 @@ async def end(node: str) -> AsyncIterator[Front]:
     await rpc(node, "anvil_mine", "0x1")
     async with front(node) as made:
         yield made
-    node_limits.forget()
 
 
 @pytest.fixture

@@ -109,3 +109,9 @@ def test_what_others_found_is_taken_over_but_for_what_was_just_noted_here() -> N
     assert known("https://x").finalized is False
     node_limits.forget()
     assert known(URL) == NodeLimits()
+
+
+@pytest.mark.parametrize("turn", [1, 2])
+def test_a_test_does_not_know_what_an_earlier_one_found_out(turn: int) -> None:
+    assert known(URL) == NodeLimits(), f"in turn {turn}"
+    note(URL, batch=1)
