@@ -1,5 +1,6 @@
 """Alerts in a server's log channel: one when a problem begins and one when it ends; several can be one message."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -93,7 +94,8 @@ async def _end(db: AsyncSession, ids: list[int]) -> None:
 async def claim(db: AsyncSession) -> list[AlertMessage]:
     """Return the due alerts, claimed for this process for a minute.
 
-    A problem that ended before its first message is never reported.
+    Each has the number of its former tries; this one counts from now on, because the process may end in the midst of
+    it. A problem that ended before its first message is never reported.
     """
     result = await db.execute(
         text(
@@ -106,8 +108,9 @@ async def claim(db: AsyncSession) -> list[AlertMessage]:
                      OR (a.told_at IS NOT NULL AND a.ended_at IS NOT NULL AND a.end_told_at IS NULL))
                 ORDER BY a.id LIMIT :limit FOR UPDATE OF a SKIP LOCKED
             )
-            UPDATE alert a SET next_at = clock_timestamp() + :lease FROM next WHERE a.id = next.id
-            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts, next.language
+            UPDATE alert a SET next_at = clock_timestamp() + :lease, attempts = a.attempts + 1
+            FROM next WHERE a.id = next.id
+            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts - 1, next.language
             """
         ),
         {"limit": _AT_ONCE, "lease": _LEASE},
@@ -135,10 +138,16 @@ async def post(outside: Gateways, alerts: Sequence[AlertMessage]) -> ProviderErr
             posted = {mark for one in await outside.discord.recent_messages(channel_id) for mark in _marks(one.embeds)}
             alerts = [alert for alert in alerts if alert.mark not in posted]
         if alerts:
-            await outside.discord.post_message(channel_id, {"embeds": [_embed(alerts)]}, alerts[0].mark)
+            await outside.discord.post_message(channel_id, {"embeds": [_embed(alerts)]}, _nonce(alerts))
     except ProviderError as fault:
         return fault
     return None
+
+
+def _nonce(alerts: Sequence[AlertMessage]) -> str:
+    """Return the nonce of a post: another one if it is about other alerts, or Discord would not show it."""
+    marks = ", ".join(alert.mark for alert in alerts)
+    return marks if len(alerts) == 1 else f"alerts {hashlib.sha256(marks.encode()).hexdigest()[:16]}"
 
 
 def _embed(alerts: Sequence[AlertMessage]) -> dict[str, Any]:
