@@ -30,8 +30,10 @@ class OtherChanges(rx.State, mixin=True):
     async def _undone(self, actor: Actor, rule_id: int, changes: Mapping[str, Any]) -> str:
         """Return why these changes are not saved yet: they replace what somebody else changed, or the rule is deleted.
 
-        A change is named once: the person may decide to replace it.
+        A change is named once: the person may decide to replace it. A new rule (`rule_id` 0) replaces nothing.
         """
+        if not rule_id:
+            return ""
         try:
             async with transaction() as db:
                 now = _contents(await rules.get(db, gateways(), actor, rule_id))
@@ -39,13 +41,15 @@ class OtherChanges(rx.State, mixin=True):
             return fault.message
         except ProviderUnavailable:  # saving needs the same answer, and shows the failure
             return ""
-        known, self._known = self._known, now
-        replaced = {name if name in now else "expression" for name in changes}
-        return _(CHANGED) if any(known.get(name, now[name]) != now[name] for name in replaced) else ""
+        replaced = {name if name in now else "expression" for name, value in changes.items() if now.get(name) != value}
+        unknown = {name: now[name] for name in replaced if self._known.get(name, now[name]) != now[name]}
+        self._known = {**self._known, **unknown}
+        return _(CHANGED) if unknown else ""
 
 
 def _contents(rule: RuleView) -> dict[str, Any]:
     return {
-        "expression": rule.expression, "ruleName": rule.rule_name, "roleId": rule.role_id, "removal": rule.removal,
+        "expression": rule.expression, "ruleName": rule.rule_name, "roleId": rule.role_id,
+        "removal": {"mode": rule.removal.mode, "hours": rule.removal.hours},
         "takesOver": rule.takes_over, "delegated": rule.delegated, "state": rule.state,
     }  # fmt: skip

@@ -358,7 +358,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
                     self._show(fault.number)
                     self._sync()
                 await self._refuse(fault.text, fault.field)
-            elif self.rule_id and (undone := await self._undone(actor, self.rule_id, self._changes(self._draft(0)))):
+            elif undone := await self._undone(actor, self.rule_id, self._changes(self._draft(0))):
                 await self._refuse(undone)
             elif self.rule_id or self.takes_over:
                 impact = await self.get_state(RulePreviewState)
@@ -383,13 +383,19 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         self.asking, self.pending = False, True
         self._clear_refusal()
         yield
-        async for outcome in self._write(actor):
-            yield outcome
+        try:
+            # Somebody may have saved while the dialog was open.
+            if not self.saved and (undone := await self._undone(actor, self.rule_id, self._changes(self._draft(0)))):
+                await self._refuse(undone)
+                return
+            async for outcome in self._write(actor):
+                yield outcome
+        finally:
+            self.pending = False
 
     async def _write(self, actor: Actor):
         page = await self.get_state(ServerPageState)
         if self.saved:
-            self.pending = False
             yield rx.redirect(page.config_url)
             return
         draft = self._draft(page.server_id)
@@ -420,8 +426,6 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
                 done = _("Verification rule created successfully!")
             await say(self, _("Success"), done)
             yield rx.redirect(page.config_url)
-        finally:
-            self.pending = False
 
     async def _refuse(self, message: str, field: str = "") -> None:
         self.pending = False

@@ -107,6 +107,69 @@ async def test_a_change_that_was_saved_elsewhere_meanwhile_is_not_replaced_witho
     assert [(one.min_tokens, one.delegated) for one in await stored(town)] == [(5, True)]
 
 
+async def two_forms(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> tuple[tuple[Tab, RuleFormState], tuple[Tab, RuleFormState]]:
+    """Save the new rule, and open it in two tabs."""
+    await form[0].run(form[1].save({}))
+    (made,) = await stored(town)
+    tabs: list[tuple[Tab, RuleFormState]] = []
+    for _ in range(2):
+        tab, _name = await sign_in(town.people["ada"]["username"])
+        tab.go("/add-verification-rule", serverId=town.server_id, ruleId=made.id)
+        tabs.append((tab, await tab.state(RuleFormState)))
+        await tab.run(tabs[-1][1].load())
+    return tabs[0], tabs[1]
+
+
+async def saved(tab: Tab, state: RuleFormState) -> None:
+    await tab.run(state.save({}))
+    assert (state.asking, state.fault) == (True, "")
+    await tab.run(state.confirm())
+    assert state.saved
+
+
+async def test_a_change_elsewhere_is_named_also_where_its_field_is_changed_after_a_first_press(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> None:
+    (tab, state), (other_tab, other) = await two_forms(form, town, sign_in)
+    await other_tab.run(other.choose_removal("grace"))
+    await saved(other_tab, other)
+    await tab.run(state.enter_min_tokens(3))
+    await tab.run(state.save({}))
+    assert (state.asking, state.fault) == (True, ""), "the grace time stays"
+    await tab.run(state.think_again(False))
+    await tab.run(state.choose_removal("grace"))
+    await tab.run(state.enter_grace(5))
+    await tab.run(state.save({}))
+    assert (state.asking, state.fault) == (False, CHANGED)
+
+
+async def test_a_change_elsewhere_while_the_dialog_asks_is_not_replaced_without_a_word(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> None:
+    (tab, state), (other_tab, other) = await two_forms(form, town, sign_in)
+    await tab.run(state.enter_min_tokens(3))
+    await tab.run(state.save({}))
+    await other_tab.run(other.enter_min_tokens(5))
+    await saved(other_tab, other)
+    await tab.run(state.confirm())
+    assert (state.asking, state.pending, state.fault) == (False, False, CHANGED)
+    assert [one.min_tokens for one in await stored(town)] == [5]
+    await saved(tab, state)
+    assert [one.min_tokens for one in await stored(town)] == [3]
+
+
+async def test_a_change_that_somebody_else_made_too_replaces_nothing(
+    form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
+) -> None:
+    (tab, state), (other_tab, other) = await two_forms(form, town, sign_in)
+    for place, one in ((other_tab, other), (tab, state)):
+        await place.run(one.choose_removal("grace"))
+        await place.run(one.switch_delegated(True))
+        await saved(place, one)
+
+
 async def test_a_rule_that_was_deleted_meanwhile_is_refused_before_the_dialog(
     form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
 ) -> None:
