@@ -411,7 +411,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
                     await rules.create_all(db, gateways(), actor, self._new(draft))
         except HoldfastError as fault:
             field = fault.field if isinstance(fault, FieldRefused) else ""
-            await self._refuse(fault.message, field)
+            await self._refuse(fault.message, field if self._is_single(field) else "")
             if field == "roleId":
                 # The options are those of the role when the form was opened.
                 yield RuleFormState.load_roles
@@ -426,6 +426,10 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
                 done = _("Verification rule created successfully!")
             await say(self, _("Success"), done)
             yield rx.redirect(page.config_url)
+
+    def _is_single(self, field: str) -> bool:
+        """Return whether the form has one field of this name: several conditions and tiers have each their own."""
+        return not self.has_tiers if field == "roleId" else field in OWN_FIELDS or len(self._slots) == 1
 
     async def _refuse(self, message: str, field: str = "") -> None:
         self.pending = False

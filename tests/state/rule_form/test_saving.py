@@ -8,7 +8,8 @@ from sqlmodel import col, select
 
 from models import Rule, transaction
 from services.collections import collections
-from services.core.errors import TooMany
+from services.core.errors import FieldRefused, TooMany
+from services.rules import rules
 from services.runtime import rate_limits
 from state.rule_form.other_changes import CHANGED
 from state.rule_form.rule_fault import NO_FAULT
@@ -210,6 +211,7 @@ async def test_a_role_that_was_deleted_meanwhile_is_shown_as_deleted(
     await town.call("guilds", guild=town.name, action="delete_role", role="Short-lived")
     outcomes = await tab.run(state.save({}))
     assert state.fault == "This role does not exist in the server (any more). Choose another one."
+    assert state.fault_field == "roleId"
     assert RuleFormState.load_roles in outcomes
     await tab.run(state.load_roles())
     shown = next(one for one in state.roles if one.id == state.role_id)
@@ -221,3 +223,25 @@ async def test_a_role_that_was_deleted_meanwhile_is_shown_as_deleted(
     await tab.run(state.choose_role(next(one.id for one in state.roles if one.assignable)))
     await tab.run(state.load_roles())
     assert [one.label for one in state.roles if one.id == str(made["id"])] == ["Short-lived – deleted in Discord"]
+
+    await tab.run(state.enter_max_tokens(4))
+    await tab.run(state.enter_tier(2, "least", "5"))
+    assert RuleFormState.load_roles in await tab.run(state.save({}))
+    assert (state.fault[:9], state.fault_field) == ("This role", ""), "the role of the first tier is right"
+
+
+async def test_a_contract_that_only_saving_refuses_marks_no_other_condition(
+    form: tuple[Tab, RuleFormState], town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise FieldRefused("contractAddress", "It is no collection.")
+
+    tab, state = form
+    monkeypatch.setattr(rules, "create_all", refuse)
+    await tab.run(state.save({}))
+    assert (state.fault, state.fault_field) == ("It is no collection.", "contractAddress")
+    await tab.run(state.add_condition(0))
+    await tab.run(state.enter_contract(state.open, town.contract))
+    await tab.run(state.enter_min_tokens(2))
+    await tab.run(state.save({}))
+    assert (state.fault, state.fault_field) == ("It is no collection.", "")
