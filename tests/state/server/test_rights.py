@@ -51,6 +51,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
 
     async def save() -> None:
         form.rule_name = f"{form.rule_name} again"
+        await tab.run(form.confirm())  # names the change that `undo` has made to the rule
         await tab.run(form.confirm())
 
     async def alerts() -> None:
