@@ -50,6 +50,7 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     settings.cache_clear()
+    await close_gateways()  # a test may have left gateways that lead nowhere
     await models.use(database_url)
     try:
         yield

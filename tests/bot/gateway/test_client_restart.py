@@ -1,6 +1,7 @@
 """What comes after a client that ended, and what the log says about it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import cast
@@ -10,7 +11,15 @@ import pytest
 
 from bot import client_restart
 from bot.client import Bot
+from gateways import close_gateways
 from services.guilds import members_intent
+
+
+@pytest.fixture(autouse=True)
+async def closed() -> AsyncIterator[None]:
+    """The gateways that clients asked are closed: they lead nowhere, and another test would get them."""
+    yield
+    await close_gateways()
 
 
 async def test_an_end_that_is_understood_is_one_line_with_its_cause(
