@@ -10,7 +10,7 @@ from tests.system.browser.village import village
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
-async def opened(product: Product, visit: NewVisitor) -> Page:
+async def open_rules(product: Product, visit: NewVisitor) -> Page:
     """Return the page of a server without rules."""
     here = village(product, "bob")
     bob = await visit()
@@ -21,7 +21,7 @@ async def opened(product: Product, visit: NewVisitor) -> Page:
 
 
 async def test_the_field_that_was_refused_gets_the_focus(product: Product, visit: NewVisitor) -> None:
-    page = await opened(product, visit)
+    page = await open_rules(product, visit)
     await page.get_by_role("link", name="Add Rule").first.click()
     role, contract = page.get_by_label("Role", exact=True), page.get_by_label("Contract Address")
     create = page.get_by_role("button", name="Create Rule")

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Awaitable, Callable
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from tests.system.browser.conftest import Product, Visitor
-from tests.system.browser.village import village
+from tests.system.browser.server.test_refused_rule import open_rules
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -20,20 +20,10 @@ NOTE_TITLES = """
 """
 
 
-async def opened(product: Product, visit: NewVisitor) -> Page:
-    """Return the page of a server without rules."""
-    here = village(product, "bob")
-    bob = await visit()
-    await bob.enter(here["bob"])
-    await bob.page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
-    await bob.page.get_by_role("link", name="Add Rule").first.wait_for()
-    return bob.page
-
-
 async def test_a_new_rule_is_not_named_after_the_one_that_was_edited_before(
     product: Product, visit: NewVisitor
 ) -> None:
-    page = await opened(product, visit)
+    page = await open_rules(product, visit)
     await page.get_by_role("link", name="Add Rule").first.click()
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.get_by_label("Contract Address").fill(product.world()["chains"]["polygon"]["collections"][0]["contract"])
