@@ -21,7 +21,7 @@ MOST_SHARE_BEYOND_PERCENT = 5
 COUNTED_FOR = timedelta(hours=24)
 """How long a loss counts against the limit."""
 APPROVED_FOR = timedelta(hours=24)
-"""How long an approval lasts, unless a rule for the role is changed before."""
+"""How long an approval lasts, unless an admin makes a change before by which other members can lose the role."""
 WAS_GIVEN = """(evidence ->> 'given' IS DISTINCT FROM 'false' OR EXISTS (
     SELECT 1 FROM member m WHERE m.server_id = "grant".server_id AND m.discord_id = "grant".discord_id
     AND "grant".role_id = ANY(m.roles)))"""
@@ -78,7 +78,7 @@ async def _trip_if_too_many(db: AsyncSession, server_id: int, role_id: str, remo
     breaker = await db.get(Breaker, (server_id, role_id))
     if breaker is not None and breaker.approved_at is None and breaker.dismissed_at is None:
         return True
-    # An approval is for one cause: a day's losses, until somebody changes what the rules ask for. A dismissal is none.
+    # An approval is for one cause: a day's losses, until somebody changes who can lose the role. A dismissal is none.
     changed_at: datetime | None = None
     if breaker is not None and breaker.approved_at is not None and breaker.approved_at > now() - APPROVED_FOR:
         changed_at = await _changed_since(db, server_id, role_id, breaker.approved_at)
@@ -136,7 +136,10 @@ _LOSSES = """
 
 
 async def _changed_since(db: AsyncSession, server_id: int, role_id: str, since: datetime) -> datetime | None:
-    """Return when rules first changed after `since` in a way by which members can lose the role, or None."""
+    """Return when an admin first made a change after `since` by which many members can lose the role, or None.
+
+    Such a change is one of rules, the end of the role's protection, or the end of a move.
+    """
     values = {"server": server_id, "role": role_id, "since": since, "names": list(_NAMES)}
     found: datetime | None = (await db.execute(text(_CHANGED), values)).scalar_one()
     return found
@@ -149,8 +152,9 @@ _CHANGED = """
         OR kind = 'rule.changed' AND :role IN (data -> 'before' ->> 'roleId', data -> 'after' ->> 'roleId')
             AND (data -> 'before') - CAST(:names AS text[]) IS DISTINCT FROM (data -> 'after') - CAST(:names AS text[])
         OR kind = 'batch.undone' AND data ->> 'of' LIKE 'rule.%' AND COALESCE(role_id, :role) = :role
+        OR kind = 'role.protected' AND role_id = :role AND data ->> 'protected' = 'false'
         OR kind = 'move.approved')
-    AND kind IN ('rule.created', 'rule.changed', 'rule.deleted', 'batch.undone', 'move.approved')
+    AND kind IN ('rule.created', 'rule.changed', 'rule.deleted', 'batch.undone', 'role.protected', 'move.approved')
 """
 _NAMES = ("name", "roleName", "roleColor")
 """The fields of a rule's document that decide about nobody."""

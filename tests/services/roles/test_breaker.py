@@ -145,9 +145,12 @@ async def test_an_approval_is_for_a_day_and_not_for_ever() -> None:
         ("rule.created", True, {"takesOver": True}, True),
         ("rule.paused", True, {}, False),
         ("rule.resumed", True, {}, False),
+        ("role.protected", True, {"protected": False}, True),
+        ("role.protected", True, {"protected": True}, False),
+        ("role.protected", False, {"protected": False}, False),
     ],
 )
-async def test_an_approval_ends_with_the_rules_that_it_was_given_for(
+async def test_an_approval_ends_with_the_causes_that_it_was_given_for(
     kind: Kind, of_role: bool, data: dict[str, object], ends: bool
 ) -> None:
     server, role = await a_role_with(20)
@@ -157,7 +160,11 @@ async def test_an_approval_ends_with_the_rules_that_it_was_given_for(
     assert not await stopped(server, role, 6), "an honest sale of many goes on"
     named = role if of_role else snowflake()
     document: dict[str, object] = {"name": "Dogs", "roleId": named}
-    said = {"before": document, "after": document | data} if kind == "rule.changed" else {"rule": document | data}
+    said: dict[str, object] = {"rule": document | data}
+    if kind == "rule.changed":
+        said = {"before": document, "after": document | data}
+    elif kind == "role.protected":
+        said = data
     line = audit.line(kind, server_id=server.id, role_id=str(data.get("roleId", named)), data=said)
     async with transaction() as db:
         await audit.record(db, line)
