@@ -9,6 +9,7 @@ from math import ceil
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.node_providers import other_nodes
 from gateways.evm.rpc.errors import StateMissing, TooMuch
 from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
@@ -166,14 +167,13 @@ async def _agree(
 ) -> None:
     """Have a node other than `first` confirm a transaction that is about to prove a wallet; wait while it disagrees.
 
-    A lying node must not be able to give a wallet away. Where no other node answers, or the chain has only one, a
-    single node is enough: otherwise a node that is down for days would keep everybody from proving a wallet.
+    A lying provider must not be able to give a wallet away, so nodes of another one are asked first. Where no other
+    node answers, or the chain has only one, a single node is enough: otherwise a node that is down for days would keep
+    everybody from proving a wallet.
     """
     if judged.outcome is not TransactionOutcome.PROVES:
         return
-    for endpoint in range(outside.chains.endpoints(chain)):
-        if endpoint == first:
-            continue
+    for endpoint in other_nodes(chain, first, outside.chains.endpoints(chain)):
         try:
             outcome = await ask(endpoint)
         except NotThere:

@@ -2,16 +2,21 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
 
-from gateways import gateways
+from gateways import Gateways, gateways
+from gateways.chains import node_providers
 from gateways.evm.transactions import EvmTransactions, Transaction
 from gateways.solana.client import SolanaChains
 from gateways.solana.transactions import SolanaTransaction, SolanaTransactions
 from gateways.transport.errors import NotThere, ProviderDown
+from models import now
+from services.wallets.proof_watch import OpenChallenge, judge_signature
+from services.wallets.transaction_check import TransactionOutcome
 from tests.jobs.conftest import product as product
 from tests.services.wallets.walker import Walker, clock_looks
 
@@ -96,3 +101,24 @@ async def test_one_node_of_solana_that_names_another_signer_proves_nothing(
     # The transaction is not skipped: it is judged once both nodes agree.
     lies = False
     assert "not signed by" in (await thief.verify(sent, address=victim.solana)).message
+
+
+async def test_the_second_node_is_one_of_another_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = ("https://one.nodes.com", "https://two.nodes.com", "https://rpc.elsewhere.com")
+    monkeypatch.setattr(node_providers, "settings", lambda: SimpleNamespace(rpc={"solana": urls}))
+    victim, thief, code = "Vi" * 16, "Th" * 16, "holdfast-abc"
+    asked: list[int] = []
+
+    async def memo_transaction(signature: str, *, endpoint: int = 0) -> SolanaTransaction:
+        asked.append(endpoint)
+        signer = thief if urls[endpoint].endswith("elsewhere.com") else victim
+        return SolanaTransaction(signature, 9, None, True, (signer,), (code,), endpoint)
+
+    chains = SimpleNamespace(endpoints=lambda _: len(urls))
+    outside = cast(
+        "Gateways", SimpleNamespace(chains=chains, solana=SimpleNamespace(memo_transaction=memo_transaction))
+    )
+    stolen = OpenChallenge(1, 1, "solana", victim, code, 1, now(), {})
+    assert await judge_signature(outside, [stolen], "5" * 88) is stolen
+    assert stolen.judged is not None
+    assert (stolen.judged.outcome, asked) == (TransactionOutcome.WAITS, [0, 2])
