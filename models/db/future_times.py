@@ -30,6 +30,15 @@ _CORRECTIONS = (
     "UPDATE \"grant\" SET intended_at = now() - :day, next_at = now() WHERE state = 'taking' "
     "AND intended_at > now() + :soon",
     'UPDATE "grant" SET no_since = now() WHERE no_since > now() + :soon',
+    # A role that is lost is given again once a rule is newer than its loss; a membership is compared with the grant.
+    'UPDATE "grant" SET created_at = LEAST(created_at, now()), updated_at = LEAST(updated_at, now()) '
+    "WHERE created_at > now() + :soon OR updated_at > now() + :soon",
+    "UPDATE rule SET created_at = now() WHERE created_at > now() + :soon",
+    # An approval holds for a day from its time, and ends with changes after it.
+    "UPDATE breaker SET approved_at = now() - :day WHERE approved_at > now() + :soon",
+    "UPDATE breaker SET tripped_at = LEAST(tripped_at, now()), "
+    "dismissed_at = CASE WHEN dismissed_at > now() THEN now() ELSE dismissed_at END "
+    "WHERE tripped_at > now() + :soon OR dismissed_at > now() + :soon",
     "UPDATE unanswered SET at = now() WHERE at > now() + :soon",
     "UPDATE role_refusal SET next_at = now() WHERE next_at > now() + :rest",
     "UPDATE guild_refusal SET rests_until = now() WHERE rests_until > now() + :rest",
@@ -57,6 +66,8 @@ _CORRECTIONS = (
     "WHERE created_at > now() + :soon",
     "UPDATE alert SET next_at = now() WHERE next_at > now() + :rest",
     "UPDATE rival_move SET next_at = now() WHERE next_at > now() + :rest",
+    # The next one would begin a truce.
+    "UPDATE rival_move SET at = now() - :day WHERE at > now() + :soon",
     "UPDATE truce SET until = now() + :day WHERE until > now() + :day + :soon",
     # Messages of a move wait for its end, or for the next attempt.
     "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",

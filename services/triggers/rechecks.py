@@ -67,6 +67,7 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
             """
             SELECT extract(epoch FROM max(at) + CAST(:every AS interval) - now()) FROM event
             WHERE kind = 'recheck.asked' AND server_id = :server AND subject = :who AND actor = :who
+            AND at <= now()  -- a later one is by a clock that was ahead
             """
         ),
         {"every": EVERY, "server": server_id, "who": actor.discord_id},

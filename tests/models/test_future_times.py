@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 import models
-from models import Member, ProviderState, Schedule, transaction
+from models import Breaker, Member, ProviderState, Schedule, transaction
 from models.db import future_times
 from models.db.session import AsyncSession
 from services.core import queue
@@ -23,8 +23,14 @@ ROWS = (
     "VALUES ('base', 1, '', now() + :ahead, 'w', now() + :ahead)",
     'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, intended_at, next_at, '
     "no_since, attempts, created_at, updated_at) "
-    "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now() + :ahead, now() + :ahead, now() + :ahead, 0, now(), "
-    "now())",
+    "VALUES (:server, '5', '7', '{}', 'taking', false, '{}', now() + :ahead, now() + :ahead, now() + :ahead, 0, "
+    "now() + :ahead, now() + :ahead)",
+    "INSERT INTO rule (server_id, name, role_id, role_name, role_color, expression, verification_type, "
+    "contract_address, blockchain, min_tokens, token_ids, removal_mode, removal_hours, state, created_by, created_at, "
+    "updated_at) VALUES (:server, '', '7', '', '', '{}', '', '', '', 1, '{}', 'now', 0, 'active', '5', "
+    "now() + :ahead, now())",
+    "INSERT INTO breaker (server_id, role_id, tripped_at, would_lose, holders, approved_at, dismissed_at) "
+    "VALUES (:server, '7', now() + :ahead, 9, 9, now() + :ahead, now() + :ahead)",
     "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
     "VALUES (:server, '5', '7', true, now() + :ahead)",
     "INSERT INTO role_refusal (server_id, role_id, count, next_at) VALUES (:server, '7', 1, now() + :ahead)",
@@ -56,7 +62,7 @@ ROWS = (
     "INSERT INTO alert (server_id, key, title, text, mend, began_at, attempts, next_at) "
     "VALUES (:server, 'k', '', '', '', now(), 0, now() + :ahead)",
     "INSERT INTO rival_move (server_id, discord_id, role_id, taken, at, against, naming, actor_bot, attempts, next_at) "
-    "VALUES (:server, '5', '7', true, now(), false, 'open', false, 0, now() + :ahead)",
+    "VALUES (:server, '5', '7', true, now() + :ahead, false, 'open', false, 0, now() + :ahead)",
     "INSERT INTO truce (server_id, discord_id, role_id, since, until) "
     "VALUES (:server, '5', '7', now(), now() + interval '1 day' + :ahead)",
     "INSERT INTO server_move (server_id, state, roles, begins_at, until, messages_at, created_at) "
@@ -71,7 +77,10 @@ LEFT = """
     SELECT 'due', count(*) FROM due WHERE claimed_until > now()
     UNION ALL SELECT 'cursor', count(*) FROM cursor WHERE owned_until > now() OR updated_at > now()
     UNION ALL SELECT 'grant', count(*) FROM "grant"
-        WHERE next_at > now() OR no_since > now() OR intended_at > now()
+        WHERE next_at > now() OR no_since > now() OR intended_at > now() OR created_at > now() OR updated_at > now()
+    UNION ALL SELECT 'rule', count(*) FROM rule WHERE created_at > now()
+    UNION ALL SELECT 'breaker', count(*) FROM breaker
+        WHERE tripped_at > now() OR approved_at > now() - interval '1 day' OR dismissed_at > now()
     UNION ALL SELECT 'unanswered', count(*) FROM unanswered WHERE at > now()
     UNION ALL SELECT 'role_refusal', count(*) FROM role_refusal WHERE next_at > now()
     UNION ALL SELECT 'guild_refusal', count(*) FROM guild_refusal WHERE rests_until > now() OR began_at > now()
@@ -91,7 +100,7 @@ LEFT = """
         WHERE held_until > now() OR next_at > now() OR counted_at > now()
     UNION ALL SELECT 'reach', count(*) FROM reach WHERE created_at > now()
     UNION ALL SELECT 'alert', count(*) FROM alert WHERE next_at > now()
-    UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now()
+    UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now() OR at > now()
     UNION ALL SELECT 'truce', count(*) FROM truce WHERE until > now() + interval '1 day'
     UNION ALL SELECT 'server_move', count(*) FROM server_move WHERE messages_at > now()
     UNION ALL SELECT 'provider_state', count(*) FROM provider_state
@@ -144,6 +153,18 @@ async def test_a_member_who_is_there_and_a_provider_that_never_answered_stay_so(
     async with transaction() as db:
         assert (await db.get_one(Member, (member.server_id, member.discord_id))).left_at is None
         assert (await db.get_one(ProviderState, "base:0")).ok_at is None
+
+
+async def test_a_breaker_that_was_only_approved_counts_as_neither_waiting_nor_dismissed() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        ahead = models.now() + DAYS
+        db.add(Breaker(server_id=server.id or 0, role_id="7", tripped_at=ahead, would_lose=9, holders=9,
+                       approved_at=ahead, approved_by="5"))  # fmt: skip
+    assert await left() == []
+    async with transaction() as db:
+        row = await db.get_one(Breaker, (server.id, "7"))
+        assert (row.approved_at is None, row.dismissed_at) == (False, None)
 
 
 async def planned(name: str) -> datetime:
