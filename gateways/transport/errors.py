@@ -9,6 +9,8 @@ from gateways.transport.provider_time import http_date
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 ACCOUNTS = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
 """Addresses on EVM chains and on Solana, and Solana's longer signatures, also right after the `\\n` of repr()."""
+SHORTEST_KEY = 12
+"""Characters from which a part of a URL may be a provider's key."""
 
 
 class ProviderError(Exception):
@@ -71,6 +73,14 @@ def without_links(text: str) -> str:
     # A contract chooses its error's text. The pattern takes quadratic time, so 60 kB would block the process for long;
     # and the database stores no text with a NUL.
     return ACCOUNTS.sub("[account]", _LINKS.sub("[address]", plain(text[:1_000], 1_000)))[:200]
+
+
+def without_key(text: str, url: str) -> str:
+    """Return the text without the parts of a provider's URL that are long enough to be a key."""
+    for part in re.split(r"[/?&=#:@]", url):
+        if len(part) >= SHORTEST_KEY:
+            text = text.replace(part, "[key]")
+    return text
 
 
 def no_answer(fault: Exception) -> str:

@@ -1,8 +1,10 @@
 """How a node refuses, on Solana too, sorted by the remedy: ask for less, later, in another way, or another node."""
 
 import re
+from collections.abc import Mapping
+from typing import cast
 
-from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused
+from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused, without_key
 
 
 class RpcRefused(ProviderRefused):
@@ -62,6 +64,16 @@ PRUNED_HISTORY = 4444
 """The code for blocks that a node has deleted (EIP-4444)."""
 LONGEST_MESSAGE = 2_000
 """Characters of an error's message that are read."""
+
+
+def refusal_in(error: object, provider: str, url: str) -> ProviderError:
+    """Return the exception for the `error` in a JSON-RPC answer of the node at this URL.
+
+    Members and admins read it, so the URL's key is left out, which some nodes repeat when they refuse it.
+    """
+    fields = cast("Mapping[str, object]", error) if isinstance(error, Mapping) else {"message": error}
+    code, message = fields.get("code"), str(fields.get("message", ""))[:LONGEST_MESSAGE]
+    return rpc_error(provider, code if isinstance(code, int) else 0, without_key(message, url), fields.get("data"))
 
 
 def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:

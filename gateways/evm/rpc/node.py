@@ -17,7 +17,7 @@ import orjson
 from gateways.chains.chain_file import Chain
 from gateways.chains.node_providers import source_name
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
-from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, rpc_error
+from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import provider_reports, provider_time, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
@@ -397,12 +397,8 @@ class Node:
             raise ProviderConfused(self.name, "the answer is not JSON-RPC")
         answer = cast("dict[str, object]", value)
         error = answer.get("error")
-        if isinstance(error, dict):
-            fields = cast("dict[str, object]", error)
-            code, message = fields.get("code"), fields.get("message")
-            raise rpc_error(self.name, code if isinstance(code, int) else 0, str(message), fields.get("data"))
-        if isinstance(error, str):
-            raise rpc_error(self.name, 0, error)
+        if isinstance(error, dict | str):
+            raise refusal_in(cast("object", error), self.name, self.url)
         if "result" not in answer or (number is not None and answer.get("id") != number):
             raise ProviderConfused(self.name, "the answer is not JSON-RPC")
         return answer["result"]

@@ -9,9 +9,9 @@ from eth_typing import ChecksumAddress
 from web3 import AsyncHTTPProvider, AsyncWeb3
 from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
 
-from gateways.evm.rpc.errors import Reverted, rpc_error
+from gateways.evm.rpc.errors import Reverted, refusal_in
 from gateways.evm.rpc.node import Node
-from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, no_answer
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, no_answer
 
 
 class Web3Calls:
@@ -55,7 +55,8 @@ class Web3Calls:
         except (ContractLogicError, BadFunctionCallOutput):
             raise Reverted(name, "the contract reverted", status=200) from None
         except Web3RPCError as fault:
-            raise self._rpc_fault(fault) from None
+            error = cast("dict[str, object]", fault.rpc_response or {}).get("error", "")
+            raise refusal_in(error, name, self._node.url) from None
         except ClientResponseError as fault:
             if fault.status == 429:
                 raise ProviderBusy(name, "too many requests") from None
@@ -64,14 +65,6 @@ class Web3Calls:
             raise ProviderDown(name, no_answer(fault)) from None
         except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
             raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
-
-    def _rpc_fault(self, fault: Web3RPCError) -> ProviderError:
-        answer = cast("dict[str, Any] | None", fault.rpc_response)
-        error = answer.get("error") if answer else None
-        fields = cast("dict[str, Any]", error) if isinstance(error, dict) else {}
-        code = fields.get("code")
-        code = code if isinstance(code, int) else 0
-        return rpc_error(self._node.name, code, str(fields.get("message", "")), fields.get("data"))
 
     async def _connected(self) -> Any:
         async with self._connecting:

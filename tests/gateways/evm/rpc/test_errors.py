@@ -1,7 +1,9 @@
 """How a node's refusal is classified by its wording."""
 
 import pytest
+from aiohttp import web
 
+from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import (
     LONGEST_MESSAGE,
     Halted,
@@ -13,7 +15,11 @@ from gateways.evm.rpc.errors import (
     TooMuch,
     rpc_error,
 )
-from gateways.transport.errors import ProviderBusy
+from gateways.evm.rpc.node import Node
+from gateways.transport.errors import ProviderBusy, ProviderError
+from tests.gateways.wire import wire
+
+KEY = "8f0l3c0d1e2f4a5b6c7d8e9f0O1I2l47"
 
 
 @pytest.mark.parametrize(
@@ -76,3 +82,15 @@ def test_a_node_that_has_deleted_old_blocks_says_so_in_several_ways(code: int, m
 
 def test_only_the_beginning_of_a_message_is_read() -> None:
     assert type(rpc_error("a node", -32000, "x" * LONGEST_MESSAGE + "out of gas")) is RpcRefused
+
+
+@pytest.mark.parametrize("place", [f"/v2/{KEY}", f"/?api-key={KEY}"])
+@pytest.mark.parametrize("error", [{"code": -32600, "message": f"key {KEY} is not valid"}, f"unknown project {KEY}"])
+async def test_a_node_that_repeats_its_key_tells_it_to_nobody(place: str, error: object) -> None:
+    async with wire() as server:
+        server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}))
+        node = Node(CHAINS["base"], 0, server.url + place, request_seconds=5, stale_after=90)
+        with pytest.raises(ProviderError, match=r"\[key\]") as told:
+            await node.call("eth_chainId", ())
+        await node.close()
+    assert KEY not in str(told.value)
