@@ -1,7 +1,7 @@
 """Signing in with Discord by OAuth2: the code grant with PKCE, tokens renewed and revoked, the bot's invite URL."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -49,6 +49,17 @@ class TokenSet:
     def __repr__(self) -> str:
         """Return a text without the tokens, so that no log ever shows them."""
         return f"TokenSet(expires_at={self.expires_at.isoformat()}, scope={self.scope!r})"
+
+
+class GrantRefused(ProviderRefused):
+    """The code is invalid, used or too old, or the grant no longer exists: `invalid_grant`, and no other refusal.
+
+    See docs/facts.md#discord-oauth2.
+    """
+
+
+_KINDS: Mapping[str, type[ProviderRefused]] = {"invalid_grant": GrantRefused, "invalid_client": Unauthorized}
+"""What the errors of RFC 6749 §5.2 mean; the others say nothing about the grant."""
 
 
 class DiscordOAuth:
@@ -130,7 +141,7 @@ class DiscordOAuth:
         return f"{self._authorize}?{urlencode(query, quote_via=quote)}"
 
     async def exchange(self, code: str, verifier: str, redirect_uri: str) -> TokenSet:
-        """Exchange a code for tokens. Raises ProviderRefused when the code is invalid, used or too old.
+        """Exchange a code for tokens. Raises GrantRefused when the code is invalid, used or too old.
 
         POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2).
         """
@@ -147,7 +158,7 @@ class DiscordOAuth:
         return _token_set(await self._guarded(self._oauth, call), fallback="")
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
-        """Return new tokens; keep their refresh token. Raises Unauthorized when the grant no longer exists.
+        """Return new tokens; keep their refresh token. Raises GrantRefused when the grant no longer exists.
 
         POST to the token address, grant_type=refresh_token.
         """
@@ -155,10 +166,7 @@ class DiscordOAuth:
         def call(client: Any) -> Any:
             return client.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
 
-        try:
-            return _token_set(await self._guarded(self._oauth, call), fallback=token_set.refresh_token)
-        except ProviderRefused as fault:
-            raise Unauthorized(DISCORD, "the sign-in has ended", status=fault.status) from None
+        return _token_set(await self._guarded(self._oauth, call), fallback=token_set.refresh_token)
 
     async def revoke(self, token: str) -> None:
         """End the whole grant that the token belongs to.
@@ -226,10 +234,8 @@ class DiscordOAuth:
         try:
             return await client.run(call, DEADLINE, within=DEADLINE)
         except OAuthError as fault:
-            # Discord's own answer: HTTP 400 with invalid_grant for an invalid, used or expired code
-            # (docs/facts.md#discord-oauth2).
             status = 401 if fault.error == "invalid_client" else 400
-            kind = Unauthorized if status == 401 else ProviderRefused
+            kind = _KINDS.get(str(fault.error), ProviderRefused)
             raise kind(DISCORD, f"sign-in refused ({fault.error})", status=status) from None
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
             raise ProviderDown(DISCORD, no_answer(fault)) from None

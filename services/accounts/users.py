@@ -9,9 +9,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
 
 from gateways import Gateways
-from gateways.discord.oauth import TokenSet
+from gateways.discord.oauth import GrantRefused, TokenSet
 from gateways.discord.types import OAuthUser
-from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
+from gateways.transport.errors import ProviderError, Unauthorized
 from models import User, corrected, now, transaction
 from models.db.database import release
 from models.db.session import AsyncSession
@@ -204,12 +204,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
             return token
         try:
             tokens = await outside.oauth.refresh(_token_set(user))
-        except UnreadableToken:
-            tokens = None
-        except ProviderRefused as refused:
-            # 400 is invalid_grant; 401 would be our own client's credentials, which the person cannot correct.
-            if refused.status != 400:
-                raise unavailable(refused) from refused
+        except (UnreadableToken, GrantRefused):
             tokens = None
         except ProviderError as error:
             raise unavailable(error) from error

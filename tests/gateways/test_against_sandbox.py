@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from gateways.chains.read_point import ReadPoint
-from gateways.discord.oauth import DiscordOAuth
+from gateways.discord.oauth import DiscordOAuth, GrantRefused
 from gateways.discord.rest import Discord
 from gateways.discord.types import MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
 from gateways.evm.client import EvmChains
@@ -124,7 +124,7 @@ async def test_a_person_signs_in_and_out(sandbox: Sandbox) -> None:
     await oauth.revoke(newer.access_token)
     with pytest.raises(Unauthorized):
         await oauth.me(newer.access_token)
-    with pytest.raises(Unauthorized):
+    with pytest.raises(GrantRefused):
         await oauth.refresh(newer)
     await oauth.close()
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 
-from gateways.discord.oauth import DiscordOAuth, TokenSet
+from gateways.discord.oauth import DiscordOAuth, GrantRefused, TokenSet
 from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,
@@ -99,13 +99,30 @@ async def test_a_code_becomes_tokens_that_no_repr_shows(oauth: DiscordOAuth, ser
     }
 
 
-async def test_a_bad_code_is_refused_and_a_dead_grant_is_unauthorized(oauth: DiscordOAuth, server: Wire) -> None:
+async def test_a_bad_code_and_a_dead_grant_are_refused(oauth: DiscordOAuth, server: Wire) -> None:
     server.says(BAD_CODE)
-    with pytest.raises(ProviderRefused) as caught:
+    with pytest.raises(GrantRefused):
         await oauth.exchange("bad", "v", "http://x")
-    assert not isinstance(caught.value, Unauthorized)
-    with pytest.raises(Unauthorized):
+    with pytest.raises(GrantRefused):
         await oauth.refresh(OLD)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        web.json_response({"error": "invalid_request"}, status=400),
+        web.json_response({"error": "invalid_client"}, status=401),
+        web.Response(status=400, text="<html>400 Bad Request</html>"),
+        web.Response(status=403, text="<html>error code: 1020</html>"),
+    ],
+)
+async def test_another_refusal_says_nothing_about_the_grant(
+    oauth: DiscordOAuth, server: Wire, answer: web.Response
+) -> None:
+    server.says(answer)
+    with pytest.raises(ProviderRefused) as caught:
+        await oauth.refresh(OLD)
+    assert not isinstance(caught.value, GrantRefused)
 
 
 async def test_refreshing_keeps_the_newest_refresh_token(oauth: DiscordOAuth, server: Wire) -> None:

@@ -13,14 +13,14 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from gateways.discord.oauth import TokenSet
-from gateways.transport.errors import Unauthorized
+from gateways.transport.errors import ProviderRefused, Unauthorized
 from models import User, now, transaction
 from models.db import database
 from models.db.session import AsyncSession
 from services.accounts import encryption, sessions, sign_in, users
 from services.accounts.encryption import UnreadableToken, seal, unseal
 from services.core.actors import Actor
-from services.core.errors import NotConnected
+from services.core.errors import NotConnected, ProviderUnavailable
 from services.guilds import permissions
 from settings import settings
 from tests.app.api.browsers import agreed
@@ -181,6 +181,20 @@ async def test_an_outage_of_discord_disconnects_nobody(ada: Actor, monkeypatch: 
     async with transaction() as db:
         view = await users.view(db, gateways(), ada)
     assert view.is_discord_connected is True
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+async def test_a_refusal_of_the_exchange_that_is_not_about_the_grant_disconnects_nobody(
+    ada: Actor, status: int, monkeypatch: pytest.MonkeyPatch
+):
+    async def refused(*_: object) -> None:
+        raise ProviderRefused("Discord", f"HTTP {status}", status=status)
+
+    monkeypatch.setattr(gateways().oauth, "refresh", refused)
+    await put(token_expires_at=now())
+    with pytest.raises(ProviderUnavailable):
+        await token(ada)
+    assert (await stored()).connected is True
 
 
 async def test_letting_go_forgets_the_tokens(ada: Actor):
