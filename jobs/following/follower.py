@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from gateways import gateways
 from jobs.following.follower_turns import FollowerTurns
+from jobs.following.poll_faults import PollFaults
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead, worker_name
@@ -48,6 +49,7 @@ class Follower:
             Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets, kind)
         )
         self._marks: Marks = Marks()
+        self._faults = PollFaults(log)
         self._noted: tuple[Position, int, float] | None = None
         """The last written position and head, and when they were written (loop time)."""
 
@@ -63,7 +65,7 @@ class Follower:
                 try:
                     more = await self.once()
                 except UnreadableTransfers as fault:
-                    log.warning("failed to poll cursor=%s reason=%s", self.cursor, fault)
+                    self._faults.add("failed to poll cursor=%s reason=%s", self.cursor, fault)
                     self._noted = None
                     async with transaction() as db:
                         await chain_cursor.failed(db, self.cursor, self.name, str(fault))

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+from asyncio import sleep
 
 from gateways import gateways
+from jobs.following.poll_faults import PollFaults
 from services.runtime.retries import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
@@ -19,15 +21,18 @@ class HeadListener:
     def __init__(self, chain: str, called: asyncio.Event) -> None:
         self.chain: str = chain
         self.called: asyncio.Event = called
+        self._faults = PollFaults(log)
 
     async def run(self) -> None:
-        """Listen until cancelled, and reconnect with growing pauses."""
-        pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
+        """Listen until cancelled, and reconnect with pauses that grow until a subscription lasts."""
+        loop, pauses = asyncio.get_running_loop(), backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
         while True:
+            began = loop.time()
             try:
                 async for _ in transfer_poller.new_blocks(gateways(), self.chain):
                     self.called.set()
-                    pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
             except UnreadableTransfers as fault:
-                log.warning("block subscription failed, falling back to polling reason=%s", fault)
-            await asyncio.sleep(next(pauses))
+                self._faults.add("block subscription failed, falling back to polling reason=%s", fault)
+            if loop.time() - began > LONGEST_PAUSE_SECONDS:
+                pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
+            await sleep(next(pauses))

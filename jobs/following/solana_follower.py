@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from gateways import gateways
 from jobs.following.follower import LEASE_SECONDS, seconds_to_next_poll
 from jobs.following.follower_turns import FollowerTurns
+from jobs.following.poll_faults import PollFaults
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead
@@ -34,6 +35,7 @@ class SolanaFollower:
         self._turns: FollowerTurns = turns
         self._poll: Poll = Poll()
         self._marks: Marks = Marks()
+        self._faults = PollFaults(log)
         self._open: QuestionTurn = QuestionTurn()
         self._slots: dict[AssetQuestion, int] = {}
         """The slot at which each question was last answered."""
@@ -52,7 +54,7 @@ class SolanaFollower:
                 try:
                     followed = await self.once()
                 except UnreadableTransfers as fault:
-                    log.warning("failed to read Solana reason=%s", fault)
+                    self._faults.add("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
             await asyncio.sleep(seconds_to_next_poll(_beat()) if followed else LEASE_SECONDS)

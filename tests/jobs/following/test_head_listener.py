@@ -12,6 +12,7 @@ from jobs.following import head_listener
 from jobs.following.follower import Follower
 from jobs.following.head_listener import HeadListener
 from services.runtime.task_cancellation import stop
+from services.triggers.transfer_poller import UnreadableTransfers
 from settings import settings
 from tests.conftest import free_port
 from tests.jobs.conftest import Engine
@@ -95,6 +96,30 @@ async def test_a_socket_that_nobody_answers_is_a_fault_told_without_its_address(
         await anext(gateways().heads.follow("base"))
     assert "secret" not in str(told.value)
     assert not gateways().heads.offered("polygon")
+
+
+async def test_a_socket_that_closes_after_each_subscription_is_opened_ever_more_rarely(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses = list[float]()
+
+    async def closing(*_: object) -> AsyncIterator[None]:
+        yield
+        raise UnreadableTransfers("Base (socket): no connection")
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            raise asyncio.CancelledError
+
+    monkeypatch.setattr(head_listener.transfer_poller, "new_blocks", closing)
+    monkeypatch.setattr(head_listener, "sleep", pause)
+    with pytest.raises(asyncio.CancelledError):
+        await HeadListener("base", asyncio.Event()).run()
+    assert pauses == [1.0, 2.0, 4.0, 8.0]
+    assert [one.getMessage() for one in caplog.records] == [
+        "block subscription failed, falling back to polling reason=Base (socket): no connection times=1"
+    ]
 
 
 async def _asked(town: Town, since: int, method: str) -> None:

@@ -1,0 +1,23 @@
+"""Log failed polls rarely: while a provider is down for a day, all of them fail, up to one a second."""
+
+import logging
+from time import monotonic
+
+LOGGED_EVERY = 600.0
+"""Seconds between two lines; Health shows the newest failure at once."""
+
+
+class PollFaults:
+    """The failures of one part's polls; the first is logged, and then one of them in each LOGGED_EVERY seconds."""
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log: logging.Logger = log
+        self._logged_at = float("-inf")
+        self._count = 0
+
+    def add(self, said: str, *arguments: object) -> None:
+        """Count a failure; when a line is due, log it with the number of failures since the last line."""
+        self._count += 1
+        if monotonic() - self._logged_at >= LOGGED_EVERY:
+            self._log.warning(f"{said} times=%d", *arguments, self._count)
+            self._logged_at, self._count = monotonic(), 0
