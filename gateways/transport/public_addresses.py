@@ -16,8 +16,11 @@ _UNICAST = ip_network("2000::/3")
 """The only IPv6 range assigned to hosts on the internet (RFC 4291 §2.4, IANA); we need no other."""
 
 
-_LOOKUPS = ThreadPoolExecutor(8, "lookup")
-"""Separate threads, so that a stranger's host name whose DNS server does not answer blocks no other thread."""
+_LOOKUPS = ThreadPoolExecutor(100, "lookup")
+"""Separate threads, so that a stranger's host name whose DNS server does not answer blocks no other thread.
+
+They are three times as many as links at a time: such a lookup takes half a minute, three times as long as its link may.
+"""
 
 
 def is_public(text: str) -> bool:
