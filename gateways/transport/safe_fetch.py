@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from ssl import SSLContext
 from typing import cast
@@ -133,12 +133,7 @@ class Fetcher:
         url = _url(link)
 
         async def send(pools: _Pools) -> int:
-            timeout = dict.fromkeys(("connect", "read", "write"), self._deadline) | {"pool": POOL_SECONDS}
-            at = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-            sent = {"Host": url.netloc.decode(), **self._headers, "Content-Type": "application/json", **headers}
-            async with self._pool_for(pools, url).stream(
-                "POST", at, headers=list(sent.items()), content=body, extensions={"timeout": timeout}
-            ) as answer:
+            async with self._sent(pools, _Step("POST", url, body), headers) as answer:
                 return answer.status
 
         with on_behalf_of(f"host:{_name(url)}"), self._no_answer(lambda: url):
@@ -156,21 +151,24 @@ class Fetcher:
 
     async def _take(self, pools: "_Pools", step: _Step, largest: int) -> "bytes | _Step":
         """Send one request and return the document, or the next request after a redirect."""
-        pool = self._pool_for(pools, step.url)
-        url = httpcore.URL(
-            scheme=step.url.raw_scheme, host=step.url.raw_host, port=step.url.port, target=step.url.raw_path
-        )
-        headers = dict(self._headers) | ({"Content-Type": "application/json"} if step.body is not None else {})
-        timeout = dict.fromkeys(("connect", "read", "write"), self._deadline) | {"pool": POOL_SECONDS}
-        async with pool.stream(
-            step.method, url, headers={"Host": step.url.netloc.decode(), **headers}, content=step.body,
-            extensions={"timeout": timeout},
-        ) as answer:  # fmt: skip
+        async with self._sent(pools, step) as answer:
             told = httpx.Headers(answer.headers)
             if answer.status in {301, 302, 303, 307, 308} and step.body is None:
                 return self._onward(step.url, told)
             _check(step.url, answer.status, told)
             return await _content(step.url, answer, told, largest)
+
+    def _sent(
+        self, pools: "_Pools", step: _Step, more: Mapping[str, str] = {}
+    ) -> AbstractAsyncContextManager[httpcore.Response]:
+        """Send one request, with these headers besides the usual ones. Raises LinkForbidden."""
+        url, kind = step.url, {} if step.body is None else {"Content-Type": "application/json"}
+        at = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        headers = {"Host": url.netloc.decode(), **self._headers, **kind, **more}
+        timeout = dict.fromkeys(("connect", "read", "write"), self._deadline) | {"pool": POOL_SECONDS}
+        return self._pool_for(pools, url).stream(
+            step.method, at, headers=list(headers.items()), content=step.body, extensions={"timeout": timeout}
+        )
 
     def _is_trusted(self, url: httpx.URL) -> bool:
         if self._own_machine and url.host in {"localhost", "127.0.0.1"}:
