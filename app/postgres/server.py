@@ -60,7 +60,8 @@ class Postgres:
     def start(self) -> str:
         """Start the server, or adopt the one a killed owner left behind; return the DATABASE_URL.
 
-        May be called again. Raises DatabaseInUse if another process owns the directory, PostgresFailed otherwise.
+        May be called again. Raises DatabaseInUse if another process owns the directory, PostgresFailed otherwise; after
+        an error no server is left running.
         """
         self._own()
         try:
@@ -71,7 +72,8 @@ class Postgres:
             if not self._given_up.is_set():
                 self._ensure_database()
         except BaseException:
-            self._disown()
+            with suppress(PostgresFailed, OSError):  # what made the start fail says more
+                self.stop()
             raise
         return self.url
 

@@ -191,6 +191,14 @@ def test_a_full_disk_is_named_before_what_the_programs_say(short_dir: Path, monk
         Postgres(short_dir / "db").start()
 
 
+def test_a_start_that_fails_leaves_no_server_running(database: Postgres) -> None:
+    ask(database.start(), "ALTER ROLE holdfast NOLOGIN; SELECT 1")
+    database.stop()
+    with pytest.raises(PostgresFailed, match="not permitted to log in"):
+        database.start()
+    assert not database.is_running()
+
+
 def test_a_squatter_on_the_short_name_gets_nothing(made: Path, short_dir: Path, tmp_path: Path) -> None:
     deep = copied(made, short_dir.joinpath(*["a-rather-long-name-of-a-directory"] * 4))
     with Postgres(deep, durable=False) as database:
