@@ -236,12 +236,13 @@ def main() -> int:
     # A backup at night drops what it prints, and only errors are mailed.
     complain = partial(print, file=sys.stderr)
     try:
-        if given.command == "make":
-            _make(given.to)
-        elif given.command == "psql":
-            return _psql(given.arguments)
-        else:
-            _restore(given.file, given.force)
+        with _stoppable():
+            if given.command == "make":
+                _make(given.to)
+            elif given.command == "psql":
+                return _psql(given.arguments)
+            else:
+                _restore(given.file, given.force)
     except (BackupFailed, PostgresFailed, NoDatabaseAccount, SettingsError, psycopg.Error) as fault:
         if isinstance(fault, psycopg.Error) and is_unreadable(fault):
             complain("DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database")
@@ -290,11 +291,8 @@ def _psql(arguments: list[str]) -> int:
         command, environment = _on(url, "psql", major)
         environment = {**environment, "LC_ALL": os.environ.get("LC_ALL", "")}  # the prompt is for people
         # Ctrl+C ends the statement that psql runs, and neither this process nor the database that it started.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            return subprocess.run([*command, *arguments], env=environment, check=False).returncode
-        finally:
-            signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return subprocess.run([*command, *arguments], env=environment, check=False).returncode
 
 
 @contextmanager
@@ -330,11 +328,10 @@ def _restore(file: Path, force: bool) -> None:
     except AlreadyRunning as fault:
         raise BackupFailed(f"{fault} Stop it first.") from None
     try:
-        with _stoppable():
-            if settings.database_url:
-                restore_elsewhere(file, settings.database_url, force=force, say=print)
-            else:
-                restore(file.absolute(), database_dir(settings), force=force, say=print)
+        if settings.database_url:
+            restore_elsewhere(file, settings.database_url, force=force, say=print)
+        else:
+            restore(file.absolute(), database_dir(settings), force=force, say=print)
     finally:
         lock.release()
     print("Restored. The next start brings it up to date.")
@@ -344,7 +341,7 @@ def _restore(file: Path, force: bool) -> None:
 def _stoppable() -> Iterator[None]:
     """Raise KeyboardInterrupt at the first SIGINT, SIGTERM or SIGHUP in the block, and ignore later ones.
 
-    The cleanup after the first signal puts the database back and must not be interrupted.
+    The cleanup after the first signal puts the database back, or stops it, and must not be interrupted.
     """
 
     def stop(*_: object) -> None:

@@ -1,6 +1,7 @@
 """PostgreSQL's prompt on the product's database: the running one, one that is started for it, or one elsewhere."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,16 +14,24 @@ from app.supervisor.leftovers import Lock, Running
 from models.db.database import libpq_url
 from tests.conftest import ROOT
 
-QUESTION = ("-XAtc", "SELECT mark FROM left_here")
+QUESTION = "SELECT mark FROM left_here"
+
+
+def asking(data: Path, *questions: str, **more: str) -> subprocess.Popen[str]:
+    """Start the prompt with questions on the data directory."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "SANDBOX_URL"}}
+    return subprocess.Popen(
+        [sys.executable, "-m", "app.backup", "psql", "-XAt", *(f"--command={one}" for one in questions)],
+        cwd=ROOT, env={**environment, "DATA_DIR": str(data), **more}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
 
 
 def asked(data: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """Run the prompt with one question on the data directory."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"DATABASE_URL", "SANDBOX_URL"}}
-    return subprocess.run(
-        [sys.executable, "-m", "app.backup", "psql", *QUESTION],
-        cwd=ROOT, env={**environment, "DATA_DIR": str(data), **more}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with asking(data, QUESTION, **more) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
 @pytest.fixture
@@ -41,6 +50,20 @@ def leave(url: str, mark: str) -> None:
 def test_a_stopped_database_is_started_for_the_question_and_stopped_again(data: Path) -> None:
     done = asked(data)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "embedded"), done.stdout + done.stderr
+    assert not Postgres(data / "sandbox" / "db").is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_database_that_was_started_for_the_question_does_not_outlive_a_killed_prompt(
+    data: Path, number: signal.Signals
+) -> None:
+    with asking(data, "\\! echo asked", "SELECT pg_sleep(600)") as process:
+        assert process.stdout is not None
+        while (line := process.stdout.readline()) and line != "asked\n":
+            pass
+        assert line, "the prompt ended before it asked"
+        process.send_signal(number)
+        process.wait()
     assert not Postgres(data / "sandbox" / "db").is_running()
 
 
