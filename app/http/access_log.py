@@ -12,6 +12,8 @@ from services.runtime.logs import printable, redact
 
 LONGEST = 300
 """Characters of a URL that a line shows."""
+LONGEST_METHOD = 20
+"""Characters of a method; a client may invent one of any length."""
 HEALTH = "/health"
 _access = logging.getLogger("holdfast.access")
 
@@ -56,7 +58,8 @@ class AccessLog:
                 asked = printable(redact(asked))[:LONGEST]
                 # A 503 has been logged where it arose.
                 level = logging.WARNING if status >= 500 and status != 503 else logging.INFO
-                _access.log(level, "%s %s %s %.0f ms", scope["method"], asked, status, milliseconds)
+                method = scope["method"][:LONGEST_METHOD]
+                _access.log(level, "%s %s %s %.0f ms", method, asked, status, milliseconds)
 
     def _is_news(self, status: int) -> bool:
         """Note the status of a check of the health; return whether the one before had another."""

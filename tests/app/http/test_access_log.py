@@ -25,6 +25,15 @@ async def test_a_check_of_the_health_has_a_line_when_its_answer_changes(caplog: 
     assert [record.getMessage().split()[2] for record in caplog.records] == ["503", "200", "503"]
 
 
+async def test_an_invented_method_does_not_make_a_line_long(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "holdfast.access")
+    transport = httpx.ASGITransport(app=AccessLog(Response(status_code=405)))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        await client.request("A" * 60_000, "/")
+    (record,) = caplog.records
+    assert len(record.getMessage()) < 100
+
+
 async def test_every_other_request_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "holdfast.access")
     transport = httpx.ASGITransport(app=AccessLog(Response(status_code=200)))
