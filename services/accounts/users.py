@@ -226,8 +226,7 @@ async def _ask_discord(outside: Gateways, user_id: int) -> None:
     """
     async with transaction() as db:
         user = await _row(db, user_id)
-    token = None if user is None or not user.connected or user.updated_at > now() - ASKED_EVERY else _usable(user)
-    if token is None:
+    if user is None or not user.connected or user.updated_at > now() - ASKED_EVERY or (token := _usable(user)) is None:
         return
     values: dict[str, object]
     try:
@@ -238,4 +237,6 @@ async def _ask_discord(outside: Gateways, user_id: int) -> None:
     except (ProviderError, TimeoutError):
         values = {}
     async with transaction() as db:
-        await db.exec(update(User).where(col(User.id) == user_id).values(updated_at=now(), **values))
+        # Only while the grant is the one that was asked about: the person may have signed in again meanwhile.
+        asked = update(User).where(col(User.id) == user_id, col(User.access_token) == user.access_token)
+        await db.exec(asked.values(updated_at=now(), **values))

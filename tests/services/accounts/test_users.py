@@ -173,6 +173,25 @@ async def test_a_refusal_that_discord_does_not_repeat_disconnects_nobody(ada: Ac
     assert view.is_discord_connected is True
 
 
+async def test_a_refusal_of_a_grant_that_was_replaced_meanwhile_disconnects_nobody(
+    ada: Actor, monkeypatch: pytest.MonkeyPatch
+):
+    person = await gateways().oauth.me(await token(ada))
+    fresh = TokenSet("fresh", "fresh", now() + timedelta(days=7), "")
+
+    async def signed_in_again(*_: object) -> None:
+        async with transaction() as db:
+            await users.keep(db, person, fresh)
+        raise Unauthorized("discord", "HTTP 401", status=401)
+
+    monkeypatch.setattr(gateways().oauth, "me", signed_in_again)
+    await put(updated_at=now() - timedelta(hours=1))
+    async with transaction() as db:
+        view = await users.view(db, gateways(), ada)
+    assert view.is_discord_connected is True
+    assert await token(ada) == "fresh"
+
+
 async def test_an_outage_of_discord_disconnects_nobody(ada: Actor, monkeypatch: pytest.MonkeyPatch):
     await put(updated_at=now() - timedelta(hours=1))
     await close_gateways()
