@@ -44,6 +44,7 @@ def _set(url: str, max_overflow: int = 10) -> AsyncEngine:
     _engine = create_async_engine(
         psycopg_url(url), pool_size=20, max_overflow=max_overflow, pool_use_lifo=True,
         connect_args={"async_creator_fn": _connect},
+        hide_parameters=True,  # an error would quote them, and the log must not have what they contain
     )  # fmt: skip
     event.listen(_engine.sync_engine, "checkout", _check_connection)
     _alone = _engine.execution_options(isolation_level="AUTOCOMMIT")

@@ -6,6 +6,7 @@ import gc
 import psycopg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 import models
 from models import SpentTransaction, libpq_url, reading, transaction
@@ -27,6 +28,14 @@ async def test_a_connection_that_the_server_has_ended_is_not_handed_out(database
     with psycopg.connect(libpq_url(database), autocommit=True) as admin:
         admin.execute("SELECT pg_terminate_backend(%s, 5000)", [first])
     assert await backend() != first
+
+
+async def test_an_error_does_not_quote_what_was_asked_for(database: str) -> None:
+    with pytest.raises(DBAPIError) as raised:
+        async with transaction() as db:
+            await db.execute(text("SELECT 1 / (length(CAST(:query AS text)) - 5)"), {"query": "alice"})
+    assert "division by zero" in str(raised.value)
+    assert "alice" not in str(raised.value)
 
 
 async def test_a_question_opens_no_transaction_and_sees_what_is_committed_meanwhile(database: str) -> None:
