@@ -2,7 +2,6 @@
 
 import logging
 import time
-import traceback
 from collections import deque
 from contextlib import suppress
 
@@ -50,7 +49,7 @@ def sentence_of(exception: Exception) -> str:
     if is_unanswered(exception):
         _log.warning("database did not answer a handler reason=%s", first_line(exception))
         return _(DATABASE_AWAY)
-    _log.error("handler failed\n%s", "".join(traceback.format_exception(exception)))
+    _log.error("handler failed", exc_info=exception)
     return _("Something went wrong on our side. Please try again.")
 
 

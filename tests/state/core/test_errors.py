@@ -9,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from services.core.errors import ServerNotFound
+from services.runtime.logs import redact_every_log
 from state.core import errors
 from state.core.errors import REPORTS_A_MINUTE, UNREADABLE, note_report, show_fault
 
@@ -26,6 +27,17 @@ def test_a_fault_of_ours_is_in_the_log_and_not_on_the_screen(caplog: pytest.LogC
     assert "secret" not in told
     assert "SELECT secret FROM place" in caplog.text
     assert "Server not found" in str(show_fault(ServerNotFound())), "what a person can do something about is told"
+
+
+def test_a_wallet_in_a_fault_of_ours_is_not_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    present, wallet = logging.getLogRecordFactory(), f"0x{'ab' * 20}"
+    try:
+        redact_every_log()
+        show_fault(RuntimeError(f"Key (family, address)=(evm, {wallet}) already exists."))
+    finally:
+        logging.setLogRecordFactory(present)
+    assert "already exists" in caplog.text
+    assert wallet not in caplog.text
 
 
 def test_an_absent_database_is_told_on_the_screen_and_in_one_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
