@@ -41,9 +41,7 @@ def main() -> int:
             say("running as root, which nothing here needs: an ordinary user is safer")
         if warning := tilde_warning(chosen.data_dir):
             say(warning)
-        if journal(ROOT).open:
-            update = "holdfast update" if KEPT.exists() else "make update"
-            raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
+        _refuse_during_update()
         if chosen.chains_file:
             # Imported only if needed: the table of chains imports every client.
             from gateways.chains import catalogue
@@ -53,7 +51,8 @@ def main() -> int:
         say(f"{chosen.product_name} {version()}")
         if arguments.build or KEPT.exists():
             ensure_built(say)
-        asyncio.run(_run(Supervisor(plan, say=say), arguments.end_with))
+        # An update may have begun during the build.
+        asyncio.run(_run(Supervisor(plan, say=say, check=_refuse_during_update), arguments.end_with))
     except SettingsError as fault:  # they also say in which format the log is
         print(f"holdfast| {fault}", flush=True)
         return 1
@@ -64,6 +63,12 @@ def main() -> int:
         say(unusable(fault))
         return 1
     return 0
+
+
+def _refuse_during_update() -> None:
+    if journal(ROOT).open:
+        update = "holdfast update" if KEPT.exists() else "make update"
+        raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
 
 
 def web() -> "ASGIApp":

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,9 +55,11 @@ class ProcessPlan:
 class Supervisor:
     """Runs a plan until stopped: by stop(), SIGINT, SIGTERM, or SIGHUP (a closed terminal) unless it is ignored."""
 
-    def __init__(self, plan: ProcessPlan, *, say: Say) -> None:
+    def __init__(self, plan: ProcessPlan, *, say: Say, check: Callable[[], None] = lambda: None) -> None:
         self._plan = plan
         self._say = say
+        self._check = check
+        """Raises what prevents a start; called with the lock held."""
         self._lock = Lock(plan.data_dir)
         self._postgres = Postgres(plan.database, say=say) if plan.database else None
         self._environment = dict(plan.environment)
@@ -93,6 +95,7 @@ class Supervisor:
             # A closed terminal may send it twice, which must not kill anything.
             loop.add_signal_handler(signal.SIGHUP, lambda: None if self._stopping.is_set() else self.stop())
         try:
+            self._check()
             if ended := await asyncio.to_thread(end_survivors, self._plan.data_dir):
                 self._say(f"ended {ended} processes that an earlier run left behind")
             await self._bring_up_database()
