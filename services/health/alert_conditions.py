@@ -17,7 +17,7 @@ from models import RoleRefusal, Rule, Server, now
 from models.db.session import AsyncSession
 from services.core.addresses import shorten
 from services.guilds import members_intent
-from services.guilds.role_safety import ADMINISTRATOR, translated
+from services.guilds.role_safety import ADMINISTRATOR, MANAGE_ROLES, translated
 from services.health import provider_records
 from services.health.provider_health import QUARANTINE_REASON, consequence
 from services.health.server_health import NEEDED
@@ -34,12 +34,13 @@ _ENDS_AFTER = timedelta(seconds=60)
 _TRIED_WITHIN = timedelta(minutes=10)
 """How long after the next try of a refused role was due it counts as refused, if Discord has accepted no change."""
 
+_LACKS_MANAGE_ROLES = "manage_roles"
 _TITLES = {
     "above_bot": N_("Role order broken"),
     "dangerous": N_("A role became dangerous"),
     "managed": N_("A role is managed now"),
     "linked": N_("A role became a Linked Role"),
-    "manage_roles": N_("The bot lacks Manage Roles"),
+    _LACKS_MANAGE_ROLES: N_("The bot lacks Manage Roles"),
     pausing.GONE: N_("A role was deleted"),
     pausing.REFUSED: N_("Discord refused a role"),
 }
@@ -120,15 +121,20 @@ def _each(asked: AskedServers, rows: Iterable[tuple[int, T]], say: Callable[[int
 
 async def _paused(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     rows = await db.exec(
-        select(Rule).where(
+        select(Rule, Server.bot_permissions)
+        .join(Server, col(Server.id) == col(Rule.server_id))
+        .where(
             any_of(Rule.server_id, list(asked.languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
     )  # fmt: skip
-    return _each(asked, [(row.server_id, row) for row in rows.all()], _paused_rule)
+    return _each(asked, [(row.server_id, (row, bits)) for row, bits in rows.all()], _paused_rule)
 
 
-def _paused_rule(server_id: int, row: Rule) -> Trouble:
+def _paused_rule(server_id: int, found: tuple[Rule, int | None]) -> Trouble:
+    row, bits = found
+    # `_lacking` reports the missing permission itself, once and not for each rule.
+    reported = row.pause_cause == _LACKS_MANAGE_ROLES and bits is not None and not bits & (ADMINISTRATOR | MANAGE_ROLES)
     # Translators: {problem} is such as "Role order broken".
     title = _("{problem}: the rule {rule} is paused")
     until = _("Until then the rule neither gives nor takes; roles it gave stay.")
@@ -138,6 +144,7 @@ def _paused_rule(server_id: int, row: Rule) -> Trouble:
         title.format(problem=_(_TITLES.get(row.pause_cause or "", _STOPPED)), rule=row.name),
         f"{translated(row.pause_reason or '', row.role_name)} {until}",
         _(pausing.mend_of(row.pause_cause)),
+        certain=not reported,
     )
 
 

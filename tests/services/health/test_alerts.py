@@ -16,9 +16,11 @@ from gateways.transport.errors import ProviderDown
 from gateways.transport.provider_reports import ProviderReport
 from models import Alert, AsyncSession, Breaker, ProviderState, RoleRefusal, Rule, Server, now, transaction
 from services.guilds import members_intent
+from services.guilds.role_safety import MANAGE_ROLES
 from services.health import alert_conditions, alerts, provider_records
 from services.health.alert_conditions import Trouble
 from services.health.alerts import AlertMessage
+from services.health.server_health import NEEDED
 from services.roles.rival_reports import Rival
 from services.rules import pausing
 from services.rules.expression import Requirement, to_document
@@ -67,6 +69,34 @@ async def test_a_paused_rule_is_told_once_and_its_return_once() -> None:
         await pausing.resume_role(db, server.id or 0, rule.role_id)
     assert await tell_all() == [(title, True)]
     assert await tell_all() == []
+
+
+async def test_a_lost_permission_is_told_once_and_not_again_for_each_rule_that_it_pauses() -> None:
+    server, rule = await a_logging_server()
+    server_id, everything = server.id or 0, sum(bit for bit, _ in NEEDED.values())
+    for bits, pauses in ((everything & ~MANAGE_ROLES, True), (everything, False)):
+        async with transaction() as db:
+            (await db.get_one(Server, server_id)).bot_permissions = bits
+            if pauses:
+                await pausing.pause_role(db, server_id, rule.role_id, "The bot may not.", "manage_roles")
+            else:
+                await pausing.resume_role(db, server_id, rule.role_id)
+        assert await tell_all() == [("The bot lacks permissions", not pauses)]
+        assert await tell_all() == []
+
+
+async def test_a_rule_whose_lost_permission_is_known_only_to_the_rule_is_told() -> None:
+    server, rule = await a_logging_server()
+    async with transaction() as db:
+        await pausing.pause_role(db, server.id or 0, rule.role_id, "The bot may not.", "manage_roles")
+    title = "The bot lacks Manage Roles: the rule A rule is paused"
+    assert await tell_all() == [(title, False)]
+    async with transaction() as db:
+        (await db.get_one(Server, server.id or 0)).bot_permissions = 0
+    assert [over for _, over in await tell_all()] == [False], "the rule is still paused"
+    async with transaction() as db:
+        await pausing.resume_role(db, server.id or 0, rule.role_id)
+    assert await tell_all() == [(title, True)]
 
 
 async def test_each_server_is_told_in_its_own_language() -> None:
@@ -239,7 +269,7 @@ async def test_an_error_about_one_server_or_in_one_condition_hides_no_other_prob
     (bad, broken), (_, other) = await a_logging_server(), await a_logging_server()
     say, over = alert_conditions._paused_rule, set[int]()
 
-    def paused(server_id: int, row: Rule) -> Trouble:
+    def paused(server_id: int, row: tuple[Rule, int | None]) -> Trouble:
         if server_id in over:
             raise ValueError("unreadable")
         return say(server_id, row)
