@@ -12,7 +12,8 @@ def connection_notice() -> rx.Component:
         has_connection_errors,
         rx.el.div(
             _("The connection was lost. Trying again…"),
-            class_name="fixed inset-x-0 top-0 z-[70] bg-warning py-1.5 text-center text-sm text-warning-content",
+            class_name="around-content fixed inset-x-0 top-0 z-[70] bg-warning py-1.5 text-center text-sm "
+            "text-warning-content",
             role="status",
         ),
     )

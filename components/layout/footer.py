@@ -45,5 +45,5 @@ def footer(docs: tuple[str, str] = DOCS) -> rx.Component:
                 "lg:flex-row lg:items-center"
             ),
         ),
-        class_name="mt-auto border-t hairline",
+        class_name="around-content mt-auto border-t hairline",
     )

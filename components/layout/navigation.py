@@ -162,7 +162,7 @@ def _bar(
             rx.el.div(*actions, _menu(links, below), class_name="flex min-w-0 items-center gap-1"),
             class_name="mx-auto flex h-16 max-w-6xl items-center justify-between gap-3 px-4 sm:px-6",
         ),
-        class_name="border-b hairline bg-base-100",
+        class_name="around-content border-b hairline bg-base-100",
     )
 
 

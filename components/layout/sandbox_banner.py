@@ -26,6 +26,6 @@ def sandbox_banner() -> rx.Component:
                 class_name="font-semibold underline underline-offset-2",
             ),
         ),
-        class_name="bg-accent px-4 py-1.5 text-center text-sm text-accent-content",
+        class_name="around-content bg-accent px-4 py-1.5 text-center text-sm text-accent-content",
         role="note",
     )

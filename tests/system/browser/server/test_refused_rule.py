@@ -55,3 +55,28 @@ async def test_the_field_that_was_refused_gets_the_focus(product: Product, visit
     await page.get_by_label("Tier 2: from").fill("5")
     await create.press("Enter")
     await expect(page.get_by_label("Tier 2: role")).to_be_focused()
+
+
+async def test_a_toast_hides_neither_the_refusal_nor_the_buttons_and_paper_has_none_of_them(
+    product: Product, visit: NewVisitor
+) -> None:
+    page = await open_rules(product, visit)
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.get_by_label("Contract Address").fill("https://shop.example/collection/kelp")
+    await page.get_by_role("button", name="Create Rule").click()
+    bar, toast = page.locator(".action-bar"), page.locator("[data-toast]")
+    await expect(bar.get_by_role("alert")).to_be_visible()
+    # A refusal may be much longer, and its toast too.
+    for words in (bar.get_by_role("alert"), toast.locator("p").last):
+        await words.evaluate("one => { one.textContent = 'A long sentence about what is wrong. '.repeat(6); }")
+    over, below = await toast.bounding_box(), await bar.bounding_box()
+    assert over is not None
+    assert below is not None
+    assert over["y"] + over["height"] <= below["y"]
+
+    await page.emulate_media(media="print")
+    await expect(page.get_by_role("heading", name="Add Verification Rule")).to_be_visible()
+    for around in (bar, toast, page.get_by_role("banner"), page.get_by_role("contentinfo")):
+        await expect(around).to_be_hidden()
+    await expect(page.get_by_text("Sandbox: nothing here is real.")).to_be_hidden()
