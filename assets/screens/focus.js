@@ -1,5 +1,5 @@
 // Where the keyboard goes on when the control that it was at goes away, is disabled for a while, or is elsewhere.
-import { useEffect } from "react";
+import { useEffect, useRef } from "react";
 
 const CONTROLS = "a[href], button, input, select, summary, textarea";
 /** Fields for which a phone shows its keyboard, over what is read. */
@@ -34,10 +34,10 @@ export function placeOfFocus() {
   return control === document.body && kept ? kept : placeOf(control);
 }
 
-/** Gives the focus back to a control, or to what is now in its place. */
+/** Gives the focus back to a control, or to what is now in its place; null is a place that nobody knows. */
 export function comeBack(place) {
   kept = place;
-  if (!settle()) focusMain();
+  if (!kept || !settle()) focusMain();
 }
 
 /** Keeps the focus in the page for as long as it is open. */
@@ -101,6 +101,20 @@ export function RefusedField({ turn, field }) {
     control.focus({ preventScroll: true });
     control.scrollIntoView({ block: "center" });
     return () => control.removeAttribute("aria-invalid");
+  }, [turn, field]);
+  return null;
+}
+
+/** Leads to the first field of what a button has added, unless the keyboard has gone elsewhere meanwhile. */
+export function NewField({ turn, field }) {
+  const before = useRef(turn);
+  useEffect(() => {
+    if (before.current === turn) return;
+    before.current = turn;
+    const control = document.getElementById(field);
+    if (!control || !document.activeElement.matches("body, button")) return;
+    control.focus({ preventScroll: true });
+    control.scrollIntoView({ block: "center" });
   }, [turn, field]);
   return null;
 }

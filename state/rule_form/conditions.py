@@ -62,6 +62,8 @@ class ConditionList(ConditionFields, mixin=True):
 
     sections: list[SectionView] = []
     composed: bool = False
+    added: int = 0
+    """Changes with each condition that the person adds."""
     caveat: str = ""
     """The open condition's caveat."""
     lines: list[Line] = []
@@ -180,6 +182,7 @@ class ConditionList(ConditionFields, mixin=True):
         number = max(slot.number for slot in self._slots) + 1
         self._slots = (*self._slots, _Slot(number, group, ConditionDraft(chain=self.chain)))
         self._show(number)
+        self.added += 1
         self._changed()
 
     @signed_in

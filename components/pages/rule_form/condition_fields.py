@@ -41,6 +41,8 @@ from state.rule_form.condition_draft import (
 from state.rule_form.condition_fields import CONTRACT_INPUT, FAILED, PENDING, TOKEN_INPUT
 from state.rule_form.rule_form import RuleFormState
 
+TYPE_INPUT = "verificationType"
+"""The first field of a condition."""
 TOKEN_FORM = "token-form"
 """The form of the token id entry: Enter adds an id there instead of submitting the rule."""
 
@@ -89,8 +91,8 @@ def _kind() -> rx.Component:
     return rx.el.div(
         field(
             _("Rule Type"),
-            select_input("verificationType", *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
-            name="verificationType",
+            select_input(TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
+            name=TYPE_INPUT,
         ),
         rx.cond(
             ~_is_one_of(CHAINLESS),

@@ -5,7 +5,7 @@ import reflex as rx
 from components.layout.ended_session import ended_session, log_in_again
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.addresses import ADDRESSES
-from components.pages.rule_form.condition_fields import token_form
+from components.pages.rule_form.condition_fields import TYPE_INPUT, token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
 from components.pages.rule_form.tiers import role_option, tiers, tiers_left_out
@@ -19,7 +19,7 @@ from components.ui.card import card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.by_address import in_address
 from components.ui.effects.changed import when_changed
-from components.ui.effects.refused_field import refused_field
+from components.ui.effects.refused_field import new_field, refused_field
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_input, select_input, switch
@@ -74,6 +74,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                         _question(),
                         _leave_question(),
                         refused_field(RuleFormState.refusals, RuleFormState.fault_field),
+                        new_field(RuleFormState.added, TYPE_INPUT),
                     ),
                     waiting(RuleFormState.load, skeleton("h-72")),
                 ),

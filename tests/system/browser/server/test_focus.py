@@ -29,11 +29,29 @@ async def test_the_next_control_gets_the_focus_of_one_that_goes_away(product: Pr
 
     await page.get_by_role("button", name="Add another condition").press("Enter")
     await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await expect(page.get_by_label("Rule Type")).to_be_focused()
+    await expect(page.get_by_label("Rule Type")).to_be_in_viewport()
     await page.get_by_role("button", name="Edit Condition 1").press("Enter")
     await expect(page.get_by_label("Rule Type")).to_be_focused()
     await page.get_by_role("button", name="Remove Condition 2").press("Enter")
     await expect(page.get_by_label("Rule Type")).to_be_focused()
     await expect(page.get_by_label("Rule Type")).to_be_in_viewport()
+
+
+async def test_a_new_condition_takes_the_focus_only_from_the_button_that_added_it(visit: NewVisitor) -> None:
+    ada, server = await visit(), Slow()
+    page = ada.page
+    await open_form_through(ada, server.through)
+    more = page.get_by_role("button", name="Add another condition")
+    await expect(more).to_be_enabled()
+    server.holds = True
+    await more.press("Enter")
+    await expect(more).to_have_attribute("aria-busy", "true")
+    await page.get_by_label("When somebody no longer qualifies").focus()
+    server.answers()
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await expect(more).not_to_have_attribute("aria-busy", "true")
+    await expect(page.get_by_label("When somebody no longer qualifies")).to_be_focused()
 
 
 async def test_a_button_that_was_disabled_for_a_while_gets_the_focus_back(product: Product, visit: NewVisitor) -> None:
