@@ -1,5 +1,6 @@
 """The outcome part of the rule form: the role, the grace time, shadow, and taking over a role."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,8 @@ from state.rule_form.condition_draft import as_typed
 NOW, GRACE = "now", "grace"
 SHADOW, PAUSED = "shadow", "paused"
 DEFAULT_GRACE_HOURS = "24"
+_SHOWN_DIGITS = 5
+"""Digits of a role's id that an option shows when other roles have its name."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ class RoleOptions(rx.State, mixin=True):
         known = {role.id for role in found}
         # Without an option of its own, a deleted role would look as if no role were chosen.
         gone = [before.get(one, stored) for one in self._chosen_roles() if one and one not in known]
-        self.roles = [*(_option(role) for role in found), *(_deleted(role) for role in dict.fromkeys(gone))]
+        names = Counter(role.name for role in found)
+        options = [_option(role, alone=names[role.name] == 1) for role in found]
+        self.roles = [*options, *(_deleted(role) for role in dict.fromkeys(gone))]
         self._name_role()
 
     def _chosen_roles(self) -> list[str]:
@@ -136,8 +141,10 @@ class RoleOptions(rx.State, mixin=True):
         self._recheck()
 
 
-def _option(role: servers.RoleView) -> RoleOptionView:
-    label = role.name if role.assignable else f"{role.name} – {role.short_reason}"
+def _option(role: servers.RoleView, *, alone: bool) -> RoleOptionView:
+    # Several roles can have one name; Discord's own "Copy Role ID" then says which is which.
+    name = role.name if alone else f"{role.name} (…{role.id[-_SHOWN_DIGITS:]})"
+    label = name if role.assignable else f"{name} – {role.short_reason}"
     color = f"#{role.color:06x}" if role.color else DEFAULT_COLOR
     return RoleOptionView(role.id, role.name, color, label, role.assignable)
 

@@ -1,5 +1,8 @@
 """A stored rule in the form: shown, changed and sent."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from models import Rule
@@ -77,3 +80,16 @@ async def test_shadow_is_sent_only_when_it_changes(form: RuleFormState, stored: 
     form._stored_state, form.paused = stored, stored == "paused"
     await form.switch_shadow(shadow)
     assert form._changes(form._draft(1)).get("state", "") == state
+
+
+async def test_roles_of_one_name_are_told_apart_by_their_ids(form: RuleFormState) -> None:
+    names = {"1150000000000012345": "Twin", "1150000000000067890": "Twin", "1150000000000011111": "Only"}
+    found: list[Any] = [
+        SimpleNamespace(id=number, name=name, color=0, assignable=name == "Only", short_reason="above the bot's role")
+        for number, name in names.items()
+    ]
+    form._offer(found)
+    assert [one.label for one in form.roles] == [
+        "Twin (…12345) – above the bot's role", "Twin (…67890) – above the bot's role", "Only",
+    ]  # fmt: skip
+    assert [one.name for one in form.roles] == list(names.values())
