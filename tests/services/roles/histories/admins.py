@@ -1,22 +1,30 @@
 """The steps of admins, and of what happens to the server: rules, protections, the breaker, undoing, moves, the bot."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from sqlmodel import col, select
 
 from models import Event, Server, transaction
 from models.db.session import AsyncSession
+from services.guilds import rivals
 from services.roles import breaker
 from services.roles.moves import lifecycle
 from services.roles.moves.lifecycle import MoveOrder
 from services.rules import pausing, rules
+from services.rules.draft import RuleDraft
+from services.rules.expression import AtLeast, to_document
+from services.rules.replacements import new_role
+from services.rules.replacements.new_role import RoleOrder
+from services.rules.views import RuleView
 from services.servers import protection, undo
 from services.triggers import gateway_events
 from tests.services.roles.histories.discord import GOLD, NAMES, ROLES, SILVER
-from tests.services.roles.histories.history import History, Step
+from tests.services.roles.histories.history import TREES, History, Step
+from tests.services.roles.histories.members import HEARD
 
 MOVE = timedelta(hours=1)
+MOST_RULES = 7
 SELDOM = 0.4
 """How likely a step that could stop all removals does so. Its opposite always happens: most of the time roles move."""
 
@@ -38,6 +46,43 @@ async def resume_a_rule(history: History) -> None:
 
 async def change_the_role_of_a_rule(history: History) -> None:
     await _change_rule(history, roleId=history.random.choice(ROLES))
+
+
+async def put_a_rule_in_shadow(history: History) -> None:
+    await _change_rule(history, state="shadow")
+
+
+async def change_what_a_rule_asks_for(history: History) -> None:
+    rule, words = history.random.choice(history.rules), history.random.choice(list(TREES))
+    changes = {"expression": to_document(TREES[words])}
+    outside, admin = history.outside, history.admin
+    await history.change(f"rule {rule}: {words}", lambda db: rules.change(db, outside, admin, rule, changes))
+
+
+async def make_a_rule(history: History) -> None:
+    if len(history.rules) >= MOST_RULES:
+        return
+    words, role = history.random.choice(list(TREES)), history.random.choice(ROLES)
+    draft = RuleDraft(
+        rule_name=words, contract_address="", blockchain="", verification_type="", role_id=role,
+        server_id=history.server, expression=to_document(AtLeast(1, (TREES[words],))),
+        takes_over=history.random.random() < 0.3,
+    )  # fmt: skip
+    made: list[RuleView] = []
+
+    async def create(db: AsyncSession) -> None:
+        made.append(await rules.create(db, history.outside, history.admin, draft))
+
+    if await history.change(f"a rule for {NAMES[role]}: {words}", create):
+        history.rules.append(made[0].id)
+
+
+async def replace_a_role(history: History) -> None:
+    """Let all rules for one role give the other."""
+    old, new = history.random.sample(ROLES, 2)
+    outside, admin, server = history.outside, history.admin, history.server
+    said = f"{NAMES[new]} in the place of {NAMES[old]}"
+    await history.change(said, lambda db: new_role.apply(db, outside, admin, server, RoleOrder(old, new)))
 
 
 async def take_over_or_not(history: History) -> None:
@@ -97,11 +142,20 @@ async def protect_or_not(history: History) -> None:
 
 
 async def answer_the_breaker(history: History) -> None:
-    """Approve or dismiss all removals that wait."""
-    verb = history.random.choice((breaker.approve, breaker.dismiss))
+    """Approve or dismiss the removals that wait, of one role or of all."""
+    verb, role = history.random.choice((breaker.approve, breaker.dismiss)), history.random.choice((None, *ROLES))
     async with transaction() as db:
-        history.say(f"  {verb.__name__} {await verb(db, history.server, history.discord.owner)} removals")
+        roles = await verb(db, history.server, history.discord.owner, role)
+        history.say(f"  {verb.__name__} the removals of {roles} roles")
         await breaker.end_idle(db)
+
+
+async def end_a_truce(history: History) -> None:
+    """Let the rules decide again about roles that are left alone because of rivals."""
+    role = history.random.choice(ROLES)
+    async with transaction() as db:
+        ended = await rivals.end(db, history.server, role)
+    history.say(f"  {len(ended)} truces about {NAMES[role]} end")
 
 
 async def pause_or_resume_a_role(history: History) -> None:
@@ -115,20 +169,55 @@ async def pause_or_resume_a_role(history: History) -> None:
             await pausing.resume_role(db, history.server, role)
 
 
+async def delete_or_make_a_role(history: History) -> None:
+    """Delete a role in Discord, or make it again: that stands for another role that the rules get in its place."""
+    discord, role = history.discord, history.random.choice(ROLES)
+    if role in discord.deleted:
+        await make_again(history, role)
+    elif history.random.random() < SELDOM:
+        heard = history.random.random() < HEARD
+        history.say(f"  {NAMES[role]} is deleted, heard: {heard}")
+        discord.delete(role)
+        if heard:
+            async with transaction() as db:
+                await gateway_events.check_roles(db, discord.guild_facts())
+
+
+async def make_again(history: History, role: str) -> None:
+    """Make a role again, unless a change of the deleted one is under way."""
+    discord = history.discord
+    if discord.is_asked_about(role):
+        return
+    history.say(f"  {NAMES[role]} is made again")
+    # That it was deleted may not have been heard, and what is stored of that role is not about this one.
+    async with transaction() as db:
+        await pausing.role_gone(db, history.server, role)
+    discord.deleted.discard(role)
+    async with transaction() as db:
+        await gateway_events.check_roles(db, discord.guild_facts())
+
+
 async def move(history: History) -> None:
-    """Begin a move from another bot, approve its end, cancel it, or undo it."""
+    """Begin a move from another bot, change it, approve its end, cancel it, or undo it."""
     outside, admin, server = history.outside, history.admin, history.server
     async with transaction() as db:
         newest, now = await lifecycle.newest(db, server), await db.now()
     if newest is None:
-        roles = history.random.choice(((GOLD,), (SILVER,), ROLES))
-        order = MoveOrder(now + MOVE, roles)
-        said = f"a move of {', '.join(NAMES[one] for one in roles)} begins"
+        order = _order(history, now, now + history.random.choice((timedelta(0), MOVE / 2)))
+        said = f"a move of {', '.join(NAMES[one] for one in order.roles)} begins"
+        await history.change(said, lambda db: lifecycle.begin_or_change(db, outside, admin, server, order))
+    elif newest.state == "open" and history.random.random() < 0.3:
+        order = _order(history, now, None)
+        said = f"the move is one of {', '.join(NAMES[one] for one in order.roles)}"
         await history.change(said, lambda db: lifecycle.begin_or_change(db, outside, admin, server, order))
     elif newest.state == "open" and history.random.random() < 0.6:
         await history.change("the end of the move approved", lambda db: lifecycle.approve(db, outside, admin, server))
     else:
         await history.change("the move undone", lambda db: lifecycle.undo(db, outside, admin, server))
+
+
+def _order(history: History, now: datetime, begins_at: datetime | None) -> MoveOrder:
+    return MoveOrder(now + MOVE, history.random.choice(((GOLD,), (SILVER,), ROLES)), begins_at)
 
 
 async def bot_leaves_or_returns(history: History) -> None:
@@ -146,14 +235,20 @@ async def bot_leaves_or_returns(history: History) -> None:
 STEPS: tuple[tuple[int, Step], ...] = (
     (1, pause_a_rule),
     (2, resume_a_rule),
+    (1, put_a_rule_in_shadow),
     (1, change_the_role_of_a_rule),
+    (1, change_what_a_rule_asks_for),
+    (1, make_a_rule),
+    (1, replace_a_role),
     (1, take_over_or_not),
     (1, change_the_removal_of_a_rule),
     (1, delete_or_restore_a_rule),
     (1, undo_something),
     (1, protect_or_not),
     (3, answer_the_breaker),
+    (1, end_a_truce),
     (1, pause_or_resume_a_role),
+    (1, delete_or_make_a_role),
     (1, move),
     (1, bot_leaves_or_returns),
 )

@@ -49,15 +49,26 @@ class Request:
 class SimulatedDiscord:
     """One guild with its members. The owner and the bot are not among the members whom rules concern."""
 
-    def __init__(self, say: Callable[[str], None], check: Callable[[str, str], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        check: Callable[[str, str], Awaitable[None]],
+        given_twice: Callable[[str, str], None],
+    ) -> None:
         self.id, self.owner, self.bot = snowflake(), snowflake(), snowflake()
         self.say, self.check = say, check
         """`check` is called for each DELETE of a role, when it arrives."""
+        self.given_twice = given_twice
+        """Called for a PUT that arrives although the member has the role because of one that was answered."""
+        self.given: set[tuple[str, str]] = set()
+        """The members and roles of PUTs that were answered; nobody has changed the role since."""
         self.roles_of: dict[str, set[str]] = {}
         """The present members and their roles."""
         self.joined: dict[str, datetime] = {}
         self.pending: set[str] = set()
         """The members who have not passed the server's screening."""
+        self.deleted: set[str] = set()
+        """The roles that do not exist at present."""
         self.reply = Reply.DONE
         """The answer to requests that are not held."""
         self.holds = self.holds_readings = False
@@ -68,10 +79,25 @@ class SimulatedDiscord:
         self.late: list[tuple[str, str, bool]] = []
         """Role changes without an answer that may still be carried out: member, role, and whether it gives."""
         bits = ADMINISTRATOR | MANAGE_ROLES
-        self._roles = (
+        self._every_role = (
             *(Role(one, name, 0, place, False, 0) for place, (one, name) in enumerate(NAMES.items(), 1)),
             Role(BOT_ROLE, "bot", 0, 50, False, bits),
         )
+
+    @property
+    def _roles(self) -> tuple[Role, ...]:
+        return tuple(one for one in self._every_role if one.id not in self.deleted)
+
+    def delete(self, role: str) -> None:
+        """Delete a role: nobody has it any more."""
+        self.deleted.add(role)
+        self.given = {one for one in self.given if one[1] != role}
+        for roles in self.roles_of.values():
+            roles.discard(role)
+
+    def is_asked_about(self, role: str) -> bool:
+        """Return whether a change of the role is held, or may be carried out late."""
+        return any(one.role == role for one in self.held) or any(one == role for _, one, _ in self.late)
 
     def add(self, who: str) -> None:
         """Add a member who has been there for days."""
@@ -89,8 +115,9 @@ class SimulatedDiscord:
 
     def apply(self, who: str, role: str, *, give: bool) -> None:
         """Carry out a role change, unless the member has left."""
-        if who in self.roles_of:
+        if who in self.roles_of and role not in self.deleted:
             (self.roles_of[who].add if give else self.roles_of[who].discard)(role)
+            self.given.discard((who, role))
             self.say(f"    Discord {'gives' if give else 'takes'} {NAMES[role]}")
 
     def _member(self, who: str) -> GuildMember:
@@ -131,6 +158,8 @@ class SimulatedDiscord:
         await self._change(who, role, give=False)
 
     async def _change(self, who: str, role: str, *, give: bool) -> None:
+        if give and (who, role) in self.given:
+            self.given_twice(who, role)
         reply = await self._held(who, role, give=give) if self.holds else self.reply
         if reply is Reply.REFUSED:
             raise refusal(403, {"code": 50013, "message": "Missing Permissions"})
@@ -140,9 +169,13 @@ class SimulatedDiscord:
             raise ProviderDown("Discord", "no answer")
         if who not in self.roles_of:
             raise refusal(404, {"code": 10007, "message": "Unknown Member"})
+        if role in self.deleted:
+            raise refusal(404, {"code": 10011, "message": "Unknown Role"})
         self.apply(who, role, give=give)
         if reply is Reply.UNANSWERED:
             raise ProviderDown("Discord", "no answer")
+        if give:
+            self.given.add((who, role))
 
     async def _held(self, who: str, role: str = "", *, give: bool = False) -> Reply:
         """Hold the request until the history answers it."""

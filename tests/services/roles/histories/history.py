@@ -1,7 +1,7 @@
 """One random history of a server: its members, its rules, the processes of the product, and the passing of time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,15 +17,17 @@ from sqlmodel import select
 import jobs.role_writer
 from gateways import Gateways
 from jobs.role_writer import RoleWriter
-from models import Rule, Server, User, Wallet, transaction
+from models import Grant, Rule, Server, User, transaction
+from models.db.future_times import corrections
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
 from services.engine import reconcile
-from services.engine.decide import Action
 from services.engine.reconcile_outcome import BatchOutcome
 from services.guilds import permissions, rivals
+from services.guilds.members import MemberFacts
 from services.roles import breaker
+from services.roles.moves import lifecycle
 from services.rules import pausing
 from services.rules.expression import AtLeast, Expression, Not, Requirement, parse
 from services.rules.rule_rows import set_expression
@@ -37,7 +39,13 @@ from tests.support.builders import a_member, a_rule, a_server, address
 
 LISTS = ("1" * 32, "2" * 32)
 """Two lists of addresses, by their digests: being on a list stands for holding something."""
-MEMBERS = 4
+_ONE, _OTHER = (Requirement("address_list", "", "", details=AddressList(digest, 9)) for digest in LISTS)
+TREES: Mapping[str, Expression] = {
+    "on list 1": _ONE, "on list 2": _OTHER, "on either list": AtLeast(1, (_ONE, _OTHER)),
+    "on list 1 and not on list 2": AtLeast(2, (_ONE, Not(_OTHER))), "not on list 2": Not(_OTHER),
+}  # fmt: skip
+"""What rules ask for, in words."""
+MEMBERS, MORE_WALLETS = 4, 3
 READ_AT: ContextVar[int] = ContextVar("READ_AT")
 """The step in which the running reconcile began to read."""
 
@@ -70,14 +78,15 @@ class History:
         self.step = 0
         self.lines: list[str] = []
         """Everything that happened; the lines of one step begin with its number."""
-        self.discord = SimulatedDiscord(self.say, lambda who, role: check(self, who, role))
+        self.discord = SimulatedDiscord(self.say, lambda who, role: check(self, who, role), self._given_twice)
         chains = SimpleNamespace(costly=lambda _: frozenset[str](), endpoints=lambda _: 0, is_silent=lambda _: False)
         self.outside = cast("Gateways", SimpleNamespace(discord=self.discord, chains=chains))
         self.admin = Actor(0, self.discord.owner, "owner")
         self.wrong: list[str] = []
         """Removals that should not have been sent."""
         self.people: list[str] = []
-        self.wallets: dict[str, str] = {}
+        self.wallets: list[str] = []
+        """The wallets that members may prove, one of each member first."""
         self.rules: list[int] = []
         self.list_ids: dict[str, int] = {}
         self.unreadable: set[str] = set()
@@ -90,8 +99,16 @@ class History:
         """The reconciles that are held up."""
         self.writes: dict[asyncio.Task[None], int] = {}
         """The role changes that wait for Discord, each with the id of its grant."""
+        self.former_writes: set[asyncio.Task[None]] = set()
+        """Those of them that a process had begun from which another one has taken over."""
+        self.late_events: list[MemberFacts] = []
+        """Members as they were when Discord wrote an event that has not arrived yet."""
         self.last_jump = monotonic()
         """When time was last made to pass (monotonic)."""
+
+    def _given_twice(self, who: str, role: str) -> None:
+        self.say("    WRONG: the member has it from us")
+        self.wrong.append(f"{NAMES[role]} was given to {self.name(who)} twice")
 
     def say(self, line: str) -> None:
         self.lines.append(f"{self.step:4} {line}")
@@ -135,25 +152,28 @@ class History:
                 wallet = address()
                 who = (await a_member(db, server, wallet=wallet)).discord_id
                 self.people.append(who)
-                self.wallets[who] = wallet
+                self.wallets.append(wallet)
                 self.discord.add(who)
             await self._rules(db, server)
-        self.truth = Truth(self.people, LISTS)
+        own = dict(zip(self.people, self.wallets, strict=True))
+        self.wallets += [address() for _ in range(MORE_WALLETS)]
+        self.truth = Truth(self.people, LISTS, self.wallets)
+        for who, wallet in own.items():
+            self.truth.gives(wallet, who, 0)
         await self.restart()
 
     async def _rules(self, db: AsyncSession, server: Server) -> None:
-        one, other = (Requirement("address_list", "", "", details=AddressList(digest, 9)) for digest in LISTS)
-        either = AtLeast(1, (one, other))
-        wanted: list[tuple[str, Expression, int]] = [
-            (GOLD, one, 0), (GOLD, other, 0), (SILVER, other, 1), (SILVER, AtLeast(2, (one, Not(other))), 0),
+        wanted = [
+            (GOLD, "on list 1", 0), (GOLD, "on list 2", 0),
+            (SILVER, "on list 2", 1), (SILVER, "on list 1 and not on list 2", 0),
         ]  # fmt: skip
-        for role, tree, hours in wanted:
+        for role, words, hours in wanted:
             rule = await a_rule(db, server, role)
-            self._fill(rule, tree, hours)
+            self._fill(rule, TREES[words], hours)
             db.add(rule)
             self.rules.append(rule.id or 0)
         # A list is deleted with the last rule that uses it. This rule gives nothing, and keeps both lists.
-        self._fill(await a_rule(db, server, BRONZE, state="shadow"), either, 0)
+        self._fill(await a_rule(db, server, BRONZE, state="shadow"), TREES["on either list"], 0)
 
     @staticmethod
     def _fill(rule: Rule, tree: Expression, hours: int) -> None:
@@ -172,12 +192,16 @@ class History:
             if (hold := HOLD.get()) is not None:
                 hold.reached.set()
                 await hold.opened.wait()
-            for item in done.outcomes:
-                for one in item.decisions:
-                    if one.action is Action.TAKE:
-                        key = item.case.claim.discord_id, one.role_id
-                        self.decisions[key] = Decision(READ_AT.get(), self.step)
-            return await settle(worker, done)
+            async with transaction() as db:
+                began = await db.now()
+            written = await settle(worker, done)
+            async with transaction() as db:
+                taken = select(Grant.discord_id, Grant.role_id).where(
+                    Grant.state == "taking", Grant.updated_at >= began
+                )
+                begun = (await db.exec(taken)).all()
+            self.decisions |= dict.fromkeys(begun, Decision(READ_AT.get(), self.step))
+            return written
 
         monkeypatch.setattr(reconcile, "_settle", settled)
 
@@ -205,10 +229,6 @@ class History:
         user = (await db.exec(select(User).where(User.discord_id == who))).first()
         return None if user is None else Actor(user.id or 0, who, who)
 
-    async def wallet(self, db: AsyncSession, who: str) -> int | None:
-        """Return the id of the member's proved wallet."""
-        return (await db.exec(select(Wallet.id).where(Wallet.address == self.wallets[who]))).first()
-
     async def living_rules(self, db: AsyncSession) -> list[tuple[Rule, Expression]]:
         """Return the rules that are not deleted, in shadow or not."""
         rows = await db.exec(select(Rule).where(Rule.server_id == self.server).order_by("id"))
@@ -219,9 +239,9 @@ class History:
 
         At least half of the seconds pass, however long that was.
 
-        Nothing may be held up: the role writer knows a change by the time at which it was intended.
+        No role change may be held up: the role writer knows it by the time at which it was intended.
         """
-        assert not self.is_held_up
+        assert not self.writes
         self.say(f"  {seconds} s pass")
         now = monotonic()
         by = timedelta(seconds=seconds - min(now - self.last_jump, seconds / 2))
@@ -230,18 +250,30 @@ class History:
         self.discord.joined = {who: at - by for who, at in self.discord.joined.items()}
         if seconds >= 60:
             self.discord.late.clear()
+        await self._move_times(-by)
+        # What the scheduler does now and then.
+        async with transaction() as db:
+            await db.together(*corrections())
+            await breaker.clear(db)
+            await pausing.retry_refused(db)
+            await rivals.end_expired(db)
+            await lifecycle.begin_due(db)
+
+    async def set_clock_back(self, seconds: int) -> None:
+        """Set the database's clock back. Nothing may be held up: a process knows times from before."""
+        assert not self.is_held_up
+        self.say(f"  the clock is set back by {seconds} s")
+        self.lease_since += timedelta(seconds=seconds)
+        await self._move_times(timedelta(seconds=seconds))
+
+    async def _move_times(self, by: timedelta) -> None:
         async with transaction() as db:
             (columns,) = await db.together((TIMES, {}))
             tables: dict[str, list[str]] = {}
             for table, column in columns:
-                tables.setdefault(table, []).append(f"{column} = {column} - CAST(:by AS interval)")
+                tables.setdefault(table, []).append(f"{column} = {column} + CAST(:by AS interval)")
             for table, sets in tables.items():
                 await db.execute(text(f'UPDATE "{table}" SET {", ".join(sets)}'), {"by": by})
-        # What the scheduler does now and then.
-        async with transaction() as db:
-            await breaker.clear(db)
-            await pausing.retry_refused(db)
-            await rivals.end_expired(db)
 
     async def short_pauses_end(self) -> None:
         """End the pauses of seconds, so that it does not matter how many seconds a history takes."""

@@ -66,7 +66,8 @@ async def send_some(history: History) -> None:
     await history.short_pauses_end()
     most = history.random.choice((1, 4))
     async with transaction() as db:
-        intents = await open_intents(db, 4, list(history.writes.values()))
+        own = [intent for task, intent in history.writes.items() if task not in history.former_writes]
+        intents = await open_intents(db, 4, own)
     for intent in intents[:most]:
         holds = history.random.choice(("", "", "", "change", "reading"))
         reply = history.random.choice((*[Reply.DONE] * 6, *list(Reply)[1:]))
@@ -139,6 +140,18 @@ async def crash(history: History) -> None:
     await history.restart()
 
 
+async def another_process_takes_over(history: History) -> None:
+    """Let another process write roles; the former one, which stood still, goes on with the changes that it had begun.
+
+    It sends no change that it has not read within a minute, so it cannot have stood still for long.
+    """
+    if not history.writes:
+        return
+    history.say(f"  another process writes, {len(history.writes)} changes of the former one go on")
+    history.former_writes |= history.writes.keys()
+    await history.restart()
+
+
 async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
     for task in tasks:
         task.cancel()
@@ -147,8 +160,13 @@ async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
 
 
 async def time_passes(history: History) -> None:
-    if not history.is_held_up:
+    if not history.writes:
         await history.pass_time(history.random.choice(JUMPS))
+
+
+async def the_clock_is_set_back(history: History) -> None:
+    if not history.is_held_up:
+        await history.set_clock_back(history.random.choice((30, 4_000)))
 
 
 async def sweep(history: History) -> None:
@@ -188,6 +206,11 @@ async def settle(history: History) -> None:
         is_there = (await db.get_one(Server, history.server)).bot_invited
     if not is_there:
         await admins.bot_leaves_or_returns(history)  # it returns
+    history.discord.late.clear()
+    for role in sorted(history.discord.deleted):
+        await admins.make_again(history, role)
+    while history.late_events:
+        await members.late_event_arrives(history)
     for who in sorted(history.discord.pending):
         await members.end_screening(history, who, heard=False)
     for who in history.people:
@@ -220,7 +243,9 @@ STEPS: tuple[tuple[int, Step], ...] = (
     (5, let_go_on),
     (1, late_requests_arrive),
     (1, crash),
+    (2, another_process_takes_over),
     (2, time_passes),
+    (1, the_clock_is_set_back),
     (1, sweep),
     (1, a_list_is_unreadable_or_not),
 )

@@ -1,11 +1,12 @@
 """Random histories of one server through the real ledger, role writer and PostgreSQL, with a simulated Discord.
 
-Admins change, pause, delete and restore rules, protect, undo, answer the breaker and move the server here; members
-buy, sell, leave, are screened, hide and swap their wallets and are forgotten; other bots move the same roles; Discord
-refuses, fails, or answers late; processes stop in the middle and end; hours pass. No removal may be sent to Discord for
+Admins make, change, pause, delete and restore rules, replace and delete roles, protect, undo, answer the breaker and
+move the server here; members buy, sell, leave, are screened, prove, swap and hide their wallets and are forgotten;
+other bots move the same roles; Discord refuses, fails, or answers late; events are lost or late; processes stop in the
+middle, end, and take over from each other; hours pass, and the clock is set back. No removal may be sent to Discord for
 a member who has held since before the reading, or while a pause, a protection, a move, a truce, the breaker or an
-admin's decision keeps the role. Once the trouble ends, everybody who holds has the role, and nobody else keeps it
-without a reason.
+admin's decision keeps the role, and no role is given twice. Once the trouble ends, everybody who holds has the role,
+and nobody else keeps it without a reason.
 
 With one seed a history takes the same steps each time, because steps run one after the other and wait for events. The
 real time between two jumps of the simulated time is undone at the next jump; only if a machine stands still for several

@@ -1,4 +1,4 @@
-"""The truth of a history: who is on which list, whose wallet counts, and since which step."""
+"""The truth of a history: which wallet is whose and on which list, whose wallets count, and since which step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,42 +37,61 @@ class Fact:
 
 @dataclass
 class Truth:
-    """What is true of each member, whatever the product has read of it."""
+    """What is true of each member and each wallet, whatever the product has read of it."""
 
     people: Sequence[str]
     lists: Sequence[str]
+    wallets: Sequence[str]
     listed: dict[tuple[str, str], Fact] = field(init=False)
-    """Whether a member's wallet is on a list, by list and member."""
-    bare: dict[str, Fact] = field(init=False)
-    """Whether a member has no proved wallet."""
+    """Whether a wallet is on a list, by list and wallet."""
+    proved: dict[tuple[str, str], Fact] = field(init=False)
+    """Whether a wallet is a member's, by member and wallet."""
     hidden: dict[str, Fact] = field(init=False)
-    """Whether a member's wallet does not count in the server, by their own choice."""
+    """Whether a member's wallets do not count in the server, by their own choice."""
 
     def __post_init__(self) -> None:
-        self.listed = {(one, who): Fact() for one in self.lists for who in self.people}
-        self.bare = {who: Fact() for who in self.people}
+        self.listed = {(one, wallet): Fact() for one in self.lists for wallet in self.wallets}
+        self.proved = {(who, wallet): Fact() for who in self.people for wallet in self.wallets}
         self.hidden = {who: Fact() for who in self.people}
+
+    def wallets_of(self, who: str) -> list[str]:
+        """Return the wallets that are the member's."""
+        return [wallet for wallet in self.wallets if self.proved[who, wallet].value]
+
+    def gives(self, wallet: str, who: str | None, step: int) -> None:
+        """Let the wallet be this member's from now on, or nobody's."""
+        for other in self.people:
+            fact = self.proved[other, wallet]
+            if fact.value is not (other == who):
+                fact.set(other == who, step)
 
     def is_without_wallet(self, who: str) -> bool:
         """Return whether no wallet of the member counts in the server."""
-        return self.bare[who].value or self.hidden[who].value
+        return self.hidden[who].value or not self.wallets_of(who)
 
     def says(self, rule: Expression, who: str, decision: Decision | None = None) -> Answer:
         """Return the true answer; with a `decision`, the answer that it must have respected.
 
         What changed too late for the decision counts as unknown. Without a wallet the answer is always no.
         """
-        for fact in (self.bare[who], self.hidden[who]):
-            if not fact.is_known_to(decision):
-                return Answer.UNKNOWN
-            if fact.value:
-                return Answer.NO
+        hidden, mine = self.hidden[who], [self.proved[who, wallet] for wallet in self.wallets]
+        if not hidden.is_known_to(decision):
+            return Answer.UNKNOWN
+        if not hidden.value and not any(one.value and one.is_known_to(decision) for one in mine):
+            return Answer.NO if all(one.is_known_to(decision) for one in mine) else Answer.UNKNOWN
+        if hidden.value:
+            return Answer.NO
 
         def leaf(one: Requirement) -> Answer:
             assert isinstance(one.details, AddressList)
-            fact = self.listed[one.details.list, who]
-            if not fact.is_known_to(decision):
-                return Answer.UNKNOWN
-            return Answer.YES if fact.value else Answer.NO
+            found = {self._counts(one.details.list, who, wallet, decision) for wallet in self.wallets}
+            return next(answer for answer in (Answer.YES, Answer.UNKNOWN, Answer.NO) if answer in found)
 
         return evaluate(rule, leaf)
+
+    def _counts(self, digest: str, who: str, wallet: str, decision: Decision | None) -> Answer:
+        """Return whether the wallet is the member's and on the list."""
+        facts = self.proved[who, wallet], self.listed[digest, wallet]
+        if any(not one.value for one in facts if one.is_known_to(decision)):
+            return Answer.NO
+        return Answer.YES if all(one.is_known_to(decision) for one in facts) else Answer.UNKNOWN
