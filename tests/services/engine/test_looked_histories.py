@@ -17,6 +17,7 @@ from typing import cast
 import pytest
 
 from gateways import Gateways
+from gateways.chains import node_providers
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import LISTS
@@ -86,8 +87,11 @@ class World:
     manners: dict[str, str] = field(default_factory=dict[str, str])
     liar: int = -1
     wrong: str = ""
+    order: list[int] = field(default_factory=list[int])
+    """The nodes in the order in which the settings have them at present."""
 
     def __post_init__(self) -> None:
+        self.order = list(range(self.nodes))
         self.gold = frozenset(one for one in TOKENS if self.random.random() < 0.6)
         self.held = [self.some()] * 400
         if self.nodes > 1 and self.random.random() < 0.7:
@@ -102,7 +106,15 @@ class World:
         self.now += timedelta(seconds=seconds)
         self.held += [held] * int(seconds / CHAIN.block_seconds)
 
+    def settings(self) -> SimpleNamespace:
+        """Return the settings with the nodes, each of its own provider."""
+        urls = tuple(f"https://rpc.provider{node}.com" for node in self.order)
+        return SimpleNamespace(rpc=dict.fromkeys(WALLETS, urls))
+
     def upset(self) -> None:
+        if self.nodes > 1 and self.random.random() < 0.3:
+            # Another order of the nodes, perhaps without one of them.
+            self.order = self.random.sample(range(self.nodes), self.random.choice((2, self.nodes)))
         for node in range(self.nodes):
             kinds = (HONEST, HONEST, DOWN, STALE, PARTIAL, *([LYING] if node == self.liar else []))
             self.manners[f"node {node}"] = self.random.choice(kinds)
@@ -136,11 +148,12 @@ class World:
         said = {leaf: {self.leaf(leaf, held) for held in views} for leaf in requirements(rule)}
         return evaluate(rule, lambda leaf: next(iter(said[leaf])) if len(said[leaf]) == 1 else Answer.UNKNOWN)
 
-    def view(self, node: int, *, depth: int = 0) -> tuple[int, datetime, Held, bool]:
+    def view(self, place: int, *, depth: int = 0) -> tuple[int, datetime, Held, bool]:
         """Return the block of a node's answer, its time, the holdings it reports, and whether these are complete.
 
-        The answer is `depth` blocks deep.
+        The node is named by its place in the settings. The answer is `depth` blocks deep.
         """
+        node = self.order[place]
         manner = self.manners.get(f"node {node}", HONEST)
         if manner == DOWN:
             raise ProviderDown(f"Base (node {node + 1})", "no answer")
@@ -157,7 +170,7 @@ class Nodes:
     world: World
 
     def endpoints(self, chain: str) -> int:
-        return self.world.nodes
+        return len(self.world.order)
 
     async def contract_standard(self, chain: str, contract: str) -> str:
         return "ERC721"
@@ -166,7 +179,7 @@ class Nodes:
         # Solana's nodes can't be asked about an earlier slot.
         depth = CHAIN.settled_after if at.settled and chain == CHAIN.key else 0
         fault = ProviderDown("Base", "no node is set")
-        for node in range(self.world.nodes) if at.endpoint is None else [at.endpoint]:
+        for node in range(len(self.world.order)) if at.endpoint is None else [at.endpoint]:
             try:
                 return node, *self.world.view(node, depth=depth)
             except ProviderDown as down:
@@ -363,6 +376,7 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
         chance.seed(seed)  # the engine shuffles its questions: without a seed the order would change each time
         nodes, sources = 1 + seed % 3, 1 + seed // 3 % 2
         world = World(random := Random(f"{kind} {seed}"), nodes, sources)
+        monkeypatch.setattr(node_providers, "settings", world.settings)
         teller = SimpleNamespace(opensea=Teller(world, "opensea"), metadata=Teller(world, "metadata"))
         teller.chains, teller.delegations, teller.trait_sources = Nodes(world), None, sources
         rule = a_negation(random) if kind == "not" else a_rule(random, kind)
@@ -380,7 +394,8 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
         world.manners.clear()
         if nodes > 1 and (manner := random.choice((HONEST, DOWN, PARTIAL))):
             # The first node never answers in part: the engine would then know too little to begin with.
-            world.manners[f"node {random.randrange(int(manner == PARTIAL), nodes)}"] = manner
+            place = random.randrange(int(manner == PARTIAL), len(world.order))
+            world.manners[f"node {world.order[place]}"] = manner
         world.goes_on(60, last := world.some())
         right = world.surely(play.rule, len(world.held) - 1) is Answer.YES
         healed, attempts, before = world.now, random.randint(0, 20), play.grant
