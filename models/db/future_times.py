@@ -51,6 +51,10 @@ _CORRECTIONS = (
     "UPDATE shard SET holder = NULL WHERE held_until > now() + :lease",
     "DELETE FROM bot_process WHERE seen_at > now() + :soon",
     "UPDATE ended_delegation SET ended_at = now() WHERE ended_at > now() + :soon",
+    # Of two members with a claim on a token, the later one would have it.
+    "UPDATE ended_delegation SET first_seen_at = now() WHERE first_seen_at > now() + :soon",
+    "UPDATE delegation SET first_seen_at = now() WHERE first_seen_at > now() + :soon",
+    "UPDATE wallet SET created_at = now() WHERE created_at > now() + :soon",
     "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
     "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL WHERE claimed_until > now() + :lease + :soon",
@@ -72,6 +76,12 @@ _CORRECTIONS = (
     # Messages of a move wait for its end, or for the next attempt.
     "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",
     # What was learnt later replaces these only if its time is later.
+    # Until then, its roles would not be handed over, and its undo would give back nothing that was taken since.
+    "UPDATE server_move SET begins_at = now(), begun_at = now() WHERE begun_at > now() + :soon",
+    "UPDATE server_move SET approved_at = now() - :day WHERE approved_at > now() + :soon",
+    # The bot would read the same people, or the same list of members, over and over until then.
+    "UPDATE schedule SET started_at = now() WHERE started_at > now() + :soon",
+    "UPDATE role_watch SET at = now() WHERE at > now() + :soon",
     "UPDATE provider_state SET checked_at = now(), since = LEAST(since, now()), "
     "ok_at = CASE WHEN ok_at > now() THEN now() ELSE ok_at END WHERE checked_at > now() + :soon",
     "UPDATE member SET seen_at = LEAST(seen_at, now()), "

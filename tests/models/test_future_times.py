@@ -46,7 +46,15 @@ ROWS = (
     "INSERT INTO shard (shards, id, holder, held_until) VALUES (1, 0, 'gone', now() + :ahead)",
     "INSERT INTO bot_process (name, part, shards, seen_at) VALUES ('gone', 'auto', 1, now() + :ahead)",
     "INSERT INTO ended_delegation (chain, delegate, vault, contract, token_id, first_seen_at, ended_at) "
-    "VALUES ('base', '0x1', '0x2', '', '', now(), now() + :ahead)",
+    "VALUES ('base', '0x1', '0x2', '', '', now() + :ahead, now() + :ahead)",
+    "INSERT INTO delegation (chain, delegate, vault, contract, token_id, first_seen_at) "
+    "VALUES ('base', '0x1', '0x2', '', '', now() + :ahead)",
+    'WITH u AS (INSERT INTO "user" (discord_id, username, connected, created_at, updated_at) '
+    "VALUES ('5', '', false, now(), now()) RETURNING id) "
+    "INSERT INTO wallet (user_id, family, address, method, evidence, created_at) "
+    "SELECT id, 'evm', '0x1', '', '{}', now() + :ahead FROM u",
+    "INSERT INTO schedule (name, next_at, started_at, done, total) VALUES ('round', now(), now() + :ahead, 0, 0)",
+    "INSERT INTO role_watch (server_id, role_id, at) VALUES (:server, '8', now() + :ahead)",
     "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
     "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
     "INSERT INTO webhook (server_id, url, events, secret, next_at, served_at, claimed_by, claimed_until, failures, "
@@ -65,8 +73,10 @@ ROWS = (
     "VALUES (:server, '5', '7', true, now() + :ahead, false, 'open', false, 0, now() + :ahead)",
     "INSERT INTO truce (server_id, discord_id, role_id, since, until) "
     "VALUES (:server, '5', '7', now(), now() + interval '1 day' + :ahead)",
-    "INSERT INTO server_move (server_id, state, roles, begins_at, until, messages_at, created_at) "
-    "VALUES (:server, 'open', '{}', now(), now(), now() + :ahead, now())",
+    "INSERT INTO server_move "
+    "(server_id, state, roles, begins_at, begun_at, until, approved_at, messages_at, created_at) "
+    "VALUES (:server, 'approved', '{}', now() + :ahead, now() + :ahead, now() + 2 * CAST(:ahead AS interval), "
+    "now() + :ahead, now() + :ahead, now())",
     "INSERT INTO provider_state (provider, state, since, checked_at, ok_at) "
     "VALUES ('bot', 'ok', now() + :ahead, now() + :ahead, now() + :ahead)",
     "INSERT INTO member (server_id, discord_id, name, roles, bot, pending, seen_at, left_at) "
@@ -91,7 +101,12 @@ LEFT = """
     UNION ALL SELECT 'gateway_limit', count(*) FROM gateway_limit
     UNION ALL SELECT 'shard', count(*) FROM shard WHERE holder IS NOT NULL
     UNION ALL SELECT 'bot_process', count(*) FROM bot_process
-    UNION ALL SELECT 'ended_delegation', count(*) FROM ended_delegation WHERE ended_at > now()
+    UNION ALL SELECT 'ended_delegation', count(*) FROM ended_delegation
+        WHERE ended_at > now() OR first_seen_at > now()
+    UNION ALL SELECT 'delegation', count(*) FROM delegation WHERE first_seen_at > now()
+    UNION ALL SELECT 'wallet', count(*) FROM wallet WHERE created_at > now()
+    UNION ALL SELECT 'schedule', count(*) FROM schedule WHERE started_at > now()
+    UNION ALL SELECT 'role_watch', count(*) FROM role_watch WHERE at > now()
     UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
     UNION ALL SELECT 'webhook', count(*) FROM webhook
         WHERE next_at > now() OR claimed_until > now() OR created_at > now()
@@ -102,7 +117,8 @@ LEFT = """
     UNION ALL SELECT 'alert', count(*) FROM alert WHERE next_at > now()
     UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now() OR at > now()
     UNION ALL SELECT 'truce', count(*) FROM truce WHERE until > now() + interval '1 day'
-    UNION ALL SELECT 'server_move', count(*) FROM server_move WHERE messages_at > now()
+    UNION ALL SELECT 'server_move', count(*) FROM server_move
+        WHERE messages_at > now() OR begins_at > now() OR begun_at > now() OR approved_at > now()
     UNION ALL SELECT 'provider_state', count(*) FROM provider_state
         WHERE checked_at > now() OR since > now() OR ok_at > now()
     UNION ALL SELECT 'member', count(*) FROM member WHERE seen_at > now() OR left_at > now()
