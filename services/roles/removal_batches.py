@@ -35,7 +35,10 @@ async def of_removals(db: AsyncSession, roles: Iterable[tuple[int, str]]) -> dic
             )
             SELECT server_id, role_id, batch FROM open
             WHERE NOT EXISTS (SELECT 1 FROM event u WHERE u.batch = open.batch AND u.kind = 'batch.undone')
-            GROUP BY server_id, role_id, batch HAVING min(at) > now() - CAST(:within AS interval) ORDER BY min(at)
+            GROUP BY server_id, role_id, batch
+            -- A time ahead is by a clock that was ahead: such a batch would never end.
+            HAVING min(at) BETWEEN now() - CAST(:within AS interval) AND now() + CAST(:within AS interval)
+            ORDER BY min(at)
             """
         ),
         {"servers": [server for server, _ in wanted], "roles": [role for _, role in wanted], "within": TOGETHER},

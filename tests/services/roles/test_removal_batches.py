@@ -39,6 +39,12 @@ async def test_removals_of_one_role_within_ten_minutes_of_the_first_are_one_batc
     assert await next_batch(server, role) != batch, "it began too long ago"
 
 
+async def test_a_batch_by_a_clock_that_was_ahead_takes_up_no_later_removals() -> None:
+    (server, role), batch = await a_role(), uuid4()
+    await taken(server, role, batch, minutes_ago=-2 * 60)
+    assert await next_batch(server, role) != batch
+
+
 async def test_what_is_being_taken_counts_and_what_was_undone_does_not() -> None:
     (server, _), batch = await a_role(), uuid4()
     async with transaction() as db:
