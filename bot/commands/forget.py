@@ -48,12 +48,12 @@ class Forget(commands.Cog):
 
     async def forget_now(self, interaction: Interaction, arguments: list[str]) -> None:
         """Delete the person's data if they confirm it."""
-        await answer(interaction, self._forget if arguments == ["yes"] else self._keep)
+        await answer(interaction, self._forget if arguments == ["yes"] else self._keep, takes_place=True)
 
     async def _keep(self, context: InteractionContext) -> Reply:
         member = await context.find_member()
         if not member.actor.user_id:
-            # The buttons stay below the question, and the other one may have been pressed.
+            # Both buttons may have been pressed before Discord showed the first answer, or /forget was used twice.
             text = _("No wallet and no choice of yours is stored, so there is nothing to keep.")
             return Reply(_("Nothing to keep"), text)
         return Reply(_("Nothing was deleted"), _("Everything stays as it is."), "good")

@@ -32,7 +32,7 @@ class Wallets(commands.Cog):
     def __init__(self, presses: Presses) -> None:
         presses.pressed |= {
             "drop": self.ask_remove, "dropped": self.remove,
-            "use": self.use, "share": self.share, "wallets": self.list_,
+            "use": self.use, "share": self.share, "wallets": self.keep,
         }  # fmt: skip
         presses.arguments |= {"dropped": "[0-9]+", "use": f"{YES}|{NO}", "share": f"{YES}|{NO}"}
 
@@ -73,6 +73,10 @@ class Wallets(commands.Cog):
     async def list_(self, interaction: Interaction, _arguments: list[str]) -> None:
         """Show the person's wallets."""
         await answer(interaction, self._list)
+
+    async def keep(self, interaction: Interaction, _arguments: list[str]) -> None:
+        """Show the person's wallets in place of the question whether to remove one."""
+        await answer(interaction, self._list, takes_place=True)
 
     async def _own(self, member: MemberContext) -> list[WalletView]:
         async with transaction() as db:
@@ -143,7 +147,7 @@ class Wallets(commands.Cog):
 
     async def share(self, interaction: Interaction, arguments: list[str]) -> None:
         """Set whether this server's admins see the person's shortened addresses."""
-        await answer(interaction, lambda context: self._choose(context, share=arguments == [YES]))
+        await answer(interaction, lambda context: self._choose(context, share=arguments == [YES]), takes_place=True)
 
     async def _choose(self, context: InteractionContext, use: bool | None = None, share: bool | None = None) -> Reply:
         member = await context.find_member(keep=True)

@@ -67,18 +67,30 @@ def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> Interactio
     return InteractionContext(interaction, str(interaction.guild_id), str(user.id), username)
 
 
-async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
-    """Do the work and show its reply only to the person, in their language, below their pending notices."""
+async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work, *, takes_place: bool = False) -> None:
+    """Do the work and show its reply only to the person, in their language, below their pending notices.
+
+    With `takes_place`, the reply replaces the person's own message with the pressed button, so that no button of an
+    answered question remains. Only for quick work: until then nothing shows that it runs.
+    """
     request_ids.begin(f"discord-{interaction.id}")
     with speaking(interaction.locale):
-        await _answer(interaction, work)
+        await _answer(interaction, work, _own_message(interaction) if takes_place else None)
 
 
-async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work) -> None:
+def _own_message(interaction: nextcord.Interaction[nextcord.Client]) -> nextcord.Message | None:
+    """Return the message with the pressed button; None if others see it too, as they see the panel."""
+    message = interaction.message
+    return message if message is not None and message.flags.ephemeral else None
+
+
+async def _answer(
+    interaction: nextcord.Interaction[nextcord.Client], work: Work, question: nextcord.Message | None
+) -> None:
     context = context_of(interaction)
     if await _told_elsewhere(interaction) or context is None:
         return
-    if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=True)):
+    if not await delivery.first(lambda: interaction.response.defer(ephemeral=True, with_message=question is None)):
         return
     # Discord's confirmation of the first answer took long enough for `MemberReader` to begin.
     await unstored_members.stored(interaction.id)
@@ -86,7 +98,7 @@ async def _answer(interaction: nextcord.Interaction[nextcord.Client], work: Work
     pending = notices.fitting(await _waiting(context))
     if pending:
         reply = reply.after([notices.embed(pending)])
-    if await show(interaction, reply) and pending:
+    if await show(interaction, reply, question if reply.failed else None) and pending:
         try:
             async with transaction() as db:
                 await notice_service.mark_shown(db, pending)
@@ -114,24 +126,33 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
     try:
         return await work
     except TooMany as fault:
-        return Reply(_("Not so fast"), plain(fault.message, LONGEST_REASON), "warning")
+        return Reply(_("Not so fast"), plain(fault.message, LONGEST_REASON), "warning", failed=True)
     except HoldfastError as fault:
         # It may repeat what the person typed.
-        return Reply(_("That did not work"), plain(fault.message, LONGEST_REASON), "warning")
+        return Reply(_("That did not work"), plain(fault.message, LONGEST_REASON), "warning", failed=True)
     except NOT_DONE as fault:
         log.warning("database did not answer an interaction reason=%s", first_line(fault))
-        return Reply(
-            _("One moment"), _("Our database does not answer right now. Please try again in a minute."), "warning"
-        )
+        text = _("Our database does not answer right now. Please try again in a minute.")
+        return Reply(_("One moment"), text, "warning", failed=True)
     except Exception:
         log.exception("interaction failed")
-    return Reply(_("Something went wrong on our side"), _("Nothing was changed. Please try again in a minute."), "bad")
+    text = _("Nothing was changed. Please try again in a minute.")
+    return Reply(_("Something went wrong on our side"), text, "bad", failed=True)
 
 
-async def show(interaction: nextcord.Interaction[nextcord.Client], reply: Reply) -> bool:
-    """Replace the answer with the reply; return False if Discord no longer shows it (after 15 minutes)."""
+async def show(
+    interaction: nextcord.Interaction[nextcord.Client], reply: Reply, question: nextcord.Message | None = None
+) -> bool:
+    """Replace the answer with the reply; return False if Discord no longer shows it (after 15 minutes).
+
+    A `question` stays below the reply, with its buttons: it is not answered yet.
+    """
     embeds, view = reply.embeds(), reply.view()
-    return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
+    if question is None:
+        return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
+    # Its last embed: those before it are notices, or the reply to an earlier press.
+    both = [*embeds, *question.embeds[-1:]]
+    return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=both))
 
 
 async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable[[], nextcord.ui.Modal]) -> None:

@@ -45,6 +45,8 @@ class Reply:
     fields: tuple[tuple[str, str], ...] = ()
     buttons: tuple[Button, ...] = ()
     choices: tuple[Choice, ...] = ()
+    failed: bool = False
+    """Whether the work did not succeed, so that it may be asked for again."""
     before: tuple[nextcord.Embed, ...] = field(default=())
     """Embeds above the reply: the person's pending notices."""
     start: int = 0

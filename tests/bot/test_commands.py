@@ -88,7 +88,9 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     short = f"{club.wallet('carol')[:6]}...{club.wallet('carol')[-4:]}".lower()
     assert short in listed.text.lower()
     assert "do not see" in listed.text
-    assert "**see**" in club.press("carol", listed, "Share with admins").text
+    shared = club.press("carol", listed, "Share with admins")
+    assert "**see**" in shared.text
+    assert [one["id"] for one in shared.messages] == [one["id"] for one in listed.messages], "it is a switch"
     unused = club.press("carol", listed, "Don't use them here")
     assert "Holder" in unused.field("Removed")
     assert not club.has("carol", "Holder")
@@ -99,7 +101,9 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     (choice,) = club.act("carol", "autocomplete", name="wallets", options=typed)["choices"]
     asked = club.ask("carol", "wallets", remove=choice["value"])
     assert asked.title.startswith("Remove 0x")
-    assert club.press("carol", asked, "Keep it").title == "Your wallets"
+    kept = club.press("carol", asked, "Keep it")
+    assert kept.title == "Your wallets"
+    assert [one["id"] for one in kept.messages] == [one["id"] for one in asked.messages], "no question is left"
     menu = next(one["custom_id"] for one in listed.components() if one["type"] == 3)
     chosen = club.act("carol", "select", custom_id=menu, values=[choice["value"]], message_id=listed.messages[0]["id"])
     assert chosen["messages"][0]["embeds"][0]["title"].startswith("Remove 0x")
@@ -178,8 +182,11 @@ def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club:
     assert f"**Holder** in {club.name} is taken" in asked.text
     assert club.press("carol", asked, "Keep everything").title == "Nothing was deleted"
     assert club.has("carol", "Holder")
-    assert club.press("carol", asked, "Forget me").title == "You are forgotten"
-    assert club.press("carol", asked, "Keep everything").title == "Nothing to keep", "it would be too late"
+    other = club.ask("carol", "forget")
+    gone = club.press("carol", club.ask("carol", "forget"), "Forget me")
+    assert gone.title == "You are forgotten"
+    assert not gone.components(), "the question is answered"
+    assert club.press("carol", other, "Keep everything").title == "Nothing to keep", "it would be too late"
     until(lambda: not club.has("carol", "Holder"))
     assert "You have verified no wallet yet." in club.ask("carol", "wallets").text
 

@@ -54,7 +54,7 @@ async def _awaited(discord: LocalDiscord, interaction: Interaction, patience: fl
     await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
     if interaction.callback is None:
         return _nothing(discord, interaction, f"The bot did not answer within {ANSWER_SECONDS:g} seconds.")
-    deadline = time.monotonic() + (min(patience, 3.0) if interaction.callback == DEFERRED_UPDATE else patience)
+    deadline = time.monotonic() + patience
     while not interaction.answered and await _until_changed(interaction, deadline):
         pass
     if not interaction.answered and interaction.callback != DEFERRED_UPDATE:

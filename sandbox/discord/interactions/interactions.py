@@ -84,13 +84,14 @@ class Interactions:
         return next((i for i in self._by_token.values() if i.id == interaction_id), None)
 
     def hidden_messages(self, user_id: str) -> list[Message]:
-        """Return the ephemeral messages that this person can see."""
-        return [
-            message
+        """Return the ephemeral messages that this person can see, each once: several presses may have changed it."""
+        shown = {
+            message.id: message
             for interaction in self._by_token.values()
             for message in interaction.messages.values()
             if message.flags & EPHEMERAL and interaction.user_id == user_id
-        ]
+        }
+        return list(shown.values())
 
     def live(self, token: str) -> Interaction:
         """Return the answered interaction of a webhook token. Raises 10015 before an answer, 50027 after 15 minutes."""

@@ -64,6 +64,48 @@ class Person:
         await answering.answer(sent, work)
 
 
+@pytest.mark.parametrize(
+    ("private", "fails", "titles", "in_place", "buttons_go"),
+    [
+        (True, False, ["Done"], True, True),
+        (True, True, ["That did not work", "Sure?"], True, False),
+        (False, False, ["Done"], False, True),
+        (False, True, ["That did not work"], False, True),
+    ],
+)
+async def test_a_reply_takes_the_place_of_its_own_question_and_a_failure_keeps_the_question(
+    monkeypatch: pytest.MonkeyPatch, private: bool, fails: bool, titles: list[str], in_place: bool, buttons_go: bool
+) -> None:
+    deferred, shown = list[dict[str, Any]](), list[dict[str, Any]]()
+
+    async def nothing(_: object) -> list[object]:
+        return []
+
+    async def defer(**how: Any) -> None:
+        deferred.append(how)
+
+    async def edit(**changes: Any) -> None:
+        shown.append(changes)
+
+    async def work(_: InteractionContext) -> Reply:
+        if fails:
+            raise Conflict("Not now.")
+        return Reply("Done")
+
+    monkeypatch.setattr(answering, "_waiting", nothing)
+    monkeypatch.setattr(answering.rate_limits, "spend_for_interaction", nothing)
+    embeds = [nextcord.Embed(title="An earlier failure"), nextcord.Embed(title="Sure?")]
+    pressed: Any = SimpleNamespace(
+        id=1, guild_id=1, guild=object(), user=SimpleNamespace(id=1, name="ada", discriminator="0"), locale=None,
+        response=SimpleNamespace(defer=defer), edit_original_message=edit, created_at=datetime.now(UTC),
+        message=SimpleNamespace(flags=SimpleNamespace(ephemeral=private), embeds=embeds),
+    )  # fmt: skip
+    await answering.answer(pressed, work, takes_place=True)
+    assert [how["with_message"] for how in deferred] == [not in_place]
+    assert [[one.title for one in changes["embeds"]] for changes in shown] == [titles]
+    assert ["view" in changes for changes in shown] == [buttons_go]
+
+
 @pytest.fixture
 async def two_a_minute(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Let one person send two interactions a minute."""

@@ -99,7 +99,7 @@ async def test_a_button_of_another_version_changes_nothing_and_says_where_a_new_
 ) -> None:
     shown = list[Reply]()
 
-    async def shows(_: object, reply: Reply) -> bool:
+    async def shows(_: object, reply: Reply, _question: object) -> bool:
         shown.append(reply)
         return True
 

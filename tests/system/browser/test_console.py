@@ -110,6 +110,18 @@ async def test_a_member_proves_a_wallet_by_the_panel_asks_why_sells_and_learns_i
     await expect(newest(carol)).to_contain_text("❌ Holder: you do not have it")
 
 
+async def test_an_answered_question_is_replaced_by_its_answer(product: Product, visit: NewVisitor) -> None:
+    home = village(product, "ada", "carol")
+    page = (await visit()).page
+    await page.goto(address(product, home, "carol"))
+    await says(page, "/forget")
+    await newest(page).get_by_role("button", name="Keep everything").click()
+    # She is unknown to us: nobody has stored anything about her.
+    await expect(page.get_by_role("log").get_by_text("Nothing to keep", exact=True)).to_have_count(1)
+    await expect(page.get_by_text("Delete everything about you?")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Forget me")).to_have_count(0)
+
+
 async def test_what_happens_elsewhere_is_shown_without_reloading(product: Product, visit: NewVisitor) -> None:
     home = village(product, "ada", "dave")
     page = (await visit()).page
