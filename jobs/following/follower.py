@@ -83,10 +83,15 @@ class Follower:
         Raises UnreadableTransfers when the node does not answer; the next poll uses another node.
         """
         turn = await self._turns.of(self.chain, self.kind)
-        if turn is None or not turn.watched.asked(self.kind):
+        if turn is None:
+            self._reader.forget()
+            return None
+        if not turn.watched.asked(self.kind):
             # No rule names this chain. When a rule does, all its members are queued anyway.
             self._reader.forget()
-            return None if turn is None else False
+            self._noted = None
+            await self._turns.leave(turn, self.cursor)
+            return False
         addresses = turn.watched.of(self.kind)
         coins = turn.watched.coins if self.kind == COINS else ()
         look = await self._reader.look(gateways(), turn.position, addresses, coins)

@@ -49,6 +49,12 @@ class FollowerTurns:
             except _GivenUp:
                 continue
 
+    async def leave(self, turn: Turn, cursor: str) -> None:
+        """Record that nothing is to be followed there, unless that is known."""
+        if turn.position.block:
+            async with transaction() as db:
+                await chain_cursor.leave(db, cursor, self.owner)
+
     async def _read(self, cursor: str) -> dict[str, Turn]:
         """Read for all followers that join before the read begins. A database error is raised in each of them."""
         reading = self._reading = _Reading(asyncio.get_running_loop().create_future(), {cursor})

@@ -87,6 +87,8 @@ class SolanaFollower:
                 self._rests_until = clock.time() + used * 60 / settings().solana_follow_requests
             self._open.answered(question, used)
             await self._note(parts, polled, turn.watched.servers)
+        else:
+            await self._turns.leave(turn, SOLANA)
         return True
 
     async def _rest(self, moment: float) -> None:

@@ -168,6 +168,14 @@ async def still_follows(db: AsyncSession, cursor: str, owner: str) -> None:
     )
 
 
+async def leave(db: AsyncSession, cursor: str, owner: str) -> None:
+    """Record that nothing is followed any more: `views` leaves the cursor out, and its next poll is like the first."""
+    await db.execute(
+        text("UPDATE cursor SET block = 0, block_hash = '', head = 0 WHERE chain = :chain AND owner = :owner"),
+        {"chain": cursor, "owner": owner},
+    )
+
+
 async def views(db: AsyncSession) -> list[FollowView]:
     """Return how far each chain has been followed: for contracts, for members' wallets, and for their coins.
 

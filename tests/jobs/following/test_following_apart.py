@@ -12,7 +12,9 @@ from gateways.evm.transfer_logs import WALLETS, LogRead
 from gateways.transport.errors import ProviderRefused
 from jobs.following.follower import Follower
 from jobs.following.follower_turns import FollowerTurns
-from models import Cursor, transaction
+from models import Cursor, now, transaction
+from services.health import monitoring
+from services.health.views import GOOD
 from services.rules.expression import Requirement, to_document
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town, until
@@ -126,3 +128,20 @@ async def test_wallets_are_followed_by_a_cursor_of_their_own(town: Town, engine:
     row = await cursor("base:wallets")
     assert row is not None
     assert row.block > 0
+
+
+async def test_what_no_rule_asks_for_any_more_is_not_missed(town: Town) -> None:
+    rule_id = await town.rule("Whale")
+    one = Follower("base")
+    await one.once()
+    await town.change(rule_id, expression=ANYTHING)
+    async with transaction() as db:
+        await db.execute(text("UPDATE cursor SET updated_at = now() - interval '1 day'"))
+    assert await one.once() is False
+    async with transaction() as db:
+        assert await monitoring.lag(db, now()) == ()
+    await town.change(rule_id, expression=to_document(Requirement("basic", "base", town.contract)))
+    await one.once()
+    async with transaction() as db:
+        (shown,) = await monitoring.lag(db, now())
+    assert (shown.chain, shown.state) == ("base", GOOD)

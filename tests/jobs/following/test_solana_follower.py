@@ -12,7 +12,7 @@ from jobs.following.follower_turns import FollowerTurns
 from jobs.following.solana_follower import SolanaFollower
 from models import Cursor, now, transaction
 from models.db.session import AsyncSession
-from services.health import provider_health
+from services.health import monitoring, provider_health
 from services.health.views import GOOD, WARNING
 from services.rules.expression import Requirement
 from services.runtime.task_cancellation import stop
@@ -160,6 +160,26 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
     async with transaction() as db:
         (shown,) = provider_health.lag(await chain_cursor.views(db), now())
     assert (shown.chain, shown.state) == (SOLANA, GOOD if fault is None else WARNING)
+
+
+@pytest.mark.parametrize("fault", [None, "no answer"])
+async def test_solana_is_not_missed_while_no_member_has_a_wallet_there(
+    town: Town, otters: Otters, fault: str | None
+) -> None:
+    await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    await otters.proves("carol")
+    one = SolanaFollower(FollowerTurns("one"))
+    assert await one.once()
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM wallet"))
+        await db.execute(
+            text("UPDATE cursor SET updated_at = now() - interval '1 day', fault = :fault"), {"fault": fault}
+        )
+    one = SolanaFollower(FollowerTurns("one"))
+    assert await one.once()
+    async with transaction() as db:
+        assert await monitoring.lag(db, now()) == ()
 
 
 async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, otters: Otters) -> None:
