@@ -25,11 +25,13 @@ class Standards:
         See docs/facts.md#token-standards. Raises ProviderError.
         """
         wanted, now = list(dict.fromkeys(contracts)), monotonic()
-        fresh = [one for one in wanted if self._known.get(one, (0.0,))[0] < now]
+        # Strangers send members tokens of new contracts without end, so those of earlier reads are dropped.
+        self._known = {one: known for one, known in self._known.items() if known[0] >= now}
+        found: dict[bytes, Standard | None] = {one: self._known[one][1] for one in wanted if one in self._known}
+        fresh = [one for one in wanted if one not in found]
         said = await self._asker.ask(
             head, [(one, SUPPORTS + interface.ljust(32, b"\0")) for one in fresh for interface in INTERFACES]
         )
-        found: dict[bytes, Standard | None] = {one: self._known[one][1] for one in wanted if one not in fresh}
         for place, one in enumerate(fresh):
             erc165, never, erc1155, erc721, enumerable = (
                 answer == 1 for answer in said[place * len(INTERFACES) : (place + 1) * len(INTERFACES)]
