@@ -4,9 +4,7 @@ import asyncio
 import datetime
 import gzip
 import ipaddress
-import socket
 import ssl
-import threading
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
@@ -30,7 +28,7 @@ from gateways.transport.errors import (
     ProviderRefused,
 )
 from gateways.transport.public_addresses import is_public, resolve
-from gateways.transport.safe_fetch import CONNECTIONS, Fetcher, LinkForbidden
+from gateways.transport.safe_fetch import Fetcher, LinkForbidden
 from tests.gateways.wire import Wire
 
 PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
@@ -198,26 +196,6 @@ async def test_no_name_and_no_number_leads_inside(fetcher: Fetcher, internet: In
 async def test_the_machines_own_names_and_odd_numbers_resolve_to_what_is_refused(host: str) -> None:
     found = await resolve(host, 443)
     assert all(not is_public(address) for address in found)
-
-
-async def test_hosts_whose_dns_does_not_answer_keep_no_other_host_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A lookup lasts longer than its link's own time, so more of them than links are under way.
-    answer = threading.Event()
-
-    def lookup(host: str, *_: object, **__: object) -> list[Any]:
-        if host.startswith("silent"):
-            answer.wait(60)
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, 443))]
-
-    monkeypatch.setattr(socket, "getaddrinfo", lookup)
-    silent = [asyncio.create_task(resolve(f"silent{number}.example", 443)) for number in range(2 * CONNECTIONS)]
-    await asyncio.sleep(0)
-    try:
-        async with asyncio.timeout(20):
-            assert await resolve(HOST, 443) == (PUBLIC,)
-    finally:
-        answer.set()
-        await asyncio.gather(*silent)
 
 
 async def test_a_name_is_looked_up_once_for_a_connection_and_that_address_is_dialled(

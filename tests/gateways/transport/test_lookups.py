@@ -1,0 +1,31 @@
+"""Looking up the hosts of strangers' links."""
+
+import asyncio
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from gateways.transport.public_addresses import resolve
+from gateways.transport.safe_fetch import CONNECTIONS
+
+
+async def test_hosts_whose_dns_does_not_answer_keep_no_other_host_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A lookup lasts longer than its link's own time, so more of them than links are under way.
+    answer = threading.Event()
+
+    def lookup(host: str, *_: object, **__: object) -> list[Any]:
+        if host.startswith("silent"):
+            answer.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 443))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    silent = [asyncio.create_task(resolve(f"silent{number}.example", 443)) for number in range(2 * CONNECTIONS)]
+    await asyncio.sleep(0)
+    try:
+        async with asyncio.timeout(20):
+            assert await resolve("cats.example", 443) == ("93.184.215.14",)
+    finally:
+        answer.set()
+        await asyncio.gather(*silent)
