@@ -23,6 +23,7 @@ from settings import settings
 
 BOT = "bot"
 """The bot's own connection to Discord's gateway."""
+_SERVICES = (provider_reports.DISCORD, provider_reports.OPENSEA)
 REPEATED_EVERY = timedelta(seconds=10)
 """How often an unchanged state is written again; a change is written at the next call."""
 PROBED_AFTER, PROBED_UNFOLLOWED = timedelta(seconds=20), timedelta(minutes=10)
@@ -115,17 +116,19 @@ async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
 
 
 async def states(db: AsyncSession) -> dict[str, ProviderState]:
-    """Return every recorded provider by name, without nodes that the settings no longer have.
+    """Return every recorded provider by name that is asked again while it fails; others would be down forever.
 
-    The last report of such a node stays stored. Nobody asks the node again, so it would be down forever.
+    Others are nodes that the settings no longer have, and marketplaces that are asked only for somebody's question.
     """
     rows = await db.exec(select(ProviderState).execution_options(populate_existing=True))
-    return {row.provider: row for row in rows.all() if _is_configured(row.provider)}
+    return {row.provider: row for row in rows.all() if _is_asked_again(row.provider)}
 
 
-def _is_configured(provider: str) -> bool:
+def _is_asked_again(provider: str) -> bool:
     chain, colon, place = provider.partition(":")
-    return not colon or (chain in CHAINS and int(place) < len(settings().rpc.get(chain, ())))
+    if not colon:
+        return provider in {BOT, *_SERVICES}
+    return chain in CHAINS and int(place) < len(settings().rpc.get(chain, ()))
 
 
 def probed_after(chain: str) -> timedelta:
@@ -152,11 +155,7 @@ async def silent(db: AsyncSession, outside: Gateways) -> list[str]:
     """Return the providers to ask now: silent nodes, and services that did not answer last time."""
     known = await states(db)
     moment = now()
-    services = [
-        name
-        for name in (provider_reports.DISCORD, provider_reports.OPENSEA)
-        if name in known and known[name].state != provider_reports.OK
-    ]
+    services = [name for name in _SERVICES if name in known and known[name].state != provider_reports.OK]
 
     def is_due(name: str) -> bool:
         row = known.get(name)

@@ -179,13 +179,13 @@ async def test_metrics_count_over_all_processes(browser: Browser):
     assert found[("holdfast_queue_members",)] == 0
 
 
-async def test_a_node_that_was_taken_out_of_the_settings_is_in_no_metric_of_the_present(browser: Browser):
+async def test_a_provider_that_nobody_asks_again_is_in_no_metric_of_the_present(browser: Browser):
     """Its last report stays in the database: it would be down forever, and an alert would fire."""
     await all_is_well()
     async with transaction() as db:
         long_ago = now() - timedelta(days=3)
-        reports = [ProviderReport(name, "down", long_ago) for name in ("base:1", "base:2", "gone:0", "opensea")]
-        await provider_records.keep(db, reports)
+        names = ("base:1", "base:2", "gone:0", "opensea", "magic eden", "alchemy")
+        await provider_records.keep(db, [ProviderReport(name, "down", long_ago) for name in names])
     found = await numbers(browser)
     for name in ("holdfast_provider_up", "holdfast_provider_silent_seconds"):
         assert {label for metric, *labels in found if metric == name for label in labels} == {"base:1", "opensea"}
