@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from gateways.transport.errors import LONGEST_PAUSE
+
 GLOBAL_PER_SECOND = 48.0
 """Evenly spaced and 4 % under Discord's 50, so that network jitter never puts 51 requests into one of its seconds."""
-LONGEST_PAUSE = 3_600.0
-"""The most seconds for which an answer keeps requests from being sent, whatever it says: some proxies write the time of
-day in place of seconds. If Discord means a longer pause, one request an hour is refused."""
 KEPT_BUCKETS = 20_000
 LAPSED_PER_SECOND = 1.0
 """Requests a second of a process whose share was not renewed in time, because the others may have the share by now."""

@@ -16,7 +16,7 @@ from gateways.discord.application import Application, SessionStarts, read_applic
 from gateways.discord.audit_log import AuditLogCalls
 from gateways.discord.channels import ChannelCalls
 from gateways.discord.invalid_requests import GuildRests, Refusals, TooManyRefusals
-from gateways.discord.rate_limiter import LONGEST_PAUSE, READS, WRITES, Limiter, Ticket, WaitTooLong
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, Ticket, WaitTooLong
 from gateways.discord.types import (
     DISCORD,
     BotGuild,
@@ -35,6 +35,7 @@ from gateways.discord.types import (
 from gateways.transport import provider_reports, provider_time
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
+    LONGEST_PAUSE,
     NotYet,
     ProviderBusy,
     ProviderConfused,

@@ -1,5 +1,6 @@
 """The errors of requests to external services, grouped by what to do about them; they name no links or accounts."""
 
+import math
 import re
 from datetime import UTC, datetime
 
@@ -9,6 +10,8 @@ from gateways.transport.provider_time import http_date
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 ACCOUNTS = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")
 """Addresses on EVM chains and on Solana, and Solana's longer signatures, also right after the `\\n` of repr()."""
+LONGEST_PAUSE = 3_600.0
+"""The most seconds for which an answer makes us wait, whatever it says; if it means more, we are refused every hour."""
 SHORTEST_KEY = 12
 """Characters from which a part of a URL may be a provider's key."""
 
@@ -96,7 +99,10 @@ def no_answer(fault: Exception) -> str:
 
 
 def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:
-    """Return a Retry-After header, a number or an HTTP date (RFC 9110 §10.2.3), in seconds; None for anything else."""
+    """Return a Retry-After header, a number or an HTTP date (RFC 9110 §10.2.3), in seconds; None for anything else.
+
+    At most LONGEST_PAUSE: some proxies write the time of day in place of seconds, and people read when to try again.
+    """
     if not header:
         return None
     try:
@@ -108,4 +114,4 @@ def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         seconds = (moment - (now or datetime.now(UTC))).total_seconds()
-    return max(0.0, seconds) if seconds == seconds and seconds != float("inf") else None
+    return min(max(0.0, seconds), LONGEST_PAUSE) if math.isfinite(seconds) else None

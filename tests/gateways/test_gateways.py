@@ -162,4 +162,6 @@ def test_errors_carry_no_address_and_read_both_forms_of_retry_after() -> None:
     assert seconds_to_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0
     assert seconds_to_wait("soon") is None
     assert seconds_to_wait("nan") is None
+    assert seconds_to_wait("inf") is None
+    assert seconds_to_wait("1796000000") == seconds_to_wait("Fri, 31 Dec 9999 23:59:59 GMT") == 3_600
     assert seconds_to_wait(None) is None

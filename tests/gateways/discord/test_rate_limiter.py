@@ -7,7 +7,6 @@ import pytest
 
 from gateways.discord.invalid_requests import ALLOWED, Refusals
 from gateways.discord.rate_limiter import (
-    LONGEST_PAUSE,
     READS,
     WRITES,
     Limiter,
@@ -16,7 +15,7 @@ from gateways.discord.rate_limiter import (
     for_person,
 )
 from gateways.discord.rest import Discord
-from gateways.transport.errors import NotYet
+from gateways.transport.errors import LONGEST_PAUSE, NotYet
 from tests.gateways.clockwork import TickingDiscord, run
 
 

@@ -10,7 +10,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
-from gateways.discord.rate_limiter import LONGEST_PAUSE
 from gateways.discord.rest import Discord, audit_reason
 from gateways.discord.types import (
     GuildGone,
@@ -22,6 +21,7 @@ from gateways.discord.types import (
     UserGone,
 )
 from gateways.transport.errors import (
+    LONGEST_PAUSE,
     NotYet,
     ProviderBusy,
     ProviderConfused,
