@@ -12,6 +12,7 @@ from gateways.transport.errors import (
     ProviderConfused,
     ProviderDown,
     ProviderError,
+    ProviderRefused,
     Unauthorized,
 )
 
@@ -59,9 +60,14 @@ def answered(provider: str, block: int | None = None, block_time: datetime | Non
     _newest[provider] = ProviderReport(provider, OK, datetime.now(UTC), None, block, block_time)
 
 
-def failed(provider: str, fault: ProviderError) -> None:
-    """Note a provider's failure; a plain "there is no such thing" counts as an answer."""
+def failed(provider: str, fault: ProviderError, *, is_basic: bool = False) -> None:
+    """Note a provider's failure; the refusal of a single request counts as an answer.
+
+    With `is_basic` it does not: a node that refuses to name its chain or its newest block can answer nothing else.
+    """
     state = state_of(fault)
+    if state == OK and is_basic and isinstance(fault, ProviderRefused):
+        state = CONFUSED
     if state == OK:
         answered(provider)
     else:

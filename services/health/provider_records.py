@@ -174,14 +174,14 @@ async def probe(outside: Gateways, names: Iterable[str]) -> None:
 
 
 async def _ask(outside: Gateways, name: str) -> None:
+    chain, is_node, place = name.partition(":")
     try:
-        if name == provider_reports.DISCORD:
-            await outside.discord.me()
-        elif name == provider_reports.OPENSEA:
-            await outside.opensea.profile(_NOBODY, use=Use.AGAIN)
-        else:
-            chain, _, place = name.partition(":")
+        if is_node:
             head = await outside.chains.head(chain, int(place))
             provider_reports.answered(name, head.block, head.time)
+        elif name == provider_reports.DISCORD:
+            await outside.discord.me()
+        else:
+            await outside.opensea.profile(_NOBODY, use=Use.AGAIN)
     except ProviderError as fault:
-        provider_reports.failed(name, fault)
+        provider_reports.failed(name, fault, is_basic=bool(is_node))

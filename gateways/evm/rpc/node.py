@@ -219,7 +219,7 @@ class Node:
         try:
             head = await self._head(not_before_block, alone=alone)
         except ProviderError as fault:
-            provider_reports.failed(place, fault)
+            provider_reports.failed(place, fault, is_basic=True)
             raise
         provider_reports.answered(place, head.block, head.time)
         return head

@@ -16,6 +16,8 @@ from gateways.evm.rpc.errors import (
     rpc_error,
 )
 from gateways.evm.rpc.node import Node
+from gateways.evm.rpc.pool import NodePool
+from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderError
 from tests.gateways.wire import wire
 
@@ -94,3 +96,16 @@ async def test_a_node_that_repeats_its_key_tells_it_to_nobody(place: str, error:
             await node.call("eth_chainId", ())
         await node.close()
     assert KEY not in str(told.value)
+
+
+async def test_a_node_that_refuses_to_name_its_chain_is_not_shown_as_well() -> None:
+    """Some nodes refuse a key, or a chain that the plan lacks, with HTTP 200 and an error of their own."""
+    async with wire() as server:
+        error = {"code": -32052, "message": "API key is not allowed to access blockchain"}
+        server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}))
+        pool = NodePool({"base": [server.url]})
+        provider_reports.read_off()
+        with pytest.raises(RpcRefused):
+            await pool.first("base", Node.head)
+        await pool.close()
+    assert [(one.provider, one.state) for one in provider_reports.read_off()] == [("base:0", provider_reports.CONFUSED)]
