@@ -12,7 +12,7 @@ from typing import cast
 
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.coin_facts import CoinFacts
-from gateways.evm.rpc.errors import RpcRefused, Unsupported
+from gateways.evm.rpc.errors import RpcRefused
 from gateways.evm.rpc.node import Head
 from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScan, CoinScans
 from gateways.solana.das_assets import LONGEST_NAME, asset
@@ -255,7 +255,7 @@ class CoinRead:
                 raise ProviderConfused(self.node.name, UNSHOWN)
             account = self._contextual(await self.node.ask("getAccountInfo", [largest[0], PARSED])).inner("value")
             owner = account.inner("data").inner("parsed").inner("info").text("owner")
-        except (Unsupported, RpcRefused):
+        except RpcRefused:
             raise ProviderConfused(self.node.name, UNSHOWN) from None
         if not any(found == mint for found, _ in await self._accounts(owner, {"mint": mint})):
             raise _ListsSilent(self.node.name, SILENT)

@@ -8,7 +8,7 @@ from typing import Protocol
 from gateways.chains.balance_sheet import packed
 from gateways.chains.metadata_addresses import LONGEST_DOCUMENT, with_id
 from gateways.chains.metadata_traits import TraitList
-from gateways.evm.rpc.errors import NodeTimedOut, Reverted, RpcRefused, TooMuch
+from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.chunks import chunks
@@ -126,7 +126,7 @@ async def _calls(node: Node, contract: str, calls: Sequence[bytes]) -> list[byte
     )
     said: list[bytes | None] = []
     for answer in answers:
-        if isinstance(answer, Reverted | TooMuch | RpcRefused):
+        if isinstance(answer, RpcRefused):
             said.append(None)
         elif isinstance(answer, ProviderError):
             raise answer
