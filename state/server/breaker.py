@@ -130,9 +130,9 @@ class HeldBackState(rx.State):
         seen = next((_trip(role) for role in self.roles if role.id == role_id), None)
         if seen is None:
             return
+        page = await page_of(self, self.shown_for)
         self.deciding = role_id
         yield
-        page = await page_of(self, self.shown_for)
         answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
         try:
             async with transaction() as db:

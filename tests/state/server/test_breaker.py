@@ -10,6 +10,7 @@ from sqlmodel import select
 from models import Breaker, Grant, Rule, Server, now, transaction
 from services.core.errors import Conflict
 from services.rules import rules
+from state.dashboard.server_page import ServerPageState
 from state.dashboard.servers import DashboardState
 from state.server.breaker import SHOWN_ON, HeldBackState
 from state.server.members import EVERYBODY, MembersState
@@ -150,6 +151,16 @@ async def test_a_dismissal_after_an_approval_says_that_it_came_too_late(
         await tab.run(state.decide())
     assert state.roles == []
     assert [grant.gift_since for grant in await grants(rule)] == [None] * 2
+
+
+async def test_a_refused_answer_leaves_the_banner_as_it_was(tripped: tuple[Tab, Browser, dict[str, Any]]) -> None:
+    tab, _, rule = tripped
+    state = await opened(tab, HeldBackState, rule["serverId"], "rules")
+    state.ask(rule["roleId"], True)
+    (await tab.state(ServerPageState)).server_id += 1
+    with pytest.raises(Conflict, match="shows another server now"):
+        await tab.run(state.decide())
+    assert state.deciding == "", "otherwise the banner is never read again"
 
 
 async def test_nobody_else_decides(tripped: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:
