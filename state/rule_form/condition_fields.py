@@ -23,6 +23,7 @@ from services.rules.types import token_ids
 from services.rules.types.registry import DETAIL_FIELDS
 from services.runtime import rate_limits
 from services.runtime.database_faults import UNANSWERED
+from state.core.errors import UNREADABLE
 from state.core.gate import signed_in
 from state.core.toasts import refuse, say
 from state.rule_form.condition_draft import (
@@ -300,7 +301,7 @@ class ConditionFields(rx.State, mixin=True):
         try:
             async with transaction() as db:
                 self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
-        except HoldfastError:
+        except UNREADABLE:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
         async for outcome in self._read_values():
@@ -317,7 +318,7 @@ class ConditionFields(rx.State, mixin=True):
                 self.trait_values = await collections.trait_values(
                     db, gateways(), self.contract, self.chain, self.trait_type
                 )
-        except HoldfastError:
+        except UNREADABLE:
             self.values_state = FAILED
         else:
             self.values_state = NONE

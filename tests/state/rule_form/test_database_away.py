@@ -7,11 +7,13 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from models import transaction
+from services.collections import collections
 from services.collections.census import reach
 from services.engine.previews import try_address
 from services.engine.previews.proposals import NewRule
 from state.core import gate, watchers
 from state.rule_form import preview
+from state.rule_form.condition_fields import FAILED
 from state.rule_form.preview import RulePreviewState
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RuleFormState
@@ -73,6 +75,17 @@ async def test_the_form_says_so_and_can_ask_again(
         monkeypatch.setattr(watchers, "actor_of", once)
     await handler
     assert (state.busy, state.fault) == (False, SAID)
+
+
+async def test_traits_that_cannot_be_read_are_typed(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = await tab.state(RuleFormState)
+    monkeypatch.setattr(collections, "trait_types", away)
+    await tab.run(rule.choose_type("trait"))
+    assert rule.types_state == FAILED
+    monkeypatch.setattr(collections, "trait_values", away)
+    rule.trait_types = ["Fur"]
+    await tab.run(rule.choose_trait_type("Fur"))
+    assert rule.values_state == FAILED
 
 
 async def test_a_count_that_cannot_begin_says_so(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
