@@ -175,6 +175,8 @@ _AT_ONCE = (
     UPDATE server SET protected_members = array_remove(protected_members, CAST(:who AS text))
     WHERE CAST(:who AS text) = ANY(protected_members)
     """,
+    # Discord names the owner again to the bot while it is in the server.
+    "UPDATE server SET owner_id = NULL WHERE owner_id = :who",
     'DELETE FROM "user" WHERE id = :user',
 )
 

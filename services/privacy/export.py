@@ -136,8 +136,10 @@ _PARTS = {
         SELECT count(*) AS notes FROM verified_stale WHERE discord_id = :who HAVING count(*) > 0
     """,
     "serversYouRun": """
-        SELECT s.discord_id AS "serverId", s.name AS server, a.owner, a.checked_at AS "checkedAt"
-        FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :who ORDER BY s.name, s.id
+        SELECT s.discord_id AS "serverId", s.name AS server, COALESCE(a.owner, true) AS owner,
+               a.checked_at AS "checkedAt"
+        FROM server s LEFT JOIN access a ON a.server_id = s.id AND a.discord_id = :who
+        WHERE a.discord_id IS NOT NULL OR s.owner_id = :who ORDER BY s.name, s.id
     """,
     "rulesYouMade": """
         SELECT r.id, s.name AS server, r.name, r.created_at AS "createdAt"
