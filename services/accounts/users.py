@@ -30,6 +30,8 @@ _EARLY = timedelta(minutes=10)
 """How long before its expiry a token is refreshed."""
 _refreshing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 """By user, the lock of the one call in this process that may wait for the user's row with a connection."""
+_exchanges: set[asyncio.Task[str]] = set()
+"""Running exchanges of refresh tokens; they continue when the waiting call is cancelled."""
 
 
 @json_view
@@ -142,7 +144,10 @@ async def fresh_access_token(db: AsyncSession, outside: Gateways, user_id: int) 
     await release(db)
     lock = _refreshing.setdefault(user_id, asyncio.Lock())
     async with lock:
-        return await _refreshed(outside, user_id)
+        exchange = asyncio.create_task(_refreshed(outside, user_id))
+        _exchanges.add(exchange)
+        exchange.add_done_callback(_exchanges.discard)
+        return await asyncio.shield(exchange)
 
 
 async def doubt_discord_grant(user_id: int) -> None:
@@ -192,8 +197,8 @@ def _token_set(user: User) -> TokenSet:
 async def _refreshed(outside: Gateways, user_id: int) -> str:
     """Exchange the refresh token, one process at a time.
 
-    Runs in its own transaction: Discord replaces the refresh token at once, so the new one must be stored even if the
-    calling use case rolls back.
+    Runs in its own transaction and task: Discord replaces the refresh token at once, so the new one must be stored even
+    if the calling use case rolls back or is cancelled.
     """
     async with transaction() as db:
         user = await _row(db, user_id, lock=True)

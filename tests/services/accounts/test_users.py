@@ -133,6 +133,26 @@ async def test_an_exchange_is_kept_even_if_what_needed_it_is_undone(ada: Actor):
     assert await token(ada)
 
 
+async def test_an_exchange_is_kept_even_if_what_needed_it_is_cancelled(ada: Actor, monkeypatch: pytest.MonkeyPatch):
+    await put(token_expires_at=now() + timedelta(minutes=1))
+    exchange, answered, on = gateways().oauth.refresh, asyncio.Event(), asyncio.Event()
+
+    async def slowly(tokens: TokenSet) -> TokenSet:
+        found = await exchange(tokens)
+        answered.set()
+        await on.wait()
+        return found
+
+    monkeypatch.setattr(gateways().oauth, "refresh", slowly)
+    asking = asyncio.create_task(token(ada))
+    await answered.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    on.set()
+    assert (await gateways().oauth.me(await token(ada))).username == "ada"
+
+
 async def test_a_grant_that_discord_ended_is_noticed_at_the_exchange(ada: Actor):
     await gateways().oauth.revoke(await token(ada))
     await put(token_expires_at=now())
