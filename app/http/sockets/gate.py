@@ -98,8 +98,9 @@ class SocketGate:
             await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
             return
         self._open[address] += 1
-        meter = self._unfinished.open(peer(scope), address)
+        meter = None
         try:
+            meter = self._unfinished.open(peer(scope), address)
             listener = _Listener(receive, send, self._knows, self._pace_of(address), meter)
             await self._app(scope, listener.receive, send)
         finally:

@@ -1,9 +1,11 @@
 """The gate of every socket: it closes sockets that send malformed or too large messages, or none, with a reason."""
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -201,6 +203,17 @@ async def test_an_address_has_so_many_sockets_and_others_have_theirs(limit: Call
     for one in [*mine, other]:
         await one.end()
     assert not gate._open, "who left is not counted"
+
+
+async def test_a_socket_that_fails_at_once_is_not_counted_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    gate = SocketGate(Listening(), known)
+    monkeypatch.setattr(gate._unfinished, "open", full)
+    with pytest.raises(OSError, match="Too many open files"):
+        await Socket(gate).task
+    assert not gate._open
 
 
 async def test_sockets_are_not_opened_over_and_over(limit: Callable[..., None]) -> None:
