@@ -3,8 +3,12 @@
 from functools import cache
 from urllib.parse import parse_qsl
 
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.http import languages
+from locales import _
 from settings import settings
 
 _EVERYWHERE = {
@@ -20,6 +24,10 @@ _CALLS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
 _HIDES = {"Referrer-Policy": "no-referrer"}
+_REFUSED = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
 _HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
@@ -47,14 +55,29 @@ class SecurityHeaders:
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
-                present = {name.lower() for name, _ in message["headers"]}
+                present = {name.lower() for name, _value in message["headers"]}
                 message["headers"] = [*message["headers"], *(one for one in wanted if one[0] not in present)]
             await send(message)
 
         await self._app(scope, receive, add)
 
 
+def refusal(scope: Scope, status: int, message: str, **values: str) -> ASGIApp:
+    """Return the answer to a request that goes no further: a sentence of the catalogue with its values."""
+    if scope["type"] == "websocket":
+        return _close
+    with languages.of_request(Headers(scope=scope)):
+        said = _(message).format(**values)
+    return SecurityHeaders(JSONResponse({"message": said}, status, _REFUSED))
+
+
+async def _close(scope: Scope, receive: Receive, send: Send) -> None:
+    """Refuse a WebSocket before it opens; the server answers 403."""
+    await receive()
+    await send({"type": "websocket.close", "code": 1008})
+
+
 def _has_session(scope: Scope) -> bool:
     """Return whether the query carries a session id, which would leak in a Referer."""
     query: bytes = scope.get("query_string", b"")
-    return any(name == "session" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    return any(name == "session" for name, _value in parse_qsl(query.decode("latin-1"), keep_blank_values=True))

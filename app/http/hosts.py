@@ -5,12 +5,11 @@ from collections.abc import Iterable
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http import languages
-from app.http.headers import SecurityHeaders
-from locales import N_, _
+from app.http.headers import refusal
+from locales import N_
 from setting_checks import USUAL_PORTS
 from settings import CALLBACK_PATH, LOOPBACK, settings
 
@@ -29,8 +28,8 @@ class HostGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, redirect it (307), or refuse it (421, or 400 without a readable Host)."""
-        refusal = _answer(scope) if scope["type"] in {"http", "websocket"} else None
-        await (self._app if refusal is None else refusal)(scope, receive, send)
+        answer = _answer(scope) if scope["type"] in {"http", "websocket"} else None
+        await (self._app if answer is None else answer)(scope, receive, send)
 
 
 def _answer(scope: Scope) -> ASGIApp | None:
@@ -38,7 +37,7 @@ def _answer(scope: Scope) -> ASGIApp | None:
     named = Headers(scope=scope).getlist("host")
     host = _host_and_port(named[0]) if len(named) == 1 else None
     if host is None:
-        return _refuse(scope, 400, N_("The request names no host."))
+        return refusal(scope, 400, N_("The request names no host."))
     if host == _public():
         return None
     if host[0] in LOOPBACK and host[1] in _own_ports():
@@ -46,7 +45,8 @@ def _answer(scope: Scope) -> ASGIApp | None:
     if scope["path"] in _MONITORED and _is_ip_address(host[0]):
         return None
     # Translators: PUBLIC_URL is the name of a setting.
-    return _refuse(scope, 421, N_("This is {url}. Open it there, or set PUBLIC_URL to this address."))
+    told = N_("This is {url}. Open it there, or set PUBLIC_URL to this address.")
+    return refusal(scope, 421, told, url=settings().public_url)
 
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
@@ -100,21 +100,3 @@ def _to_public_url(scope: Scope) -> Response:
     path = "/" + quote(scope["path"]).lstrip("/")
     target = settings().public_url.rstrip("/") + path + (f"?{query}" if query else "")
     return RedirectResponse(target, status_code=307, headers={"Cache-Control": "no-store"})
-
-
-def _refuse(scope: Scope, status: int, message: str) -> ASGIApp:
-    if scope["type"] == "websocket":
-        return _close
-    headers = {
-        "Cache-Control": "no-store",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    }
-    with languages.of_request(Headers(scope=scope)):
-        said = _(message).format(url=settings().public_url)
-    return SecurityHeaders(JSONResponse({"message": said}, status_code=status, headers=headers))
-
-
-async def _close(scope: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a WebSocket before it opens; the server answers 403."""
-    await receive()
-    await send({"type": "websocket.close", "code": 1008})

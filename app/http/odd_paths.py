@@ -1,12 +1,9 @@
 """Paths that no route has: one with a line break is answered like any other, and one that is too long is refused."""
 
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.http import languages
-from app.http.headers import SecurityHeaders
-from locales import _
+from app.http.headers import refusal
+from locales import N_
 from services.runtime import rejections
 
 LONGEST = 8 * 1024
@@ -27,7 +24,9 @@ class OddPaths:
         """Pass the request on, or refuse it before its path or query is read."""
         if _length(scope) > LONGEST:
             rejections.count(f"{scope['type']} refused: a long address")
-            await _refuse(scope, receive, send)
+            answer = refusal(scope, 414, N_("The request is larger than {size}."), size=f"{LONGEST // 1024} KiB")
+            # Its path may say of a page that it is a call, so the headers of neither are left to it.
+            await answer({**scope, "path": "/", "query_string": b""}, receive, send)
             return
         path = scope.get("path", "")
         await self._app({**scope, "path": path.replace("\n", "%0A")} if "\n" in path else scope, receive, send)
@@ -35,19 +34,3 @@ class OddPaths:
 
 def _length(scope: Scope) -> int:
     return len(scope.get("raw_path") or scope.get("path", "")) + len(scope.get("query_string", b""))
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1008})
-        return
-    with languages.of_request(Headers(scope=scope)):
-        said = _("The request is larger than {size}.").format(size=f"{LONGEST // 1024} KiB")
-    headers = {
-        "Cache-Control": "no-store",
-        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    }
-    # Its path may say of a page that it is a call, so the headers of neither are left to it.
-    refusal = SecurityHeaders(JSONResponse({"message": said}, status_code=414, headers=headers))
-    await refusal({**scope, "path": "/", "query_string": b""}, receive, send)
