@@ -63,7 +63,7 @@ class SecurityHeaders:
 
 
 def refusal(scope: Scope, status: int, message: str, **values: str) -> ASGIApp:
-    """Return the answer to a request that goes no further: a sentence of the catalogue with its values."""
+    """Return the answer to a refused request: a sentence of the catalogue with its values, or a socket's end."""
     if scope["type"] == "websocket":
         return _close
     with languages.of_request(Headers(scope=scope)):

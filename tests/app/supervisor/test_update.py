@@ -19,7 +19,7 @@ import pytest
 from app import __main__ as start
 from app.supervisor import update
 from app.supervisor.installed import Checkout, Journal, UpdateFailed, journal
-from app.supervisor.leftovers import Lock, Running, running
+from app.supervisor.leftovers import Lock, Running
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 from app.supervisor.update import Data, Update, finish_or_go_back
 
@@ -400,27 +400,16 @@ def test_going_back_may_be_cut_short_at_every_step(place: Place, monkeypatch: py
 def test_nothing_starts_during_an_update_or_after_one_that_was_cut_short(
     place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    journal(place.clone).write({"from": "main", "to": "v0.2.0", "phase": "changing"})
-    monkeypatch.setattr(sys, "argv", ["app"])
-    monkeypatch.setattr(start, "ROOT", place.clone)
-    monkeypatch.setattr(start, "make_plan", None)
-    assert start.main() == 1
-    assert "`make update` takes it back" in capsys.readouterr().out
-
-
-def test_nothing_starts_if_an_update_began_during_the_build(
-    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    plan = ProcessPlan(data_dir=place.data, cwd=place.clone, url="", programs=(), environment={}, ready_text="ready")
-    phase = {"from": "main", "to": "v0.2.0", "phase": "changing"}
+    plan = ProcessPlan(data_dir=place.data, cwd=place.clone, url="", programs=(), environment={})
+    note = {"from": "main", "to": "v0.2.0", "phase": "changing"}
     monkeypatch.setattr(sys, "argv", ["app", "--build"])
     monkeypatch.setattr(start, "ROOT", place.clone)
     monkeypatch.setattr(start, "make_plan", lambda *_: plan)
-    monkeypatch.setattr(start, "ensure_built", lambda _: journal(place.clone).write(phase))
+    monkeypatch.setattr(start, "ensure_built", lambda _: journal(place.clone).write(note))
     monkeypatch.setattr(Supervisor, "_watch", lambda _: pytest.fail("it has started"))
-    assert start.main() == 1
-    assert "`make update` takes it back" in capsys.readouterr().out
-    assert running(place.data) is None
+    for _when in ("the update begins during the build", "it began before"):
+        assert start.main() == 1
+        assert "`make update` takes it back" in capsys.readouterr().out
 
 
 def test_what_is_kept_is_on_the_disk_before_anything_changes(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
