@@ -1,5 +1,6 @@
 """The Members tab of a server: its members, their roles, and why each has or lacks them."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
-from services.core.errors import MemberNotFound, NotSignedIn
+from services.core.errors import MemberNotFound, NotSignedIn, ProviderUnavailable
 from services.roles import rival_reports
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
@@ -24,6 +25,8 @@ from state.core.gate import signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
+
+_log = logging.getLogger(__name__)
 
 EVERYBODY = "everybody"
 """The value for a recheck of all members."""
@@ -268,7 +271,11 @@ class MembersState(ServerTab, rx.State):
             unwritten = 0 if self.left else await rechecks.unwritten(db, page.server_id, who)
         if self.left:
             return
-        await self._read(actor, page)
+        try:
+            await self._read(actor, page)
+        except ProviderUnavailable as fault:
+            _log.info("members not read again server=%s reason=%s", page.server_id, fault.message)
+            return
         await self._read_why(actor, page)
         if self._settled and not unwritten:
             self.checking = ""

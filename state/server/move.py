@@ -1,5 +1,6 @@
 """The Move tab of a server: the move's form, who has arrived, the days so far, its end and its undo."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from gateways import gateways
 from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ServerNotFound
+from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ProviderUnavailable, ServerNotFound
 from services.engine.previews.proposals import MoveEnd
 from services.guilds.verification_channel import ChannelOption
 from services.roles.moves import coverage, lifecycle, views
@@ -26,6 +27,8 @@ from state.core.toasts import say
 from state.dashboard.charts import HEIGHT, WIDTH
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
+
+_log = logging.getLogger(__name__)
 
 NONE = "none"
 """The state without a move; the other states are those of `views`."""
@@ -147,6 +150,8 @@ class MoveState(FormFault, ServerTab, rx.State):
                 await self._read(actor, page)
             except ServerNotFound:
                 page._lost()
+            except ProviderUnavailable as fault:
+                _log.info("move not read again server=%s reason=%s", page.server_id, fault.message)
             else:
                 self._show(found)
 

@@ -17,6 +17,7 @@ from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
 from services.health import first_steps, server_health
 from services.roles import rival_reports
+from services.roles.moves.views import RUNNING
 from services.servers import activity, breaker_review, explain, member_list, servers
 from state.core import retry
 from state.core.session import MEMBER, SessionState
@@ -31,7 +32,7 @@ from state.server.breaker import HeldBackState
 from state.server.channels import ChannelsState
 from state.server.first_steps import FirstStepsState
 from state.server.health import ServerHealthState
-from state.server.members import MembersState
+from state.server.members import EVERYBODY, MembersState
 from state.server.move import MoveState
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
@@ -195,6 +196,27 @@ async def test_a_page_that_could_not_be_read_is_not_turned_to(
         await tab.run(state.turn(1))
         assert state.page == 2, name
         assert state.rows != first, name
+
+
+async def test_what_reads_itself_again_waits_in_silence_for_discord(
+    sign_in: SignIn, storm: Callable[[bool], None]
+) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    move = await opened(tab, MoveState, server_id, "move")
+    move.state = RUNNING
+    storm(True)
+    await tab.run(move.look())
+    assert move.state == RUNNING
+    storm(False)
+    members = await opened(tab, MembersState, server_id, "members")
+    members.checking, members._settled = EVERYBODY, True
+    storm(True)
+    await tab.run(members.follow())
+    assert members.checking == EVERYBODY
+    storm(False)
+    await tab.run(members.follow())
+    assert members.checking == ""
 
 
 async def test_an_undo_is_not_denied_because_the_log_could_not_be_read_after_it(
