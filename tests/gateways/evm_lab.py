@@ -103,6 +103,15 @@ async def rpc(url: str, method: str, *params: Any) -> Any:
         return said["result"]
 
 
+async def rpc_batch(url: str, calls: list[tuple[Any, ...]]) -> None:
+    """Send many calls, each a method and its parameters, in one request; the node makes them one after another."""
+    batch = [{"jsonrpc": "2.0", "id": n, "method": call[0], "params": call[1:]} for n, call in enumerate(calls)]
+    async with aiohttp.ClientSession() as session:
+        answers = orjson.loads(await _passed(session, url, orjson.dumps(batch)))
+    assert len(answers) == len(batch), answers
+    assert not [one for one in answers if "error" in one], answers
+
+
 @contextmanager
 def anvil(*options: str) -> Iterator[str]:
     """Start a fresh node with Base's chain id and yield its URL."""
@@ -135,10 +144,10 @@ async def _until_up(url: str) -> None:
 
 async def deploy(url: str, contract: str, source: str, slots: dict[int, int] | None = None) -> None:
     """Put code and storage at an address, and mine a block so that the head is fresh."""
-    await rpc(url, "anvil_setCode", contract, "0x" + assemble(source).hex())
-    for slot, value in (slots or {}).items():
-        await rpc(url, "anvil_setStorageAt", contract, f"0x{slot:064x}", f"0x{value:064x}")
-    await rpc(url, "anvil_mine", "0x1")
+    stored = [
+        ("anvil_setStorageAt", contract, f"0x{at:064x}", f"0x{value:064x}") for at, value in (slots or {}).items()
+    ]
+    await rpc_batch(url, [("anvil_setCode", contract, "0x" + assemble(source).hex()), *stored, ("anvil_mine", "0x1")])
 
 
 Change = Callable[[dict[str, Any], Any], Any]
@@ -150,6 +159,7 @@ class Front:
     """A proxy in front of the node: it forwards everything, unless told otherwise."""
 
     node: str
+    session: aiohttp.ClientSession
     url: str = ""
     change: Change | None = None
     instead: Callable[[], web.Response] | None = None
@@ -177,7 +187,7 @@ class Front:
             await asyncio.sleep(30)
         if (refusal := self.judge(body)) is not None:
             return refusal
-        said = await _passed(self.node, body)
+        said = await _passed(self.session, self.node, body)
         self.bytes += len(body) + len(said)
         if self.change is not None:
             true = orjson.loads(said)
@@ -188,21 +198,19 @@ class Front:
 
     async def passes_on(self, calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the node's answers to a batch of calls, without counting or changing them."""
-        return orjson.loads(await _passed(self.node, orjson.dumps(calls)))
+        return orjson.loads(await _passed(self.session, self.node, orjson.dumps(calls)))
 
 
-async def _passed(node: str, body: bytes) -> bytes:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(node, data=body, headers={"Content-Type": "application/json"}) as answer,
-    ):
+async def _passed(session: aiohttp.ClientSession, node: str, body: bytes) -> bytes:
+    async with session.post(node, data=body, headers={"Content-Type": "application/json"}) as answer:
         return await answer.read()
 
 
 @asynccontextmanager
 async def front(node: str) -> AsyncIterator[Front]:
     """A front end for the node."""
-    made = Front(node)
+    session = aiohttp.ClientSession()
+    made = Front(node, session)
     app = web.Application(client_max_size=64_000_000)
     app.router.add_post("/", made.handle)
     server = TestServer(app)
@@ -212,6 +220,7 @@ async def front(node: str) -> AsyncIterator[Front]:
         yield made
     finally:
         await server.close()
+        await session.close()
 
 
 def without_override(call: dict[str, Any], true: Any) -> Any:

@@ -8,10 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
+import orjson
 import pytest
 
 from sandbox.chains.methods import BLOCK_AT, FROM_A_BLOCK, STATE_AT
+from sandbox.chains.plans import PLANS
 from sandbox.marketplaces import alchemy
+from sandbox.solana.rpc import MOST_IN_A_BATCH
 from tests.sandbox.chains import otters as solana
 from tests.sandbox.chains.nodes import MELLOW_CATS, Nodes, running
 from tests.sandbox.chains.otters import Otters
@@ -118,28 +121,58 @@ def asked(method: str, params: str) -> str:
     return f'{{"jsonrpc": "2.0", "id": 1, "method": "{method}", "params": {params}}}'
 
 
-def check(answer: httpx.Response, given: str) -> None:
-    """Assert that a node answers in JSON-RPC."""
-    assert answer.status_code == 200, f"{answer.status_code} for {given[:200]}"
+def together(calls: list[str], most: int) -> Iterator[list[str]]:
+    """Yield the calls in batches of at most so many; a text that nobody can read as JSON would spoil its batch."""
+    readable = [call for call in calls if is_readable(call)]
+    yield from ([call] for call in calls if not is_readable(call))
+    yield from (readable[at : at + most] for at in range(0, len(readable), most))
+
+
+def is_readable(text: str) -> bool:
+    """Return whether the sandbox can read the text as JSON."""
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def sent(calls: list[str]) -> str:
+    return calls[0] if len(calls) == 1 else f"[{', '.join(calls)}]"
+
+
+def check(answer: httpx.Response, calls: list[str]) -> None:
+    """Assert that a node answers each of the calls in JSON-RPC."""
+    assert answer.status_code == 200, f"{answer.status_code} for one of {[call[:200] for call in calls]}"
     said = answer.json()
-    assert "result" in said or isinstance(said["error"]["code"], int), given[:200]
+    each = [said] if len(calls) == 1 else said
+    for one, call in zip(each, calls, strict=True):
+        assert "result" in one or isinstance(one["error"]["code"], int), call[:200]
 
 
 @pytest.mark.parametrize("method", sorted({*STATE_AT, *BLOCK_AT, *FROM_A_BLOCK, "eth_getLogs"}))
 def test_a_node_of_the_evm_refuses_odd_parameters(nodes: Nodes, method: str):
     place = STATE_AT.get(method, BLOCK_AT.get(method, 0))
     usual = ['"0x' + "ab" * 20 + '"'] * 3
-    for odd in ODD_VALUES:
-        for params in (f"[{', '.join([*usual[:place], odd])}]", odd, f'[{{"fromBlock": {odd}, "toBlock": {odd}}}]'):
-            check(nodes.http.post("/rpc/base", content=asked(method, params)), f"{method} {params}")
+    calls = [
+        asked(method, params)
+        for odd in ODD_VALUES
+        for params in (f"[{', '.join([*usual[:place], odd])}]", odd, f'[{{"fromBlock": {odd}, "toBlock": {odd}}}]')
+    ]
+    for some in together(calls, PLANS["base"].batch or 1):
+        check(nodes.http.post("/rpc/base", content=sent(some)), some)
 
 
 @pytest.mark.parametrize("method", SOLANA_METHODS)
 async def test_a_node_of_solana_refuses_odd_parameters(otters: Otters, method: str):
     address = '"' + (await otters.collection())["contract"] + '"'
-    for odd in ODD_VALUES:
-        for params in (odd, f"[{odd}]", f"[{address}, {odd}]", f"[{address}, {odd}, {odd}]"):
-            check(await otters.http.post("/solana", content=asked(method, params)), params)
+    calls = [
+        asked(method, params)
+        for odd in ODD_VALUES
+        for params in (odd, f"[{odd}]", f"[{address}, {odd}]", f"[{address}, {odd}, {odd}]")
+    ]
+    for some in together(calls, MOST_IN_A_BATCH):
+        check(await otters.http.post("/solana", content=sent(some)), some)
 
 
 @pytest.mark.parametrize("field", DAS_FIELDS)
@@ -151,11 +184,14 @@ async def test_the_index_of_solana_refuses_odd_parameters(otters: Otters, field:
         "getAssetsByGroup": {"groupKey": "collection", "groupValue": address},
         "searchAssets": {"tokenType": "all", "ownerAddress": address},
     }  # fmt: skip
+    calls = list[str]()
     for method, params in usual.items():
         rest = json.dumps({name: value for name, value in params.items() if name != field})[1:-1]
         for odd in (*ODD_VALUES, '{"sortBy": [], "sortDirection": 1}', '{"showFungible": 1.5}'):
             given = "{" + rest + (", " if rest else "") + f'"{field}": {odd}' + "}"
-            check(await otters.http.post("/solana", content=asked(method, given)), given)
+            calls.append(asked(method, given))
+    for some in together(calls, MOST_IN_A_BATCH):
+        check(await otters.http.post("/solana", content=sent(some)), some)
 
 
 async def test_a_node_of_solana_answers_no_notification(otters: Otters):
