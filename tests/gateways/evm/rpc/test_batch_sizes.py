@@ -103,13 +103,13 @@ ALL = [(most, refusal) for most in (0, 1, 3) for refusal in REFUSALS]
 async def test_a_refused_batch_is_asked_in_smaller_ones_and_the_size_is_remembered(
     limited: Limited, node: Node
 ) -> None:
-    wanted = [f"0x{number:x}" for number in range(50)]
-    assert await node.batch(echoes(50)) == wanted
+    wanted = [f"0x{number:x}" for number in range(14)]
+    assert await node.batch(echoes(14)) == wanted
     assert node.resting_until == 0.0
     limited.sizes.clear()
-    assert await node.batch(echoes(50)) == wanted
+    assert await node.batch(echoes(14)) == wanted
     assert all(size <= limited.most for size in limited.sizes)
-    assert len(limited.sizes) == -(-50 // max(1, limited.most))
+    assert len(limited.sizes) == -(-14 // max(1, limited.most))
     assert await node.batch(echoes(1)) == ["0x0"]
 
 
