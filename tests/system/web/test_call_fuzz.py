@@ -7,9 +7,7 @@ from typing import Any
 import httpx
 import hypothesis
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, strategies
-from schemathesis.checks import CHECKS
 
 from tests.system.web.conftest import Web, sign_in
 
@@ -21,6 +19,9 @@ WANTED = ("not_a_server_error", "status_code_conformance", "content_type_conform
 @pytest.fixture(scope="module")
 def description(web: Web) -> Any:
     """The document that programs read."""
+    # Imported here and below, so that merely collecting tests does not load the largest package of them all.
+    import schemathesis
+
     found = schemathesis.openapi.from_url(f"{web.url}/api/openapi.json")
     # Each call is made with a session of its own; a made-up cookie beside it would be another session's.
     found.config.generation.update(with_security_parameters=False)
@@ -75,6 +76,8 @@ def operations() -> list[str]:
 
 @pytest.mark.parametrize("operation", operations())
 def test_no_call_fails_and_each_answers_as_described(ada: Ada, description: Any, server: str, operation: str) -> None:
+    from schemathesis.checks import CHECKS
+
     method, path = operation.split(" ", 1)
     session = ada.session()
     checks = CHECKS.get_by_names(WANTED)

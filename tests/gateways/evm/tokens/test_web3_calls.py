@@ -1,23 +1,27 @@
 """The connections of web3.py's calls to one node: made once, and closed."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import ClientSession
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.node import Node
-from gateways.evm.tokens import web3_calls
-from gateways.evm.tokens.web3_calls import Web3Calls
 from gateways.transport.errors import ProviderDown
 from tests.conftest import free_port
 from tests.gateways.evm_lab import address
+
+if TYPE_CHECKING:
+    from gateways.evm.tokens.web3_calls import Web3Calls
 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[ClientSession]:
     """Every session that is opened."""
+    # Imported here, as in the product: web3.py takes half a second, and collecting tests needs none of it.
+    from gateways.evm.tokens import web3_calls
+
     opened = list[ClientSession]()
 
     def opening(**options: Any) -> ClientSession:
@@ -28,8 +32,10 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[ClientSession]:
     return opened
 
 
-def calls() -> Web3Calls:
+def calls() -> "Web3Calls":
     """Calls to a node that is not there."""
+    from gateways.evm.tokens.web3_calls import Web3Calls
+
     node = Node(CHAINS["base"], 0, f"http://127.0.0.1:{free_port()}", request_seconds=30, stale_after=60)
     return Web3Calls(node, 30)
 
