@@ -5,6 +5,7 @@ import faulthandler
 import gc
 import signal
 import sys
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,51 +21,68 @@ LONGER = {"tests/system/": 900, "tests/bot/": 900}
 
 Each wait within such a test has its own deadline.
 """
+REARM_SECONDS = 10
+"""Seconds within which the end of a worker is set only once: each setting starts a thread, thrice a test otherwise."""
 
 
 class EndsHangs:
     """Limits the time of each phase of each test: set-up, the test itself, and tear-down."""
 
+    def __init__(self) -> None:
+        self._set_at: float | None = None
+        """When the end of this worker was last set; None outside of tests, where a worker may wait for long."""
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self) -> Generator[None, object, object]:
+        """Take the end of the worker back after each test."""
+        try:
+            return (yield)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            self._set_at = None
+
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         """Limit the set-up, which includes that of shared fixtures."""
-        with bounded(item):
+        with self._bounded(item):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Limit the test itself."""
-        with bounded(item):
+        with self._bounded(item):
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
         """Limit the tear-down, where an event loop waits for ever for a task that ignores its cancellation."""
-        with bounded(item):
+        with self._bounded(item):
             return (yield)
 
+    @contextmanager
+    def _bounded(self, item: pytest.Item) -> Iterator[None]:
+        """Fail the phase if it takes longer than it may; if that is ignored, print all stacks and end the worker.
 
-@contextmanager
-def bounded(item: pytest.Item) -> Iterator[None]:
-    """Fail the phase if it takes longer than it may; if that is ignored, print every thread's stack and end the worker.
+        An event loop's callback may swallow the failure; the next one then reaches the code that waits. When a worker
+        ends, the others take over, and the run names the test.
+        """
+        seconds = next((more for place, more in LONGER.items() if item.nodeid.startswith(place)), SECONDS)
 
-    An event loop's callback may swallow the failure; the next one then reaches the code that waits. When a worker
-    ends, the others take over, and the run names the test.
-    """
-    seconds = next((more for place, more in LONGER.items() if item.nodeid.startswith(place)), SECONDS)
+        def give_up(_signal: int, _frame: FrameType | None) -> None:
+            pytest.fail(f"nothing came of it in {seconds} s\n" + "\n".join(waiting()), pytrace=False)
 
-    def give_up(_signal: int, _frame: FrameType | None) -> None:
-        pytest.fail(f"nothing came of it in {seconds} s\n" + "\n".join(waiting()), pytrace=False)
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
-    faulthandler.dump_traceback_later(seconds + MORE_SECONDS, exit=True, file=sys.__stderr__ or sys.stderr)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        faulthandler.cancel_dump_traceback_later()
+        before = signal.signal(signal.SIGALRM, give_up)
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+        now = time.monotonic()
+        if self._set_at is None or now - self._set_at > REARM_SECONDS:
+            limit = seconds + MORE_SECONDS + REARM_SECONDS
+            faulthandler.dump_traceback_later(limit, exit=True, file=sys.__stderr__ or sys.stderr)
+            self._set_at = now
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def waiting() -> Iterator[str]:
