@@ -1,12 +1,13 @@
 """Whatever a body contains, the sandbox's Discord answers with a refusal and never with an error of its own."""
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 
 from sandbox.discord.world import shapes
-from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of
+from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of, some
 
 APP, CAROL, GENERAL = "1160000000000000001", "1150000000000000303", str(int(BASE) + 100)
 ODD = (None, True, -1, 1.5, 2**70, "", "x" * 7000, "\x00", [], [None], [[]], {}, {"type": []}, {"": None})
@@ -51,16 +52,17 @@ BODIES: dict[tuple[str, str], Any] = {
 }  # fmt: skip
 
 
-def altered(value: Any) -> Iterator[Any]:
-    """Yield the value with each of its parts in turn replaced by each odd one."""
-    yield from ODD
+def altered(value: Any, places: Iterator[int] | None = None) -> Iterator[Any]:
+    """Yield the value with each of its parts in turn replaced by odd ones."""
+    places = places or count()
+    yield from some(ODD, next(places))
     if isinstance(value, dict):
         for name, inner in value.items():
-            for other in altered(inner):
+            for other in altered(inner, places):
                 yield {**value, name: other}
     if isinstance(value, list):
         for at, inner in enumerate(value):
-            for other in altered(inner):
+            for other in altered(inner, places):
                 yield [*value[:at], other, *value[at + 1 :]]
 
 
