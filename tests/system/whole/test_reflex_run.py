@@ -36,7 +36,9 @@ def clone(short_dir: Path) -> Path:
     ensure_built(lambda _: None)
     folder = short_dir / "clone"
     shutil.copytree(ROOT, folder, ignore=NOT_CLONED)
-    shutil.copytree(ROOT / ".web", folder / ".web", symlinks=True)
+    # Twelve thousand files, for which a copy by Python takes more processor time.
+    (folder / ".web").mkdir()
+    subprocess.run(["cp", "-Rp", f"{ROOT / '.web'}/.", folder / ".web"], check=True)
     folder.chmod(0o755)
     return folder
 
