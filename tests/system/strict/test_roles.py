@@ -30,7 +30,7 @@ ALL_CHAINS_SECONDS = 300
 @pytest.fixture
 async def follow(town: Town, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[str], None]]:
     """A function that starts a chain's follower, which polls until the test ends."""
-    monkeypatch.setenv("FOLLOW_SECONDS", "0.1")
+    monkeypatch.setenv("FOLLOW_SECONDS", "0.3")
     follower.settings.cache_clear()
     running: list[asyncio.Task[None]] = []
     yield lambda chain: running.append(asyncio.create_task(Follower(chain).run()))
