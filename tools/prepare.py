@@ -37,7 +37,7 @@ from tools.steps import (
 
 FUZZED = (
     "tests/system/web/test_call_fuzz.py", "tests/system/web/test_event_fuzz.py",
-    "tests/services/rules/test_strangers_texts.py",
+    "tests/app/api/requests/test_budget.py", "tests/services/rules/test_strangers_texts.py",
     "tests/services/holdings/test_confirmed_histories.py", "tests/services/engine/test_looked_histories.py",
     "tests/services/roles/histories/test_histories.py", "tests/system/browser/test_every_language.py",
     "tests/sandbox/discord/test_odd_bodies.py", "tests/sandbox/test_odd_questions.py",

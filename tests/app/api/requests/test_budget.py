@@ -2,11 +2,17 @@
 
 Fields come from the description of the calls, so a new one is covered at once. The measure is the thread's processor
 time beyond that of the same call with small values, as the least of three runs.
+
+Calls about the same thing that have the same field try it with different kinds of text, which together are all kinds.
+`make fuzz` tries every field of every call with every kind.
 """
 
 import json
+import os
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -43,14 +49,10 @@ WORKING = {
     ("GET", f"{RULES_PATH}/{{rule_id}}"): 200, ("PATCH", f"{RULES_PATH}/{{rule_id}}"): 200,
 }  # fmt: skip
 """The status that the most expensive calls return for their small values."""
-SHARED_BY = {
-    ("POST", RULES_PATH): (0, 2, 3, 5, 8, 9),
-    ("POST", f"{RULES_PATH}/preview"): (1, 4, 7, 10),
-    ("PATCH", f"{RULES_PATH}/{{rule_id}}"): (6, 11),
-    ("POST", f"{RULES_PATH}/try"): (0, 3, 6, 9),
-    ("POST", f"{RULES_PATH}/reach"): (2, 5, 8, 11),
-}
-"""Slow calls that read the same fields: each is tried with some kinds of text, and together they cover all kinds."""
+EVERY_KIND = "FUZZ_EXAMPLES" in os.environ
+"""Whether each call tries each field with every kind of text; `make fuzz` does."""
+OF_OBJECTS = 4
+"""Kinds of text that are tried with each object; the objects of a field begin with different ones."""
 
 
 def operations() -> list[tuple[str, str]]:
@@ -100,35 +102,37 @@ class Call:
             return set().union(*(self._kinds(one) for one in schema["anyOf"]))
         return {schema["type"]} if "type" in schema else {"string", "array", "object"}
 
-    def large(self, kind: str) -> Iterator[tuple[str, Fields, Fields | None]]:
-        """Yield the name, parameters and body for each field in turn, with the largest values that it may have."""
+    def large(self, kind: str) -> Iterator[tuple[str, str, Fields, Fields | None]]:
+        """Yield the name, form, parameters and body for each field in turn, in each form with its largest value."""
         parameters, body = self.small()
         for name, (_, schema) in self._places.items():
-            for value in self._largest(schema, TEXTS[kind]):
+            for form, value in self._largest(schema, TEXTS[kind]):
                 if not isinstance(value, list | dict):
-                    yield name, {**parameters, name: value}, body
+                    yield name, form, {**parameters, name: value}, body
         for name, schema in (self._body or {}).items():
-            for value in self._largest(schema, TEXTS[kind]):
+            for form, value in self._largest(schema, TEXTS[kind]):
                 changed = READ_BY.get(name, RULE) if "verificationType" in cast("Fields", self._body) else {}
-                yield name, parameters, {**cast("Fields", body), **changed, name: value}
+                yield name, form, parameters, {**cast("Fields", body), **changed, name: value}
 
-    def _largest(self, schema: Fields, text: str) -> Iterator[Any]:
+    def _largest(self, schema: Fields, text: str) -> Iterator[tuple[str, Any]]:
         kinds = self._kinds(schema)
         if kinds & {"integer", "number"}:
-            yield 2**53
+            yield "number", 2**53
         if "string" in kinds:
-            yield text[: self._schema(schema).get("maxLength", LONG)]
+            yield "text", text[: self._schema(schema).get("maxLength", LONG)]
         if "array" in kinds:
-            yield text.split(",")
-            yield [text]
+            yield "list", text.split(",")
+            yield "list of one", [text]
         if "object" in kinds:
             leaf = {"type": "token_id", "chain": "base", "contract": self._known["contract"]}
             inner = dict.fromkeys(self._schema(schema).get("properties", {}), text)
-            yield from (
+            objects = (
                 {**leaf, "tokenIds": [text]}, {**leaf, "tokenIds": text.split(",")}, {"a": text}, inner,
                 {**leaf, "type": "trait", "trait": {"type": text[: LONG // 2], "value": text[: LONG // 2]}},
                 {"all": [{**leaf, "tokenIds": text[: LONG // MAX_LEAVES // 2].split(",")}] * MAX_LEAVES},
             )  # fmt: skip
+            for number, value in enumerate(objects):
+                yield f"object {number}", value
 
     def scope(self, parameters: Fields, body: bytes, session: str) -> Scope:
         """Return the call as the web server hands it over."""
@@ -205,9 +209,44 @@ async def forget_rules(but: int) -> None:
         await db.exec(delete(Rule).where(col(Rule.id) != but))
 
 
-def texts_for(call: Call) -> list[str]:
-    """Return the kinds of text that a call's fields are filled with."""
-    return [list(TEXTS)[at] for at in SHARED_BY.get((call.method, call.path), range(len(TEXTS)))]
+def thing(path: str) -> str:
+    """Return what a call is about: the first fixed part of its path, or what of a server."""
+    first, *rest = [part for part in path.removeprefix("/api").split("/") if part and not part.startswith("{")]
+    return (rest[0] if first == "servers" and rest else first).partition(".")[0]
+
+
+@cache
+def sharing() -> dict[tuple[str, str, str], list[tuple[str, str]]]:
+    """Return the calls, by method and path, that are about the same thing and have the same field in the same form."""
+    found = defaultdict[tuple[str, str, str], list[tuple[str, str]]](list)
+    for method, path in operations():
+        call = Call(method, path, SMALL)
+        for name, form, _, _ in call.large("letters"):
+            found[thing(path), name, form].append((call.method, path))
+    return found
+
+
+def kinds_for(call: Call, name: str, form: str) -> set[str]:
+    """Return the kinds of text with which the call tries a field in this form."""
+    kinds, calls = list(TEXTS), sharing()[thing(call.path), name, form]
+    if EVERY_KIND:
+        return set(kinds)
+    kind, _, number = form.partition(" ")
+    of_all = OF_OBJECTS if kind == "object" else len(kinds)
+    own = -(-of_all // len(calls))
+    first = calls.index((call.method, call.path)) * own + (int(number) * OF_OBJECTS if kind == "object" else 0)
+    return {kinds[place % len(kinds)] for place in range(first, first + own)}
+
+
+def test_calls_about_the_same_thing_together_try_each_of_their_fields_with_every_kind_of_text() -> None:
+    tried = defaultdict[tuple[str, str], set[str]](set)
+    for method, path in operations():
+        call = Call(method, path, SMALL)
+        for name, form, _, _ in call.large("letters"):
+            tried[thing(path), name] |= set(TEXTS) if form == "number" else kinds_for(call, name, form)
+            assert kinds_for(call, name, form)
+    assert len(tried) > 90
+    assert {name: kinds for name, kinds in tried.items() if kinds != set(TEXTS)} == {}
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -228,15 +267,17 @@ async def test_no_field_of_a_call_holds_the_loop(ada: Admin, part: int) -> None:
             try:
                 return await cost(make)
             finally:
-                if (call.method, call.path) in WORKING:
+                if statuses[-1:] == [201]:
                     await forget_rules(ada.place["rule_id"])
 
         usual = await spent(*call.small())
         if (expected := WORKING.get((call.method, path))) is not None:
             assert set(statuses) == {expected}, path  # otherwise the large values might be refused before the real work
         made = set[str]()  # a number's largest value is the same for every kind of text, so it is tried once
-        for kind in texts_for(call):
-            for name, parameters, body in call.large(kind):
+        for kind in TEXTS:
+            for name, form, parameters, body in call.large(kind):
+                if kind not in kinds_for(call, name, form):
+                    continue
                 asked = json.dumps([parameters, body], ensure_ascii=False)
                 if asked not in made and len(json.dumps(body, ensure_ascii=False).encode()) <= MOST_BODY:
                     made.add(asked)
