@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
@@ -25,8 +27,17 @@ under `tests/`; of those folders, this page names what tests share. `python -m t
 
 def first_line(source: str) -> str:
     """Return the first sentence or line of a module's docstring, on one line; an empty text if there is none."""
-    lines = (ast.get_docstring(ast.parse(source)) or "").split("\n\n")[0].splitlines()
+    lines = (ast.get_docstring(ast.parse(_head(source))) or "").split("\n\n")[0].splitlines()
     return " ".join(line.strip() for line in lines)
+
+
+def _head(source: str) -> str:
+    """Return a source to the end of the text with which it begins; an empty text if it begins otherwise."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in {tokenize.COMMENT, tokenize.NL}:
+            lines = source.splitlines(keepends=True)[: token.end[0]]
+            return "".join(lines) if token.type == tokenize.STRING else ""
+    return ""
 
 
 def modules() -> list[str]:

@@ -79,6 +79,15 @@ DEVELOPMENT_METHOD = re.compile(
 MACHINE_PATH = re.compile(r"(?<![\w./~-])/(?:work|root|home/\w+)(?:/|\b(?![\w-]))|\.\./shared\b")
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield each statement below a node, without the expressions, which are nine nodes of ten."""
+    for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+        inside = getattr(node, field, ())
+        for one in inside if isinstance(inside, list) else ():
+            yield one
+            yield from statements(one)
+
+
 @dataclass(frozen=True)
 class Module:
     """One Python file of the repository: its path from the root, with slashes, and its text."""
@@ -114,7 +123,7 @@ class Module:
     def imports(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Every imported module with the names taken from it (none for a plain import)."""
         found: list[tuple[str, frozenset[str]]] = []
-        for node in self.nodes:
+        for node in statements(self.tree):
             if isinstance(node, ast.Import):
                 found += ((alias.name, frozenset[str]()) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):

@@ -1,9 +1,7 @@
 """What people read uses plain technical English, and none of the words that only this project used."""
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -79,6 +77,9 @@ STRANGE = re.compile(
 )
 # Its wording is prescribed.
 FIXED = DOCS / "specification.md"
+TEXT_OR_COMMENT = re.compile(
+    r'''"""(?:[^\\]|\\.)*?"""|\'{3}(?:[^\\]|\\.)*?\'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|#[^\n]*''', re.S
+)
 CODE_BLOCK = re.compile(r"^ *```.*?^ *```", re.S | re.M)
 MESSAGE = re.compile(r"^msgid(?:_plural)? (\".*?\"(?:\n\".*?\")*)$", re.M)
 LOGGED = frozenset({"debug", "info", "warning", "error", "exception"})
@@ -107,6 +108,15 @@ def log_lines(module: Module) -> Iterator[str]:
                     pass
 
 
+def comments(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment. Python's own tokenizer takes ten times as long."""
+    line, seen = 1, 0
+    for found in TEXT_OR_COMMENT.finditer(source):
+        if found.group().startswith("#"):
+            line, seen = line + source.count("\n", seen, found.start()), found.start()
+            yield line, found.group()
+
+
 def prose(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each docstring and each block of comments, on one line each."""
     for node in module.nodes:
@@ -114,13 +124,12 @@ def prose(module: Module) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, " ".join(node.value.value.split())
     block, ends = list[str](), 0
-    for token in tokenize.generate_tokens(io.StringIO(module.source).readline):
-        if token.type == tokenize.COMMENT:
-            if block and token.start[0] != ends + 1:
-                yield ends - len(block) + 1, " ".join(block)
-                block = []
-            block.append(token.string.lstrip("#: ").rstrip())
-            ends = token.start[0]
+    for line, comment in comments(module.source):
+        if block and line != ends + 1:
+            yield ends - len(block) + 1, " ".join(block)
+            block = []
+        block.append(comment.lstrip("#: ").rstrip())
+        ends = line
     if block:
         yield ends - len(block) + 1, " ".join(block)
 
