@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -87,31 +88,28 @@ async def test_from_a_backup_under_load_a_fresh_folder_comes_up_with_everything(
     assert file.stat().st_mode & 0o077 == 0
 
 
-MakeOne = Callable[[Path, str], Path]
+MakeOne = Callable[[Path], Path]
 
 
 @pytest.fixture(scope="module")
 def make_one() -> Iterator[MakeOne]:
-    """Return a function that makes an embedded database with one spent transaction, and a backup of it.
+    """Return a function that makes an embedded database with the spent transaction "old", and `old.dump` beside it.
 
-    It has only that table and alembic's. Each is a copy of one that was stopped, as creating a cluster takes longest.
+    It has only that table and alembic's. Each is a copy of one that was stopped and dumped before.
     """
 
-    def made(directory: Path, mark: str) -> Path:
-        database = copied(empty / "db", directory / "db")
-        with Postgres(database, durable=False, say=lambda _: None) as postgres:
-            with psycopg.connect(libpq_url(postgres.url)) as admin:
-                admin.execute("INSERT INTO spent_transaction VALUES (%s)", [mark])
-            backup.dump(postgres.url, directory / f"{mark}.dump")
+    def made(directory: Path) -> Path:
+        database = copied(first / "db", directory / "db")
+        shutil.copy2(first / "old.dump", directory)
         return database
 
-    with temporary_dir() as empty:
-        with (
-            Postgres(empty / "db", durable=False, say=lambda _: None) as postgres,
-            psycopg.connect(libpq_url(postgres.url)) as admin,
-        ):
-            admin.execute("CREATE TABLE alembic_version (version_num text)")
-            admin.execute("CREATE TABLE spent_transaction (hash text)")
+    with temporary_dir() as first:
+        with Postgres(first / "db", durable=False, say=lambda _: None) as postgres:
+            with psycopg.connect(libpq_url(postgres.url)) as admin:
+                admin.execute("CREATE TABLE alembic_version (version_num text)")
+                admin.execute("CREATE TABLE spent_transaction (hash text)")
+                admin.execute("INSERT INTO spent_transaction VALUES ('old')")
+            backup.dump(postgres.url, first / "old.dump")
         yield made
 
 
@@ -127,7 +125,7 @@ def mark_in(database: Path) -> str:
 
 def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir: Path, make_one: MakeOne) -> None:
     said: list[str] = []
-    database = make_one(short_dir, "old")
+    database = make_one(short_dir)
     old = (short_dir / "old.dump").read_bytes()
     with pytest.raises(BackupFailed, match="FORCE=1"):
         backup.restore(short_dir / "old.dump", database, force=False, say=said.append)
@@ -164,7 +162,7 @@ def test_root_does_not_restore_what_another_account_runs(
     short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database was root's afterwards, and the account that runs the product could not start it."""
-    database = make_one(short_dir, "old")
+    database = make_one(short_dir)
     if os.geteuid() == 0:
         os.chown(database, 65534, 65534)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -247,7 +245,7 @@ async def test_a_backup_of_a_newer_version_replaces_nothing(database: str, short
     with psycopg.connect(libpq_url(database)) as admin:
         admin.execute("UPDATE alembic_version SET version_num = '9999'")
     backup.dump(database, short_dir / "newer.dump")
-    own = make_one(short_dir / "own", "old")
+    own = make_one(short_dir / "own")
     with pytest.raises(BackupFailed, match="migration 9999"):
         backup.restore(short_dir / "newer.dump", own, force=True, say=lambda _: None)
     assert mark_in(own) == "old"
@@ -278,7 +276,7 @@ sys.exit(backup.main())
 def test_a_restore_that_is_cut_short_leaves_the_database_in_its_place(
     short_dir: Path, make_one: MakeOne, number: int, code: int
 ) -> None:
-    database = make_one(short_dir / "sandbox", "old")
+    database = make_one(short_dir / "sandbox")
     file = short_dir / "sandbox" / "old.dump"
     command = [sys.executable, "-c", CUT_SHORT, "restore", file, "--force", str(int(number))]
     environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
@@ -299,16 +297,16 @@ def test_a_restore_that_was_killed_while_it_replaced_the_database_is_finished(
     short_dir: Path, make_one: MakeOne
 ) -> None:
     said: list[str] = []
-    database = make_one(short_dir, "new")
+    database = make_one(short_dir)
     database.rename(short_dir / "db.restored")
     with pytest.raises(BackupFailed, match="FORCE=1"):
-        backup.restore(short_dir / "new.dump", database, force=False, say=said.append)
+        backup.restore(short_dir / "old.dump", database, force=False, say=said.append)
     assert "finished a restore" in said[0]
-    assert mark_in(database) == "new"
+    assert mark_in(database) == "old"
     (short_dir / "db.restored").mkdir()
     finish_or_undo(database, said.append)
     assert "undid a restore" in said[1]
-    assert mark_in(database) == "new"
+    assert mark_in(database) == "old"
     finish_or_undo(database, said.append)
     assert len(said) == 2
 
@@ -357,7 +355,7 @@ def test_an_address_that_is_none_of_a_postgresql_is_not_printed(
 def test_two_backups_to_one_file_at_once_leave_a_whole_one(
     short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_one(short_dir, "old")
+    make_one(short_dir)
     file = short_dir / "nightly.dump"
     file.write_bytes((short_dir / "old.dump").read_bytes())
     ran = backup._run

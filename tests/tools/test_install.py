@@ -117,6 +117,8 @@ def test_an_environment_without_pip_gets_the_one_that_came_with_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(install, "UV", "there-is-no-such-package==0")
+    # With a path where no pip is, this environment's own runs, which is compiled and so fails sooner.
+    monkeypatch.setattr(install, "bundled_pip", lambda: tmp_path / "pip.whl")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     made = tmp_path / "made"
     venv.create(made, with_pip=False)

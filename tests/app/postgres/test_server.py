@@ -134,7 +134,7 @@ def test_real_data_are_kept_safe_from_power_cuts(made: Path, short_dir: Path) ->
         assert ask(database.url, "SHOW full_page_writes") == "on"
 
 
-@pytest.mark.parametrize("locale", ["xx_YY.nowhere", "tr_TR.UTF-8", "C", ""])
+@pytest.mark.parametrize("locale", ["xx_YY.nowhere", "tr_TR.UTF-8"])
 def test_no_locale_of_the_machine_can_sway_it(fresh: Postgres, monkeypatch: pytest.MonkeyPatch, locale: str) -> None:
     for name in ("LC_ALL", "LANG", "LC_COLLATE"):
         monkeypatch.setenv(name, locale)
@@ -349,8 +349,8 @@ class TestAsRoot:
         assert in_child(lambda: start_and_stop(home / "db"), uid=65534) == 0
         assert (home / "db" / "cluster").stat().st_uid == 65534
 
-    def test_an_ordinary_user_is_told_when_the_data_are_roots(self, short_dir: Path) -> None:
-        start_and_stop(short_dir / "db")
+    def test_an_ordinary_user_is_told_when_the_data_are_roots(self, made: Path, short_dir: Path) -> None:
+        copied(made, short_dir / "db")
         assert in_child(lambda: start_and_stop(short_dir / "db"), uid=65534) == 1
 
 
