@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -12,7 +13,8 @@ import pytest
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import Lock, Running
 from models.db.database import libpq_url
-from tests.conftest import ROOT
+from tests.app.postgres.test_server import copied
+from tests.conftest import ROOT, temporary_dir
 
 QUESTION = "SELECT mark FROM left_here"
 
@@ -34,17 +36,23 @@ def asked(data: Path, **more: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
+@pytest.fixture(scope="module")
+def stopped() -> Iterator[Path]:
+    """A stopped embedded database with a mark."""
+    with temporary_dir() as directory:
+        with (
+            Postgres(directory / "db", durable=False, say=lambda _: None) as server,
+            psycopg.connect(libpq_url(server.url)) as admin,
+        ):
+            admin.execute("CREATE TABLE left_here AS SELECT 'embedded' AS mark")
+        yield directory / "db"
+
+
 @pytest.fixture
-def data(short_dir: Path) -> Path:
+def data(stopped: Path, short_dir: Path) -> Path:
     """A data directory with a stopped embedded database of the sandbox."""
-    with Postgres(short_dir / "sandbox" / "db", durable=False, say=lambda _: None) as server:
-        leave(server.url, "embedded")
+    copied(stopped, short_dir / "sandbox" / "db")
     return short_dir
-
-
-def leave(url: str, mark: str) -> None:
-    with psycopg.connect(libpq_url(url)) as admin:
-        admin.execute("CREATE TABLE left_here AS SELECT %s::text AS mark", [mark])
 
 
 def test_a_stopped_database_is_started_for_the_question_and_stopped_again(data: Path) -> None:
@@ -79,9 +87,10 @@ def test_the_running_products_database_is_asked_and_stays(data: Path) -> None:
         lock.release()
 
 
-def test_a_database_elsewhere_is_asked_instead(data: Path, short_dir: Path) -> None:
-    with Postgres(short_dir / "elsewhere", durable=False, say=lambda _: None) as server:
-        leave(server.url, "elsewhere")
+def test_a_database_elsewhere_is_asked_instead(data: Path, stopped: Path, short_dir: Path) -> None:
+    with Postgres(copied(stopped, short_dir / "elsewhere"), durable=False, say=lambda _: None) as server:
+        with psycopg.connect(libpq_url(server.url)) as admin:
+            admin.execute("UPDATE left_here SET mark = 'elsewhere'")
         assert asked(data, DATABASE_URL=server.url).stdout == "elsewhere\n"
 
 
