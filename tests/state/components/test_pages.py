@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,30 @@ from services.accounts.return_paths import MEMBERS_ROUTES, ROUTES
 from settings import ROOT
 
 
+@cache
+def made(screen: Callable[[], rx.Component]) -> rx.Component:
+    """Return a screen, which several pages show and several tests read."""
+    return screen()
+
+
+@cache
+def written(screen: Callable[[], rx.Component]) -> str:
+    """Return a screen's code."""
+    return str(made(screen))
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
 def test_each_page_of_the_table_is_made(page: Page, caplog: pytest.LogCaptureFixture) -> None:
-    assert isinstance(page.visitors(), rx.Component)
-    assert isinstance(page.members(), rx.Component)
-    assert page.left is None or isinstance(page.left(), rx.Component)
+    assert isinstance(made(page.visitors), rx.Component)
+    assert isinstance(made(page.members), rx.Component)
+    assert page.left is None or isinstance(made(page.left), rx.Component)
     assert caplog.text == "", "no icon that does not exist, nothing else that Reflex mends with a warning"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.left], ids=lambda page: page.route)
 def test_the_screen_of_an_ended_session_has_a_main_heading(page: Page) -> None:
     assert page.left is not None
-    assert 'jsx("h1"' in str(page.left())
+    assert 'jsx("h1"' in written(page.left)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
@@ -106,7 +119,7 @@ def test_the_browsers_own_bars_have_the_colour_of_the_page() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.route)
 def test_a_field_whose_text_the_state_keeps_loses_no_key_on_a_slow_connection(page: Page) -> None:
-    screens = str(page.members()) + str(page.visitors())
+    screens = written(page.members) + written(page.visitors)
     bare = {one for one in _fields("input|textarea", screens) if "onChange:" in one}
     assert [one for one in bare if re.search(r"(^|,)value:", one) and 'type:"checkbox"' not in one] == []
     # A choice jumps back and forth, except where the jump back says that it was not stored.
