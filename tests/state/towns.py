@@ -11,7 +11,7 @@ from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.rule_form import RuleFormState
 from tests.app.api.browsers import Browser, seeded_world
-from tests.app.api.test_main_path import builders, rule, with_server
+from tests.app.api.test_main_path import builders, known, rule, with_server
 from tests.jobs.town import Town
 from tests.state.conftest import SignIn, Tab
 
@@ -22,6 +22,7 @@ async def with_rule(browser: Browser) -> dict[str, Any]:
     """Store a rule for the person's server and return it."""
     world = await seeded_world(settings().sandbox_url)
     server_id = await with_server(browser, builders(world))
+    await known(world)
     answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
     assert answer.status_code == 201, answer.text
     return answer.json()

@@ -10,7 +10,7 @@ from sqlmodel import select, update
 
 from models import Collection, now, transaction
 from settings import settings
-from tests.app.api.browsers import Browser
+from tests.app.api.browsers import Browser, seeded_world
 
 PEOPLE_WALLET = "0x" + "77" * 20
 SOLANA_WALLET = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"
@@ -23,8 +23,8 @@ async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
         await client.delete("/control/faults")
 
 
-async def listed(sandbox: httpx.AsyncClient, chain: str) -> dict[str, Any]:
-    world = (await sandbox.get("/control/world")).json()
+async def listed(chain: str) -> dict[str, Any]:
+    world = await seeded_world(settings().sandbox_url)
     return world["chains"][chain]["collections"][0]
 
 
@@ -34,7 +34,7 @@ async def parsed(browser: Browser, given: str, chain: str = "ethereum") -> httpx
 
 async def test_a_collection_is_found_by_its_address_and_by_its_pages(browser: Browser, sandbox: httpx.AsyncClient):
     await browser.sign_in("ada")
-    collection = await listed(sandbox, "apechain")
+    collection = await listed("apechain")
     contract, slug = collection["contract"], collection["slug"]
     expected = {"name": collection["name"], "contractAddress": contract.lower(), "blockchain": "apechain"}
     for given, chain in [
@@ -54,7 +54,7 @@ async def test_a_collection_is_found_by_its_address_and_by_its_pages(browser: Br
 
 async def test_a_contract_that_opensea_does_not_tell_of_speaks_for_itself(browser: Browser, sandbox: httpx.AsyncClient):
     await browser.sign_in("ada")
-    collection = await listed(sandbox, "optimism")
+    collection = await listed("optimism")
     contract, slug = collection["contract"], collection["slug"]
     await sandbox.post("/control/faults", json={"target": "opensea", "kind": "500", "seconds": 60})
     answer = await parsed(browser, contract, "optimism")
@@ -71,7 +71,7 @@ async def test_a_remembered_collection_needs_nobody_and_outlives_every_fault(
     browser: Browser, sandbox: httpx.AsyncClient
 ):
     await browser.sign_in("ada")
-    contract = (await listed(sandbox, "arbitrum"))["contract"]
+    contract = (await listed("arbitrum"))["contract"]
     assert (await parsed(browser, contract, "arbitrum")).status_code == 200
     async with transaction() as db:
         await db.exec(update(Collection).values(name="As remembered"))
@@ -161,7 +161,7 @@ async def test_a_collection_on_solana_is_found_by_address_by_page_and_by_any_of_
     browser: Browser, sandbox: httpx.AsyncClient
 ):
     await browser.sign_in("ada")
-    collection = await listed(sandbox, "solana")
+    collection = await listed("solana")
     contract, slug, mint = collection["contract"], collection["slug"], collection["tokens"][0]["id"]
     expected = {"name": collection["name"], "contractAddress": contract, "blockchain": "solana"}
     for given in (
@@ -180,7 +180,7 @@ async def test_solanas_traits_are_listed_and_told_by_its_tokens_where_opensea_is
     browser: Browser, sandbox: httpx.AsyncClient
 ):
     await browser.sign_in("ada")
-    collection = await listed(sandbox, "solana")
+    collection = await listed("solana")
     expected = sorted({kind for token in collection["tokens"] for kind in token["traits"]})
     path = f"/api/collection/{collection['contract']}/traits?blockchain=solana"
     for kind in (None, "empty", "500"):
@@ -227,7 +227,7 @@ async def test_nobody_looks_collections_up_without_signing_in(browser: Browser, 
 
 async def test_the_kinds_and_values_of_traits_are_those_of_the_tokens(browser: Browser, sandbox: httpx.AsyncClient):
     await browser.sign_in("ada")
-    collection = await listed(sandbox, "apechain")
+    collection = await listed("apechain")
     path = f"/api/collection/{collection['contract']}/traits"
     kinds = await browser.client.get(path, params={"blockchain": "apechain"})
     expected: dict[str, set[str]] = {}
@@ -244,7 +244,7 @@ async def test_traits_that_cannot_be_fetched_are_a_message_and_never_an_empty_li
     browser: Browser, sandbox: httpx.AsyncClient
 ):
     await browser.sign_in("ada")
-    contract = (await listed(sandbox, "apechain"))["contract"]
+    contract = (await listed("apechain"))["contract"]
     for path, chain, status, says in [
         (f"/api/collection/{contract}/traits/No%2FSuch", "apechain", 404, "No/Such"),
         (f"/api/collection/{PEOPLE_WALLET}/traits", "apechain", 404, "no contract"),

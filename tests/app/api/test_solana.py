@@ -4,19 +4,13 @@ import uuid
 from typing import Any
 
 import httpx
-import pytest
 
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, role_id, with_server
+from tests.app.api.test_main_path import world as world
 
 WALLET = "1" * 31 + "8"
-
-
-@pytest.fixture
-async def world(discord: None) -> dict[str, Any]:
-    async with httpx.AsyncClient(base_url=settings().sandbox_url) as sandbox:
-        return (await sandbox.get("/control/world")).json()
 
 
 async def act(action: str, **body: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from models import Event, Grant, Member, Rule, Server, now, transaction
 from services.core import audit
 from services.rules import pausing
 from tests.app.api.browsers import Browser
-from tests.app.api.test_main_path import builders, rule, with_server
+from tests.app.api.test_main_path import builders, known, rule, with_server
 from tests.app.api.test_main_path import world as world
 from tests.support.builders import a_grant, a_member
 
@@ -25,6 +25,7 @@ async def made(browser: Browser, world: dict[str, Any]) -> dict[str, Any]:
     """ada's server with one rule for the role Holder."""
     await browser.sign_in("ada")
     server_id = await with_server(browser, builders(world))
+    await known(world)
     answer = await browser.client.post("/api/verification-rules", json=rule(world, server_id))
     assert answer.status_code == 201, answer.text
     return answer.json()

@@ -18,14 +18,9 @@ from services.rules.draft import RuleDraft
 from settings import settings
 from tests.app.api.browsers import Browser
 from tests.app.api.test_main_path import builders, rule, with_server
+from tests.app.api.test_main_path import world as world
 
 NOWHERE = "0x" + "7e" * 20
-
-
-@pytest.fixture
-async def world(discord: None) -> dict[str, Any]:
-    async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as sandbox:
-        return (await sandbox.get("/control/world")).json()
 
 
 async def fault(kind: str | None) -> None:
