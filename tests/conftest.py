@@ -409,16 +409,10 @@ def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
     if "shared_sandbox" not in request.fixturenames:
         return
     strict = not request.node.nodeid.startswith(tuple(UNLIMITED))
-    control = request.getfixturevalue("sandbox_control")
-    control.put("limits", json={"strict": strict}).raise_for_status()
-    control.post("application", json={"redirect_uris": []}).raise_for_status()
+    from tests.sandbox.control import tell
 
-
-@pytest.fixture(scope="session")
-def sandbox_control(shared_sandbox: str) -> Iterator[httpx.Client]:
-    """A client of the sandbox's control calls that keeps its connection from one test to the next."""
-    with httpx.Client(base_url=f"{shared_sandbox}/control/") as client:
-        yield client
+    sandbox = request.getfixturevalue("shared_sandbox")
+    tell(sandbox, ("PUT", "limits", {"strict": strict}), ("POST", "application", {"redirect_uris": []}))
 
 
 @pytest.fixture(scope="session")

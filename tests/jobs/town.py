@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
-
 from models import Rule, Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
@@ -17,6 +15,7 @@ from services.guilds.members import MemberFacts
 from services.rules.expression import Requirement, to_document
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
+from tests.sandbox.control import SandboxControl
 
 BOTH = ("rpc:base", "rpc2:base")
 """The nodes of Base, the chain of a town unless another is named."""
@@ -26,7 +25,7 @@ STRANGER = "0x" + "5e" * 20
 class Town:
     """One guild, a collection on a chain (Base unless another is named), and what people do there."""
 
-    def __init__(self, control: httpx.AsyncClient, chain: str = "base") -> None:
+    def __init__(self, control: SandboxControl, chain: str = "base") -> None:
         self.control = control
         self.chain = chain
         self.name = f"Town {uuid.uuid4().hex[:8]}"
@@ -202,7 +201,7 @@ class Town:
 @asynccontextmanager
 async def a_town(sandbox_url: str, *names: str, chain: str = "base") -> AsyncIterator[Town]:
     """A fresh guild with these people, the first of whom owns it; faults are cleared before and after."""
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+    async with SandboxControl(sandbox_url) as control:
         made = Town(control, chain)
         await made.heal()
         await made.build(*names)

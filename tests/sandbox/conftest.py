@@ -16,6 +16,7 @@ from aiohttp import web
 from sandbox.assembly import WholeSandbox, product_settings
 from sandbox.server import build_app
 from tests.conftest import free_port
+from tests.sandbox.control import SandboxControl
 
 CLUB, BASE, QUIET = "1170000000000001000", "1170000000000002000", "1170000000000003000"
 HOLDER, COLLECTOR, ADMIN, BOT_ROLE, FOUNDER = 1, 2, 5, 50, 6
@@ -40,6 +41,7 @@ class Outside:
 
     sandbox: WholeSandbox
     http: httpx.AsyncClient
+    calls: SandboxControl
     recorded: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -47,12 +49,12 @@ class Outside:
         return self.sandbox.settings
 
     async def control(self, path: str, /, **body: Any) -> Any:
-        response = await self.http.post(f"/control/{path}", json=body)
+        response = await self.calls.post(f"/control/{path}", json=body)
         assert response.status_code < 400, response.text
         return response.json()
 
     async def world(self) -> dict[str, Any]:
-        return (await self.http.get("/control/world")).json()
+        return (await self.calls.get("/control/world")).json()
 
     async def guild(self, guild_id: str) -> dict[str, Any]:
         return next(guild for guild in (await self.world())["guilds"] if guild["id"] == guild_id)
@@ -123,8 +125,8 @@ async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
     runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
-    async with httpx.AsyncClient(base_url=sandbox.url) as http:
-        yield Outside(sandbox, http)
+    async with httpx.AsyncClient(base_url=sandbox.url) as http, SandboxControl(sandbox.url) as calls:
+        yield Outside(sandbox, http, calls)
     await runner.cleanup()
 
 

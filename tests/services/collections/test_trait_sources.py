@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import pytest
 
 from gateways import Gateways, close_gateways, gateways
@@ -20,6 +19,7 @@ from services.collections.stored_traits import FROM_METADATA, FROM_OPENSEA, Toke
 from services.collections.trait_match import BETWEEN_SOURCES, only_source
 from services.core.answer import Answer
 from settings import settings
+from tests.sandbox.control import SandboxControl
 
 STRANGER = "0x" + "5e" * 20
 
@@ -37,7 +37,7 @@ async def outside(sandbox_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 class Shelf:
     """A collection that only this test uses."""
 
-    def __init__(self, control: httpx.AsyncClient, chain: str, contract: str) -> None:
+    def __init__(self, control: SandboxControl, chain: str, contract: str) -> None:
         self.control, self.chain, self.contract = control, chain, contract
 
     def place(self, token: int) -> TokenKey:
@@ -53,7 +53,7 @@ class Shelf:
         await self.control.post("/control/faults", json={"target": target, "kind": kind, "seconds": 60})
 
 
-async def shelf(control: httpx.AsyncClient, chain: str, standard: str, tokens: dict[int, dict[str, Any]]) -> Shelf:
+async def shelf(control: SandboxControl, chain: str, standard: str, tokens: dict[int, dict[str, Any]]) -> Shelf:
     body = {"standard": standard, "name": "Shelf", "slug": f"shelf-{now():%H%M%S%f}"}
     made = Shelf(control, chain, (await control.post(f"/control/chains/{chain}/deploy", json=body)).json()["contract"])
     for token, found in tokens.items():
@@ -63,8 +63,8 @@ async def shelf(control: httpx.AsyncClient, chain: str, standard: str, tokens: d
 
 
 @pytest.fixture
-async def control(sandbox_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=sandbox_url, verify=False, timeout=30) as client:
+async def control(sandbox_url: str) -> AsyncIterator[SandboxControl]:
+    async with SandboxControl(sandbox_url) as client:
         yield client
         await client.delete("/control/faults")
 
@@ -82,7 +82,7 @@ YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 
 @pytest.mark.parametrize(("chain", "standard"), [("arbitrum", "ERC721"), ("abstract", "ERC1155")])
 async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_themselves(
-    outside: Gateways, control: httpx.AsyncClient, chain: str, standard: str
+    outside: Gateways, control: SandboxControl, chain: str, standard: str
 ) -> None:
     odd = await shelf(control, chain, standard, {1: {"Fur": "Gold", "Level": 7}, 2: {"Fur": "Silver"}, 3: {}})
     places = [odd.place(token) for token in (1, 2, 3)]
@@ -101,7 +101,7 @@ async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_the
 
 
 async def test_without_any_source_nothing_is_known_and_the_reason_is_told(
-    outside: Gateways, control: httpx.AsyncClient
+    outside: Gateways, control: SandboxControl
 ) -> None:
     odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}, 2: {}})
     places = [odd.place(1), odd.place(2)]
@@ -120,7 +120,7 @@ async def test_without_any_source_nothing_is_known_and_the_reason_is_told(
 
 
 async def test_the_host_of_a_tokens_own_link_is_hidden_with_the_token(
-    outside: Gateways, control: httpx.AsyncClient
+    outside: Gateways, control: SandboxControl
 ) -> None:
     # A contract of an admin's own may give each token a host of its own.
     odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}})
@@ -134,14 +134,14 @@ async def test_the_host_of_a_tokens_own_link_is_hidden_with_the_token(
 
 
 async def test_a_token_that_is_not_there_and_a_contract_that_is_none_are_unknown(
-    outside: Gateways, control: httpx.AsyncClient
+    outside: Gateways, control: SandboxControl
 ) -> None:
     odd = await shelf(control, "arbitrum", "ERC721", {1: {"Fur": "Gold"}})
     found = await fetch(outside, [odd.place(99), ("arbitrum", STRANGER, "1"), ("solana", "x" * 32, "y" * 32)])
     assert all(isinstance(one, str) for one in found.values())
 
 
-async def test_changed_traits_are_read_anew(outside: Gateways, control: httpx.AsyncClient) -> None:
+async def test_changed_traits_are_read_anew(outside: Gateways, control: SandboxControl) -> None:
     odd = await shelf(control, "arbitrum", "ERC721Enumerable", {1: {"Fur": "Gold"}})
     for value in ("Silver", "Bronze"):
         await odd.act("traits", token_id="1", traits={"Fur": value})

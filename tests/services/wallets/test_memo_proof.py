@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 from sqlalchemy import text
 
@@ -13,6 +12,7 @@ from models import transaction
 from services.core.errors import FieldRefused, ProviderUnavailable
 from services.wallets import names
 from tests.jobs.conftest import product as product
+from tests.sandbox.control import SandboxControl
 from tests.services.wallets.walker import Walker, clock_looks
 
 CAROL = "3tF45NttFL4K8smZuqzPD61awTEToSph6dfCWhCc5MGR"
@@ -21,7 +21,7 @@ STRANGER = "1" * 31 + "7"
 
 @pytest.fixture
 async def walker(product: None, sandbox_url: str) -> AsyncIterator[Walker]:
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+    async with SandboxControl(sandbox_url) as control:
         await control.delete("/control/faults")
         yield await Walker.new(control)
         await control.delete("/control/faults")

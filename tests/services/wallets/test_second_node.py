@@ -5,7 +5,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-import httpx
 import pytest
 
 from gateways import Gateways, gateways
@@ -18,12 +17,13 @@ from models import now
 from services.wallets.proof_watch import OpenChallenge, judge_signature
 from services.wallets.transaction_check import TransactionOutcome
 from tests.jobs.conftest import product as product
+from tests.sandbox.control import SandboxControl
 from tests.services.wallets.walker import Walker, clock_looks
 
 
 @pytest.fixture
 async def people(product: None, sandbox_url: str) -> AsyncIterator[tuple[Walker, Walker]]:
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+    async with SandboxControl(sandbox_url) as control:
         await control.delete("/control/faults")
         yield await Walker.new(control), await Walker.new(control)
 

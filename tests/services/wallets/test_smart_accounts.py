@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import httpx
 import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
@@ -12,6 +11,7 @@ from sqlmodel import select
 from models import Wallet, transaction
 from sandbox.contracts import accounts
 from tests.jobs.conftest import product as product
+from tests.sandbox.control import SandboxControl
 from tests.services.wallets.walker import Walker, clock_looks
 
 STANDARDS = ("Safe", "Account4337")
@@ -20,7 +20,7 @@ NewWalker = Callable[[], Awaitable[Walker]]
 
 @pytest.fixture
 async def new_walker(product: None, sandbox_url: str) -> AsyncIterator[NewWalker]:
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+    async with SandboxControl(sandbox_url) as control:
         await control.delete("/control/faults")
         yield lambda: Walker.new(control)
         await control.delete("/control/faults")

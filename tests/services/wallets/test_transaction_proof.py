@@ -3,12 +3,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-import httpx
 import pytest
 
 from models import transaction
 from services.wallets import open_challenges, proof_watch, wallets
 from tests.jobs.conftest import product as product
+from tests.sandbox.control import SandboxControl
 from tests.services.wallets.walker import Walker, clock_looks
 
 EVM = ["ethereum", "polygon", "arbitrum", "optimism", "base", "apechain", "abstract"]
@@ -17,7 +17,7 @@ NewWalker = Callable[[], Awaitable[Walker]]
 
 @pytest.fixture
 async def new_walker(product: None, sandbox_url: str) -> AsyncIterator[NewWalker]:
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=60) as control:
+    async with SandboxControl(sandbox_url) as control:
         await control.delete("/control/faults")
         yield lambda: Walker.new(control)
         await control.delete("/control/faults")

@@ -4,7 +4,6 @@ import hashlib
 import uuid
 from typing import Any
 
-import httpx
 from eth_account import Account
 
 from gateways import gateways
@@ -12,19 +11,20 @@ from models import transaction
 from services.accounts import users
 from services.core.actors import Actor
 from services.wallets import open_challenges, wallets
+from tests.sandbox.control import SandboxControl
 
 
 class Walker:
     """One fresh person with an account of ours, and their wallet on all chains."""
 
-    def __init__(self, control: httpx.AsyncClient, person: dict[str, Any], user_id: int) -> None:
+    def __init__(self, control: SandboxControl, person: dict[str, Any], user_id: int) -> None:
         self.control = control
         self.actor = Actor(user_id, person["id"], person["username"])
         self.address: str = person["wallets"]["evm"].lower()
         self.solana: str = person["wallets"]["solana"]
 
     @classmethod
-    async def new(cls, control: httpx.AsyncClient) -> "Walker":
+    async def new(cls, control: SandboxControl) -> "Walker":
         answer = await control.post("/control/people", json={"username": f"w{uuid.uuid4().hex[:10]}"})
         person = answer.json()
         async with transaction() as db:
