@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from gateways import close_gateways
 from models import Rule, Wallet, transaction
 from services.accounts.users import ensure
 from services.core import queue
@@ -53,6 +54,13 @@ class Town:
         await self.call("guilds", action="add_bot", guild=self.name)
         made = await self.call(f"chains/{self.chain}/deploy", standard="ERC721", name=self.name, slug=uuid.uuid4().hex)
         self.contract = made["contract"]
+        await self.see()
+
+    async def join(self, *names: str) -> None:
+        """Let new people join, and store what the bot would report."""
+        for name in names:
+            self.people[name] = await self.call("people", username=f"{name}{uuid.uuid4().hex[:10]}")
+            await self.call("members", guild=self.name, user=self.people[name]["id"], action="join")
         await self.see()
 
     async def leave(self) -> None:
@@ -175,6 +183,12 @@ class Town:
     async def break_(self, kind: str, *targets: str) -> None:
         for target in targets:
             await self.call("faults", target=target, kind=kind, seconds=300)
+
+    async def break_anew(self, kind: str, *targets: str) -> None:
+        """Let these have this fault alone; new gateways meet it, which do not rest after an earlier one."""
+        await self.heal()
+        await close_gateways()
+        await self.break_(kind, *targets)
 
     async def heal(self) -> None:
         await self.control.delete("/control/faults")

@@ -41,6 +41,12 @@ async def numbers(town: Town, document: dict[str, Any]) -> ReachView:
     return await view(reach_id)
 
 
+async def forgotten() -> None:
+    """Remove every stored count, as if nobody had asked for one."""
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM census"))
+
+
 async def stale() -> None:
     """Make every stored count too old to be used again."""
     async with transaction() as db:

@@ -49,9 +49,9 @@ async def test_a_round_over_right_members_writes_nothing(town: Town, engine: Eng
     assert [row.state for row in await grants(town)] == ["held"]
 
 
-@pytest.mark.parametrize("kind", ["down", "429", "500", "empty", "zero", "malformed", "stale"])
-async def test_a_fault_of_both_nodes_takes_nothing_and_a_sale_is_acted_on_once_it_heals(
-    town: Town, engine: Engine, kind: str
+@pytest.mark.parametrize("faults", [("500", "malformed", "empty", "429"), ("down", "zero", "stale")], ids=" ".join)
+async def test_no_fault_of_both_nodes_takes_anything_and_a_sale_is_acted_on_once_they_heal(
+    town: Town, engine: Engine, faults: tuple[str, ...]
 ) -> None:
     token = await town.buys("carol")
     await town.rule("Holder")
@@ -59,10 +59,13 @@ async def test_a_fault_of_both_nodes_takes_nothing_and_a_sale_is_acted_on_once_i
         await town.prove("carol")
         await given(town)
     start = await town.mark()
-    await town.break_(kind, *BOTH)
-    await looked_at(town)
-    assert await town.requests(start, "rpc:base")
-    assert [row.state for row in await grants(town)] == ["held"]
+    for kind in faults:
+        mark = await town.mark()
+        await town.break_anew(kind, *BOTH)
+        await looked_at(town)
+        assert await town.requests(mark, "rpc:base")
+        assert [row.state for row in await grants(town)] == ["held"], kind
+    # Of these faults only a stale node still tells what was true before the sale; it has to begin earlier.
     await town.sells(token)
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["held"]
@@ -277,10 +280,7 @@ async def test_who_holds_again_before_they_get_the_role_back_loses_it_after_a_sa
 
 async def test_the_breaker_holds_back_when_too_many_would_lose_a_role(town: Town, engine: Engine) -> None:
     crowd = [f"p{number}" for number in range(6)]
-    for name in crowd:
-        town.people[name] = await town.call("people", username=f"{name}-{town.name[-8:]}")
-        await town.call("members", guild=town.name, user=town.people[name]["id"], action="join")
-    await town.see()
+    await town.join(*crowd)
     rule_id = await town.rule("Holder")
     for name in crowd:
         await town.buys(name)

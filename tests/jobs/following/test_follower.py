@@ -108,27 +108,28 @@ async def test_what_happened_while_nobody_followed_is_caught_up(
         await taken(town)
 
 
-@pytest.mark.parametrize(
-    ("target", "kind"),
-    [
-        ("rpc:base", "empty"),
-        ("rpc2:base", "empty"),
-        ("rpc:base", "down"),
-        ("rpc:base", "stale"),
-        ("rpc:base", "malformed"),
-    ],
-)
 async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
-    town: Town, engine: Engine, follow: Callable[[], Follower], target: str, kind: str
+    town: Town, engine: Engine, follow: Callable[[], Follower]
 ) -> None:
+    # A node may rest after a fault that shows, so these come last.
+    faults = {
+        "carol": ("rpc:base", "empty"), "dave": ("rpc2:base", "empty"), "erin": ("rpc:base", "stale"),
+        "frank": ("rpc:base", "malformed"), "grace": ("rpc:base", "down"),
+    }  # fmt: skip
+    await town.join("erin", "frank", "grace")
     await town.rule("Holder")
-    await town.prove("carol")
+    for who in faults:
+        await town.prove(who)
     async with engine():
         follow()
-        await caught_up(town)
-        await town.break_(kind, target)
-        await town.buys("carol")
-        await given(town)
+        for who, (target, kind) in faults.items():
+            await caught_up(town)
+            mark = await town.mark()
+            await town.break_(kind, target)
+            await town.buys(who)
+            await given(town, who)
+            assert await town.requests(mark, target), kind
+            await town.heal()
 
 
 async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
