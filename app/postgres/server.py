@@ -273,6 +273,8 @@ class Postgres:
         }
         if not self._durable:
             values |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+            # Tests store little and connect thousands of times, and each new process of the server maps its buffers.
+            values["shared_buffers"] = "64MB"
         lines = [f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in values.items()]
         (self.cluster / "holdfast.conf").write_text("\n".join(["# Written at every start.", *lines, ""]))
         (self.cluster / "holdfast.conf").chmod(0o644)
