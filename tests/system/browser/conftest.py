@@ -74,6 +74,10 @@ class Visitor:
         self.opened.add(self.product.url + path)
         await self.page.goto(self.product.url + path)
 
+    async def follow(self, path: str) -> None:
+        """Go to another path as by a link of the open page: no document is loaded, which costs four times as much."""
+        await self.page.evaluate("path => window.__reactRouterDataRouter.navigate(path)", path)
+
     def hear(self, message: ConsoleMessage) -> None:
         """Record console errors of a page, except missing documents on the 404 page."""
         missing = "status of 404" in message.text and message.location["url"] in self.opened

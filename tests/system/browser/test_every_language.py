@@ -198,7 +198,7 @@ async def test_wide_names_and_names_of_any_script_fit_on_a_narrow_phone(visit: N
     server = {"serverId": server_id, "discordServerId": product.guild(here.guild)["id"], "serverName": here.guild}
     await who.page.set_viewport_size(NARROW)
     for screen in of_server(server):
-        await who.open(screen.path)
+        await who.follow(screen.path)
         await loaded(who.page)
         await _narrow(who.page, (ENGLISH, screen.name), found)
     assert (found.wide, found.cut) == ([], {})

@@ -73,7 +73,7 @@ async def test_a_member_reads_the_same_pages_within_their_own_navigation(visit: 
     await dave.enter("dave", first.path)
     for read in PUBLIC:
         if read is not first:
-            await dave.open(read.path)
+            await dave.follow(read.path)
         await expect(dave.page.get_by_role("heading", level=1, name=read.heading, exact=True)).to_be_visible()
         await expect(dave.page.get_by_role("banner").get_by_role("button", name="Logout")).to_be_visible()
 
