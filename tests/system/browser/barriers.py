@@ -1,5 +1,7 @@
 """Accessibility faults found by axe: barriers for people who do not see, hear or point as others do."""
 
+from typing import Literal
+
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page
 
@@ -20,6 +22,8 @@ async ([left_out, only]) => (await axe.run(document, {
 """
 OF_COLOURS = ("color-contrast", "link-in-text-block")
 """Rules whose faults depend on the theme; the others are checked in one theme only."""
+THEMES: tuple[tuple[Literal["light", "dark"], tuple[str, ...]], ...] = (("light", ()), ("dark", OF_COLOURS))
+"""Each theme with the rules to check in it; none means all."""
 
 
 async def grave_faults(page: Page, *left_out: str, only: tuple[str, ...] = ()) -> list[str]:

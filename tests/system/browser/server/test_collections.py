@@ -16,9 +16,7 @@ async def test_a_rule_is_named_after_the_collection_that_a_url_means(product: Pr
     here = village(product, "bob")
     bob = await visit()
     page = bob.page
-    await bob.enter(here["bob"])
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
-    await page.get_by_role("link", name="Add Rule").first.click()
+    await bob.enter(here["bob"], here.form)
     toast = page.get_by_role("region", name="Notifications")
     contract, rule_name = page.get_by_label("Contract Address"), page.get_by_label("Rule Name", exact=True)
 

@@ -31,9 +31,7 @@ def minted(product: Product, chain: str, contract: str, token: str, who: str) ->
 
 async def open_form(visitor: Visitor, here: Village) -> Page:
     page = visitor.page
-    await visitor.enter(here["ada"])
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
-    await page.get_by_role("link", name="Add Rule").first.click()
+    await visitor.enter(here["ada"], here.form)
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Collector")).to_be_attached()
     return page
 

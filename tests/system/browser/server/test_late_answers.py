@@ -17,20 +17,18 @@ NewVisitor = Callable[..., Awaitable[Visitor]]
 NOBODY = "No member known here gains or loses the role."
 READ = '"known_rx_state_":true'
 """In the answer that ends the reading of a preview."""
+LIGHT = "/features"
+"""A screen that reads nothing, to begin on."""
 PLACE = "one => one.getBoundingClientRect().top + window.scrollY"
 """A control's place on the page, however far it is scrolled."""
 
 
-async def at_dashboard(product: Product, visit: NewVisitor, here: Village) -> tuple[Page, Slow]:
-    """The owner's browser on the dashboard, and its socket."""
+async def opened(visit: NewVisitor, here: Village, path: str) -> tuple[Visitor, Slow]:
+    """The owner's browser, and its socket."""
     owner, server = await visit(), Slow()
     await owner.page.route_web_socket("**/_event/**", server.through)
-    await owner.enter(here["bob"])
-    return owner.page, server
-
-
-async def configure(page: Page, here: Village) -> None:
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
+    await owner.enter(here["bob"], path)
+    return owner, server
 
 
 async def with_rule(product: Product, here: Village) -> None:
@@ -56,8 +54,8 @@ def contract_on(product: Product, chain: str) -> str:
 
 async def test_a_preview_that_arrives_during_the_press_does_not_lose_it(product: Product, visit: NewVisitor) -> None:
     here = village(product, "bob")
-    page, server = await at_dashboard(product, visit, here)
-    await configure(page, here)
+    owner, server = await opened(visit, here, here.rules)
+    page = owner.page
     await page.get_by_role("link", name="Add Rule").first.click()
     await page.get_by_label("Blockchain").select_option("polygon")
     await page.set_viewport_size({"width": 390, "height": 800})
@@ -76,8 +74,8 @@ async def test_a_preview_that_arrives_during_the_press_does_not_lose_it(product:
 async def test_a_dialogs_buttons_stay_where_they_are_while_it_grows(product: Product, visit: NewVisitor) -> None:
     here = village(product, "bob")
     await with_rule(product, here)
-    page, server = await at_dashboard(product, visit, here)
-    await configure(page, here)
+    owner, server = await opened(visit, here, here.rules)
+    page = owner.page
     question = page.get_by_role("dialog")
     for width in (1280, 390):
         await page.set_viewport_size({"width": width, "height": 800})
@@ -100,8 +98,7 @@ async def test_what_others_change_is_not_shown_while_the_pointer_aims(product: P
     page = owner.page
     await page.clock.install()
     await page.route_web_socket("**/_event/**", server.through)
-    await owner.enter(here["bob"])
-    await configure(page, here)
+    await owner.enter(here["bob"], here.rules)
     await expect(page.get_by_role("heading", name="No rules yet")).to_be_visible()
     aim = page.get_by_role("main").get_by_role("link", name="Add Rule").last
     await aim.hover()
@@ -123,9 +120,8 @@ async def test_the_words_of_a_preview_fit_into_its_dialog(product: Product, visi
     here = village(product, "bob")
     await with_rule(product, here)
     owner = await visit(locale="pt-BR")
-    await owner.enter(here["bob"], "/")
+    await owner.enter(here["bob"], here.rules)
     page = owner.page
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configurar").click()
     await page.get_by_role("button", name="Apagar").click()
     labels = page.get_by_role("dialog").get_by_role("term")
     await expect(labels).to_have_count(4)
@@ -135,9 +131,11 @@ async def test_the_words_of_a_preview_fit_into_its_dialog(product: Product, visi
 
 async def test_the_cards_below_the_rules_come_when_all_above_them_is_read(product: Product, visit: NewVisitor) -> None:
     here = village(product, "bob")
-    page, server = await at_dashboard(product, visit, here)
+    owner, server = await opened(visit, here, LIGHT)
+    page = owner.page
+    await page.get_by_role("button", name="Logout").wait_for()
     server.holds, server.only = True, "rules_state"
-    await configure(page, here)
+    await owner.follow(here.rules)
     await expect(page.get_by_role("navigation", name="Server configuration")).to_be_visible()
     export = page.get_by_role("link", name="Export rules")
     await expect(export).to_be_hidden()
@@ -148,7 +146,9 @@ async def test_the_cards_below_the_rules_come_when_all_above_them_is_read(produc
 
 async def test_the_hand_over_comes_when_the_wallets_above_it_are_read(product: Product, visit: NewVisitor) -> None:
     here = village(product, "bob")
-    page, server = await at_dashboard(product, visit, here)
+    owner, server = await opened(visit, here, LIGHT)
+    page = owner.page
+    await page.get_by_role("button", name="Logout").wait_for()
     server.holds = True
     await page.get_by_role("link", name="Verify Wallets").first.click()
     await expect(page.get_by_role("heading", name="Verified Wallets")).to_be_visible()
@@ -167,7 +167,9 @@ async def test_a_name_that_arrives_late_leaves_the_wallets_button_in_its_place(
     product.control("chains/ethereum/name", {"name": name, "address": address, "of": address})
     with closing(Person(product, here["bob"])) as bob:
         await asyncio.to_thread(bob.prove)
-    page, server = await at_dashboard(product, visit, here)
+    owner, server = await opened(visit, here, LIGHT)
+    page = owner.page
+    await page.get_by_role("button", name="Logout").wait_for()
     server.holds, server.only = True, name
     await page.get_by_role("link", name="Verify Wallets").first.click()
     remove = page.get_by_role("button", name="Remove 0x")
@@ -182,8 +184,8 @@ async def test_a_form_opened_again_shows_nothing_that_an_earlier_visit_left_in_i
 ) -> None:
     here = village(product, "bob")
     await with_rule(product, here)
-    page, server = await at_dashboard(product, visit, here)
-    await configure(page, here)
+    owner, server = await opened(visit, here, here.rules)
+    page = owner.page
     least = page.get_by_label("Minimum Tokens")
     await page.get_by_role("link", name="Edit").click()
     await expect(page.get_by_role("heading", name="Edit Verification Rule")).to_be_visible()

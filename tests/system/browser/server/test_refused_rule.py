@@ -14,8 +14,7 @@ async def open_rules(product: Product, visit: NewVisitor) -> Page:
     """Return the page of a server without rules."""
     here = village(product, "bob")
     bob = await visit()
-    await bob.enter(here["bob"])
-    await bob.page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
+    await bob.enter(here["bob"], here.rules)
     await bob.page.get_by_role("link", name="Add Rule").first.wait_for()
     return bob.page
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from playwright.async_api import expect
 
-from tests.system.browser.barriers import grave_faults
+from tests.system.browser.barriers import THEMES, grave_faults
 from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.village import village
 from tests.system.whole.people import Person
@@ -32,8 +32,7 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
     # Fading colours would be measured midway.
     ada = await visit()
     page = ada.page
-    await ada.enter(here["ada"])
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
+    await ada.enter(here["ada"], here.rules)
     document, look = page.get_by_label("Document"), page.get_by_role("button", name="Look at the rules")
     await document.fill('{"rules": [}')
     await look.click()
@@ -48,9 +47,9 @@ async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product:
     await expect(offered.get_by_text("Keepers → Collector", exact=True)).to_be_visible()
     await expect(offered.get_by_text("At least 5 tokens of Kelp Keepers on Base")).to_be_visible()
     await expect(page.get_by_role("list", name="Skipped").get_by_text("It asks for a POAP")).to_be_visible()
-    for theme in ("light", "dark"):
+    for theme, only in THEMES:
         await page.emulate_media(color_scheme=theme)
-        assert await grave_faults(page) == [], theme
+        assert await grave_faults(page, only=only) == [], theme
     await page.get_by_role("button", name="Make 2 rules in shadow").click()
     await expect(page.get_by_text("2 rules are made, in shadow.")).to_be_visible()
     rule = page.get_by_role("listitem").filter(has_text="At least 1 token of Kelp Keepers")

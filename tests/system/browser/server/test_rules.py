@@ -9,7 +9,7 @@ from playwright.async_api import WebSocketRoute, expect
 from state.server.rules import FEW
 from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.server.slow_answers import Slow
-from tests.system.browser.village import village
+from tests.system.browser.village import base_builders, village
 from tests.system.whole.people import Person, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
@@ -112,9 +112,7 @@ async def test_a_view_call_is_chosen_from_a_template_tried_and_saved(product: Pr
     here = village(product, "bob")
     bob = await visit()
     page = bob.page
-    await bob.enter(here["bob"])
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
-    await page.get_by_role("link", name="Add Rule").first.click()
+    await bob.enter(here["bob"], here.form)
     await page.get_by_label("Rule Type").select_option("call")
     await page.get_by_label("Blockchain").select_option("base")
     await page.get_by_label("Contract Address").fill(staking["contract"])
@@ -200,9 +198,7 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
             told.set()
 
     page.on("websocket", lambda line: line.on("framereceived", hear))
-    await ada.enter("ada")
-    builders = page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
-    await builders.get_by_role("link", name="Configure").click()
+    await ada.enter("ada", base_builders(ada.product).rules)
     await page.get_by_role("link", name="Add Rule").first.click()
     await page.get_by_label("Contract Address").fill("left behind")
     await page.get_by_label("Minimum Tokens").fill("7")
@@ -221,11 +217,8 @@ async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(v
 
 async def open_form_through(ada: Visitor, through: Callable[[WebSocketRoute], None]) -> None:
     """Open the form of a new rule as ada, with the sockets of its page through this handler."""
-    await ada.enter("ada")
     await ada.page.route_web_socket("**/_event/**", through)
-    builders = ada.page.get_by_role("listitem").filter(has_text="Base Builders").filter(has_text="Verification Rules")
-    address = await builders.get_by_role("link", name="Configure").get_attribute("href") or ""
-    await ada.open(address.replace("/server-config", "/add-verification-rule"))
+    await ada.enter("ada", base_builders(ada.product).form)
 
 
 async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(visit: NewVisitor) -> None:

@@ -75,11 +75,8 @@ def crew(product: Product) -> Crew:
 async def configuring(crew: Crew, visit: NewVisitor, tab: str) -> Page:
     """Open a tab of the village's configuration as the owner, and return the page."""
     ora = await visit()
-    page = ora.page
-    await ora.enter(crew.here["ora"])
-    await page.get_by_role("listitem").filter(has_text=crew.here.guild).get_by_role("link", name="Configure").click()
-    await page.get_by_role("navigation", name="Server configuration").get_by_role("link", name=tab, exact=True).click()
-    return page
+    await ora.enter(crew.here["ora"], f"{crew.here.rules}&tab={tab.lower()}")
+    return ora.page
 
 
 def toast(page: Page, title: str) -> Locator:

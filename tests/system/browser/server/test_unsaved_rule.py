@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import cache
 
 import httpx
 from playwright.async_api import Dialog, Page, expect
 
 from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.server.slow_answers import Slow
-from tests.system.browser.village import village
+from tests.system.browser.village import Village, village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 TURN = "turn_rx_state_"
@@ -16,13 +17,18 @@ TURN = "turn_rx_state_"
 FORM, SERVER = re.compile("/add-verification-rule"), re.compile("/server-config")
 
 
+@cache
+def home(product: Product) -> Village:
+    """The guild of all tests here."""
+    return village(product, "bob")
+
+
 async def opened(product: Product, visit: NewVisitor) -> Page:
-    """The form of a new rule, reached by clicks from the dashboard, in the browser of the owner of a fresh guild."""
-    here = village(product, "bob")
+    """The form of a new rule, reached by a link from the server's rules, in a fresh browser of the owner's."""
+    here = home(product)
     bob = await visit()
-    await bob.enter(here["bob"])
+    await bob.enter(here["bob"], here.rules)
     page = bob.page
-    await page.get_by_role("listitem").filter(has_text=here.guild).get_by_role("link", name="Configure").click()
     await page.get_by_role("link", name="Add Rule").first.click()
     await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
     return page
