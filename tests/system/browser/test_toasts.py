@@ -6,23 +6,24 @@ See docs/specification.md#section-9-constants.
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from state.core.timing import TOAST_MILLISECONDS, TOAST_SWIPE_PIXELS, TOAST_WIDTH_PIXELS, TOOLTIP_DELAY_MILLISECONDS
-from tests.system.browser.conftest import Product, Visitor
+from tests.system.browser.conftest import Product, Visitor, visitors
 from tests.system.browser.village import village
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def form(product: Product, visit: NewVisitor) -> AsyncIterator[Page]:
-    """The form that adds a server: sent empty, it shows a toast."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def form(chromium: Browser, product: Product) -> AsyncIterator[Page]:
+    """The form that adds a server: sent empty, it shows a toast, of which each test leaves nothing."""
     owner = village(product, "tess", bot=False)["tess"]
-    visitor = await visit(reduced_motion="no-preference")
-    await visitor.page.clock.install()
-    await visitor.enter(owner, "/server-setup")
-    yield visitor.page
+    async with visitors(chromium, product) as visit:
+        visitor = await visit(reduced_motion="no-preference")
+        await visitor.page.clock.install()
+        await visitor.enter(owner, "/server-setup")
+        yield visitor.page
 
 
 async def refused(page: Page) -> Locator:
@@ -51,6 +52,7 @@ async def test_one_toast_at_a_time_that_goes_by_itself(form: Page) -> None:
     assert lowest["y"] + lowest["height"] <= over["y"]
     await form.clock.fast_forward(TOAST_MILLISECONDS)
     await expect(toast).to_have_count(0)
+    await form.set_viewport_size({"width": 1280, "height": 720})
 
 
 async def test_the_keyboard_finds_holds_and_dismisses_a_toast(form: Page) -> None:

@@ -52,9 +52,9 @@ def settle(product: Product) -> Settled:
     return settled
 
 
-@pytest_asyncio.fixture(loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def settled(product: Product) -> AsyncIterator[Settled]:
-    """A village where mia has been given the role."""
+    """A village where mia has been given the role; at the end of the second test here she is deleted."""
     made = await asyncio.to_thread(settle, product)
     yield made
     made.mia.close()
@@ -64,6 +64,27 @@ def card(page: Page, title: str) -> Locator:
     """Return the part of the screen under a heading."""
     heading = page.get_by_role("heading", name=title, exact=True)
     return page.locator("section.surface").filter(has=heading)
+
+
+async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables(
+    settled: Settled, visit: NewVisitor
+) -> None:
+    olga = await visit()
+    await olga.enter(settled.village["olga"])
+    page = olga.page
+    proved, moved = card(page, "Wallets verified"), card(page, "Roles given and taken")
+    await expect(proved.get_by_role("img", name="1 wallet verified in the last 30 days.")).to_be_visible()
+    await expect(moved.get_by_role("img", name="1 role given and 0 taken in the last 30 days.")).to_be_visible()
+    holders = card(page, "Holders of each rule")
+    await expect(holders.get_by_role("img", name=f"{ROLE} by calls: 1 holder now, 0 on")).to_be_visible()
+    for days in (7, 90):
+        await page.get_by_role("button", name=f"{days} days").click()
+        await expect(proved.get_by_role("img", name=f"in the last {days} days")).to_be_visible()
+        await expect(proved.locator("tbody tr")).to_have_count(days)
+    await moved.get_by_text("Show as a table").click()
+    await expect(moved.locator("tbody tr").first.get_by_role("cell")).to_have_text(["1", "0"])
+    await holders.get_by_text("Show as a table").click()
+    await expect(holders.locator("tbody tr").first.get_by_role("cell").last).to_have_text("1")
 
 
 async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewVisitor) -> None:
@@ -117,27 +138,6 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     await mia.enter(settled.village["mia"])
     await page.get_by_role("link", name=f"Account of {settled.village['mia']}").click()
     await expect(card(page, "Verification Status").get_by_text("Pending")).to_be_visible()
-
-
-async def test_the_dashboard_draws_what_happened_with_the_same_numbers_in_tables(
-    settled: Settled, visit: NewVisitor
-) -> None:
-    olga = await visit()
-    await olga.enter(settled.village["olga"])
-    page = olga.page
-    proved, moved = card(page, "Wallets verified"), card(page, "Roles given and taken")
-    await expect(proved.get_by_role("img", name="1 wallet verified in the last 30 days.")).to_be_visible()
-    await expect(moved.get_by_role("img", name="1 role given and 0 taken in the last 30 days.")).to_be_visible()
-    holders = card(page, "Holders of each rule")
-    await expect(holders.get_by_role("img", name=f"{ROLE} by calls: 1 holder now, 0 on")).to_be_visible()
-    for days in (7, 90):
-        await page.get_by_role("button", name=f"{days} days").click()
-        await expect(proved.get_by_role("img", name=f"in the last {days} days")).to_be_visible()
-        await expect(proved.locator("tbody tr")).to_have_count(days)
-    await moved.get_by_text("Show as a table").click()
-    await expect(moved.locator("tbody tr").first.get_by_role("cell")).to_have_text(["1", "0"])
-    await holders.get_by_text("Show as a table").click()
-    await expect(holders.locator("tbody tr").first.get_by_role("cell").last).to_have_text("1")
 
 
 async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Product, visit: NewVisitor) -> None:
