@@ -78,10 +78,9 @@ async def test_a_member_reads_the_same_pages_within_their_own_navigation(visit: 
         await expect(dave.page.get_by_role("banner").get_by_role("button", name="Logout")).to_be_visible()
 
 
-async def test_the_help_center_has_ten_questions_and_three_guides(visit: NewVisitor) -> None:
-    visitor = await visit()
-    await visitor.open("/help-center")
-    page = visitor.page
+async def test_the_help_center_has_ten_questions_and_three_guides(reader: Visitor) -> None:
+    await reader.open("/help-center")
+    page = reader.page
     await expect(page.locator(".question")).to_have_count(10)
     await expect(page.locator(".guide")).to_have_count(3)
     answer = page.get_by_text("No. You put a code into your OpenSea profile's bio")
@@ -100,17 +99,16 @@ async def test_the_support_path_leads_to_the_invite_at_once(product: Product, au
     assert (answer.status_code, answer.headers["location"]) == (302, settings().support_invite)
 
 
-async def test_the_navigation_leads_everywhere(visit: NewVisitor) -> None:
-    visitor = await visit()
-    await visitor.open("/")
-    hrefs = set(await visitor.page.locator("a[href]").evaluate_all("all => all.map(a => a.getAttribute('href'))"))
+async def test_the_navigation_leads_everywhere(reader: Visitor) -> None:
+    await reader.open("/")
+    hrefs = set(await reader.page.locator("a[href]").evaluate_all("all => all.map(a => a.getAttribute('href'))"))
     assert hrefs >= {"/features", "/help-center", "/discord", "/contact", "/privacy-policy", "/terms-of-service"}
-    get_started = visitor.page.get_by_role("link", name="Get Started")
+    get_started = reader.page.get_by_role("link", name="Get Started")
     await expect(get_started).to_have_attribute("href", "/api/auth/discord")
-    await visitor.page.get_by_role("navigation", name="Footer").get_by_role("link", name="Privacy Policy").click()
-    await expect(visitor.page.get_by_role("heading", level=1, name="Privacy Policy")).to_be_visible()
-    await visitor.page.get_by_role("navigation", name="Main").get_by_role("link", name="Docs").click()
-    await expect(visitor.page.get_by_role("heading", name="Set up in four steps")).to_be_in_viewport()
+    await reader.page.get_by_role("navigation", name="Footer").get_by_role("link", name="Privacy Policy").click()
+    await expect(reader.page.get_by_role("heading", level=1, name="Privacy Policy")).to_be_visible()
+    await reader.page.get_by_role("navigation", name="Main").get_by_role("link", name="Docs").click()
+    await expect(reader.page.get_by_role("heading", name="Set up in four steps")).to_be_in_viewport()
 
 
 async def test_a_members_small_menu_has_verify_wallets(visit: NewVisitor) -> None:

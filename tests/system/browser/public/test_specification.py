@@ -27,9 +27,8 @@ def toast(page: Page, title: str, text: str) -> Callable[[], Awaitable[None]]:
     return seen
 
 
-async def test_section_2_landing_and_login(visit: NewVisitor) -> None:
-    visitor = await visit()
-    page = visitor.page
+async def test_section_2_landing_and_login(reader: Visitor) -> None:
+    visitor, page = reader, reader.page
     await visitor.open("/")
     main = page.get_by_role("main")
     start = main.get_by_role("link", name="Login with Discord").first
@@ -41,8 +40,8 @@ async def test_section_2_landing_and_login(visit: NewVisitor) -> None:
     await expect(main.get_by_role("link", name="Login with Discord")).to_have_attribute("href", "/api/auth/discord")
 
 
-async def test_section_2_dashboard(product: Product, visit: NewVisitor) -> None:
-    bob = await visit()
+async def test_section_2_dashboard(product: Product, reader: Visitor) -> None:
+    bob = reader
     page = bob.page
     await bob.enter("bob")
     await expect(page.get_by_role("heading", name="Welcome back, bob", exact=True)).to_be_visible()
@@ -64,8 +63,8 @@ async def test_section_2_dashboard(product: Product, visit: NewVisitor) -> None:
     assert (asked["discordServerId"], asked["serverName"]) == ([guild["id"]], ["Base Builders"])
 
 
-async def test_section_2_an_admin_of_nothing_is_told_what_to_do(visit: NewVisitor) -> None:
-    mallory = await visit()
+async def test_section_2_an_admin_of_nothing_is_told_what_to_do(reader: Visitor) -> None:
+    mallory = reader
     page = mallory.page
     await mallory.enter("mallory")
     await expect(page.get_by_text("No servers configured", exact=True)).to_be_visible()
@@ -76,8 +75,8 @@ async def test_section_2_an_admin_of_nothing_is_told_what_to_do(visit: NewVisito
     await expect(page.get_by_role("main").get_by_role("button", name="Refresh")).to_be_visible()
 
 
-async def test_sections_2_and_6_invite(product: Product, visit: NewVisitor) -> None:
-    ada = await visit()
+async def test_sections_2_and_6_invite(product: Product, reader: Visitor) -> None:
+    ada = reader
     page = ada.page
     await ada.enter("ada", "/invite")
     await expect(page.get_by_role("heading", name="Invite HoldfastBot to Your Servers", exact=True)).to_be_visible()
@@ -90,8 +89,8 @@ async def test_sections_2_and_6_invite(product: Product, visit: NewVisitor) -> N
     await expect(with_bot.get_by_role("link", name="Configure")).to_have_attribute("href", f"/dashboard?server={guild}")
 
 
-async def test_sections_2_5_and_8_server_form(visit: NewVisitor) -> None:
-    ada = await visit()
+async def test_sections_2_5_and_8_server_form(reader: Visitor) -> None:
+    ada = reader
     page = ada.page
     await ada.enter("ada", "/server-setup")
     number = page.get_by_label("Discord Server ID *")
@@ -111,8 +110,8 @@ async def test_sections_2_5_and_8_server_form(visit: NewVisitor) -> None:
     ).to_be_visible()
 
 
-async def test_sections_2_4_5_and_8_rule_form(visit: NewVisitor) -> None:
-    bob = await visit()
+async def test_sections_2_4_5_and_8_rule_form(reader: Visitor) -> None:
+    bob = reader
     page = bob.page
     await bob.enter("bob")
     await page.get_by_role("link", name="Configure").click()
@@ -152,8 +151,8 @@ async def _config(page: Page) -> str:
     return "/server-config?" + "&".join(f"{name}={asked[name][0].replace(' ', '+')}" for name in names)
 
 
-async def test_sections_2_5_and_8_wallets(visit: NewVisitor) -> None:
-    dave = await visit()
+async def test_sections_2_5_and_8_wallets(reader: Visitor) -> None:
+    dave = reader
     page = dave.page
     await dave.enter("dave", "/wallet-verification")
     await expect(page.get_by_role("link", name="Back to Dashboard")).to_have_attribute("href", "/dashboard")
@@ -173,8 +172,8 @@ async def test_sections_2_5_and_8_wallets(visit: NewVisitor) -> None:
     await expect(page.get_by_role("region", name="Notifications").get_by_text("Verification Failed")).to_be_visible()
 
 
-async def test_section_2_not_found(visit: NewVisitor) -> None:
-    dave = await visit()
+async def test_section_2_not_found(reader: Visitor) -> None:
+    dave = reader
     await dave.enter("dave", "/nowhere")
     await expect(dave.page.get_by_role("heading", name="404 Page Not Found", exact=True)).to_be_visible()
     told = "The page you're looking for doesn't exist on Holdfast."

@@ -179,15 +179,6 @@ async def test_somebody_elses_server_is_not_found(visit: NewVisitor) -> None:
     await expect(mallory.page.get_by_role("heading", level=1, name="Server not found")).to_be_visible()
 
 
-async def test_a_server_form_without_its_required_fields_sends_nothing(visit: NewVisitor) -> None:
-    ada = await visit()
-    await ada.enter("ada", "/server-setup")
-    await ada.page.get_by_role("button", name="Create Server").click()
-    toast = ada.page.get_by_role("region", name="Notifications")
-    await expect(toast.get_by_text("Missing required fields")).to_be_visible()
-    await expect(toast.get_by_text("Please fill in Discord Server ID and Server Name")).to_be_visible()
-
-
 async def test_the_form_is_not_shown_before_its_fields_are_those_of_this_visit(visit: NewVisitor) -> None:
     """Text typed at once would be lost when the fields are emptied a moment later."""
     ada = await visit()

@@ -62,10 +62,21 @@ async def nothing_lost(page: Page) -> None:
     await expect(page.get_by_label("Contract Address")).to_have_value("half an addre")
 
 
-async def test_a_link_asks_before_it_leaves_what_was_filled_in(product: Product, visit: NewVisitor) -> None:
+async def test_the_browsers_back_and_links_ask_before_they_leave_what_was_filled_in(
+    product: Product, visit: NewVisitor
+) -> None:
     page = await opened(product, visit)
     await filled_in(page)
     question = page.get_by_role("dialog", name="Leave without saving?")
+    for answer, leads in (("Keep editing", FORM), ("Leave without saving", SERVER)):
+        await page.evaluate("history.back()")
+        await question.get_by_role("button", name=answer).click()
+        await expect(question).to_be_hidden()
+        await expect(page).to_have_url(leads)
+        if leads is FORM:
+            await nothing_lost(page)
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await filled_in(page)
     for name in ("Back", "Dashboard"):
         link = page.get_by_role("link", name=name, exact=True).first
         await link.click()
@@ -86,34 +97,37 @@ async def test_a_link_asks_before_it_leaves_what_was_filled_in(product: Product,
     await expect(question).to_be_hidden()
 
 
-async def test_cancel_gives_up_what_was_filled_in_without_a_question(product: Product, visit: NewVisitor) -> None:
+async def test_nothing_is_asked_without_a_change_or_by_cancel(product: Product, visit: NewVisitor) -> None:
     page = await opened(product, visit)
-    asked = questions_of_the_browser(page)
+    asked, question = questions_of_the_browser(page), page.get_by_role("dialog")
+    removal, hours = page.get_by_label("When somebody no longer qualifies"), page.get_by_label("Grace time in hours")
+    await removal.select_option("Wait for a grace time")
+    await expect(hours).to_be_visible()
+    await removal.select_option("Take the role at once")
+    await expect(hours).to_have_count(0)
+    await page.reload()
+    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
+    await page.get_by_role("link", name="Cancel").click()
+    await expect(page).to_have_url(SERVER)
+    await page.get_by_role("link", name="Add Rule").first.click()
+    await expect(page).to_have_url(FORM)
+    await page.evaluate("history.back()")
+    await expect(page).to_have_url(SERVER)
+    await expect(question).to_have_count(0)
+    assert asked == []
+
+    await page.get_by_role("link", name="Add Rule").first.click()
     await filled_in(page)
     await page.get_by_role("link", name="Cancel").click()
     await expect(page).to_have_url(SERVER)
     await expect(page.get_by_role("link", name="Add Rule").first).to_be_visible()
-    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(question).to_have_count(0)
     assert asked == []
     await page.get_by_role("link", name="Add Rule").first.click()
     await filled_in(page)
     await page.get_by_role("link", name="Back", exact=True).first.click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
     await nothing_lost(page)
-
-
-async def test_the_browsers_back_asks_too(product: Product, visit: NewVisitor) -> None:
-    page = await opened(product, visit)
-    await filled_in(page)
-    question = page.get_by_role("dialog", name="Leave without saving?")
-    for answer, leads in (("Keep editing", FORM), ("Leave without saving", SERVER)):
-        await page.evaluate("history.back()")
-        await question.get_by_role("button", name=answer).click()
-        await expect(question).to_be_hidden()
-        await expect(page).to_have_url(leads)
-        if leads is FORM:
-            await nothing_lost(page)
-    await expect(page.get_by_role("link", name="Add Rule").first).to_be_visible()
 
 
 async def test_loading_again_and_closing_ask_in_the_browsers_own_words(product: Product, visit: NewVisitor) -> None:
@@ -141,26 +155,6 @@ async def test_what_the_server_does_not_know_yet_is_asked_about_too(product: Pro
     await page.get_by_role("link", name="Back", exact=True).first.click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep editing").click()
     await expect(contract).to_have_value("half an addre")
-
-
-async def test_nothing_is_asked_without_a_change(product: Product, visit: NewVisitor) -> None:
-    page = await opened(product, visit)
-    asked, question = questions_of_the_browser(page), page.get_by_role("dialog")
-    removal, hours = page.get_by_label("When somebody no longer qualifies"), page.get_by_label("Grace time in hours")
-    await removal.select_option("Wait for a grace time")
-    await expect(hours).to_be_visible()
-    await removal.select_option("Take the role at once")
-    await expect(hours).to_have_count(0)
-    await page.reload()
-    await expect(page.get_by_label("Role", exact=True).locator("option", has_text="Whale")).to_be_attached()
-    await page.get_by_role("link", name="Cancel").click()
-    await expect(page).to_have_url(SERVER)
-    await page.get_by_role("link", name="Add Rule").first.click()
-    await expect(page).to_have_url(FORM)
-    await page.evaluate("history.back()")
-    await expect(page).to_have_url(SERVER)
-    await expect(question).to_have_count(0)
-    assert asked == []
 
 
 async def test_nothing_is_asked_after_saving(product: Product, visit: NewVisitor) -> None:
