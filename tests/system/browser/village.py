@@ -71,7 +71,7 @@ def add_bot(product: Product, owner: str, guild: str) -> str:
 
 @cache
 def base_builders(product: Product) -> Village:
-    """Return the guild of the sandbox's own that ada and bob run: tests change nothing in it."""
+    """Return the guild that ada runs in every sandbox, for tests that leave it as it is."""
     with closing(Person(product, "ada")) as ada:
         return Village(GUILD, {"ada": "ada"}, _naming(ada.server(GUILD)))
 
