@@ -207,6 +207,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         self._sync()
         signature, name = self._kept
         self.rule_name = name if self.too_deep or signature == self._signature() else self._composed_name()
+        self._forget_other_trial()
         self._recheck()
 
     def _recheck(self) -> None:

@@ -32,10 +32,16 @@ class ViewCallTrial(ConditionList, mixin=True):
     trial_wallet: str = ""
     trying: bool = False
     tried: str = ""
-    """What the function answered, or why it did not; empty until it is asked."""
+    """What the function answered, or why it did not; empty until it is asked, and once another call is filled in."""
+    _tried_call: CallTrial | None = None
 
     def _clear_trial(self) -> None:
         self.trial_wallet, self.trying, self.tried = "", False, ""
+
+    def _forget_other_trial(self) -> None:
+        """Clear the answer unless the call that is filled in is the one that was tried."""
+        if self.tried and _trial(self._filled_in(), self.trial_wallet) != self._tried_call:
+            self.tried = ""
 
     @signed_in
     async def choose_template(self, actor: Actor, key: str):
@@ -64,12 +70,13 @@ class ViewCallTrial(ConditionList, mixin=True):
     async def try_call(self, actor: Actor):
         """Ask the contract about the wallet."""
         self.trying, self.tried = True, ""
+        self._tried_call = _trial(self._filled_in(), self.trial_wallet)
         yield
         try:
             await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
             async with transaction() as db:
                 await try_call.allow(db, gateways(), actor)
-            self.tried = _said(await try_call.run(gateways(), _trial(self._filled_in(), self.trial_wallet)))
+            self.tried = _said(await try_call.run(gateways(), self._tried_call))
         except HoldfastError as fault:
             self.tried = fault.message
         finally:

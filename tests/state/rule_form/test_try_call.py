@@ -116,5 +116,11 @@ async def test_trying_shows_the_answer_or_why_there_is_none(
         assert (form.tried, form.trying) == (words, False)
     function = "balanceOf(address,uint256) view returns (uint256)"
     assert asked[0] == CallTrial("base", CONTRACT, function, ["{wallet}", "1"], "", WALLET)
+    await handled(form, "enter_detail", "value", "7")
+    assert form.tried == "Argument 2 is wrong."  # the call is the same
+    await handled(form, "enter_contract", form.open, WALLET)
+    assert form.tried == ""
+    said.append(CallResult("1", None, 1_000, "Base node 1", True))
+    await handled(form, "try_call")
     await handled(form, "enter_trial_wallet", "0x1")
     assert form.tried == ""
