@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import httpx
 import pytest
 from sqlmodel import col, select
 from websockets.exceptions import ConnectionClosed
@@ -20,6 +19,7 @@ from services.core import audit
 from services.core.addresses import shorten
 from state.dashboard.server_page import TABS
 from tests.jobs.town import Town
+from tests.sandbox.control import SandboxControl
 from tests.system.web.conftest import Web, sign_in
 from tests.system.web.sockets import socket
 
@@ -126,7 +126,7 @@ class Theirs:
 async def others(web: Web, sandbox_url: str, person: str | None) -> AsyncIterator[tuple[Theirs, str | None]]:
     """A server of others, in use, and the session of a person (if given) who has just lost all rights there."""
     await models.use(web.database)
-    async with httpx.AsyncClient(base_url=sandbox_url, timeout=30) as control:
+    async with SandboxControl(sandbox_url) as control:
         town = Town(control)
         await town.build("ada", "carol", *([person] if person else []))
         session = None
