@@ -75,13 +75,13 @@ _CORRECTIONS = (
     "UPDATE truce SET until = now() + :day WHERE until > now() + :day + :soon",
     # Messages of a move wait for its end, or for the next attempt.
     "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",
-    # What was learnt later replaces these only if its time is later.
     # Until then, its roles would not be handed over, and its undo would give back nothing that was taken since.
     "UPDATE server_move SET begins_at = now(), begun_at = now() WHERE begun_at > now() + :soon",
     "UPDATE server_move SET approved_at = now() - :day WHERE approved_at > now() + :soon",
     # The bot would read the same people, or the same list of members, over and over until then.
     "UPDATE schedule SET started_at = now() WHERE started_at > now() + :soon",
     "UPDATE role_watch SET at = now() WHERE at > now() + :soon",
+    # What was learnt later replaces these only if its time is later.
     "UPDATE provider_state SET checked_at = now(), since = LEAST(since, now()), "
     "ok_at = CASE WHEN ok_at > now() THEN now() ELSE ok_at END WHERE checked_at > now() + :soon",
     "UPDATE member SET seen_at = LEAST(seen_at, now()), "

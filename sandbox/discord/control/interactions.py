@@ -13,8 +13,9 @@ from sandbox.discord import LocalDiscord
 from sandbox.discord.interactions import data, elsewhere
 from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 
-# Seconds to wait for a deferred answer, unless the call has `wait`.
-PATIENCE = 20.0
+# Seconds to wait for a deferred answer, unless the call has `wait`; and for a change of the message once the bot has
+# confirmed a press, which may be all that it does.
+PATIENCE, ACKNOWLEDGED = 20.0, 5.0
 
 
 def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
@@ -47,13 +48,17 @@ async def used(discord: LocalDiscord, body: Body) -> tuple[int, dict[str, Any]]:
         discord.gateway.send_from_outside(interaction.guild_id, "INTERACTION_CREATE", event)
     else:
         discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)
-    return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else PATIENCE)
+    return await _awaited(discord, interaction, number(body, "wait") if "wait" in body else None)
 
 
-async def _awaited(discord: LocalDiscord, interaction: Interaction, patience: float) -> tuple[int, dict[str, Any]]:
+async def _awaited(
+    discord: LocalDiscord, interaction: Interaction, patience: float | None
+) -> tuple[int, dict[str, Any]]:
     await _until_changed(interaction, interaction.began + ANSWER_SECONDS)
     if interaction.callback is None:
         return _nothing(discord, interaction, f"The bot did not answer within {ANSWER_SECONDS:g} seconds.")
+    if patience is None:
+        patience = ACKNOWLEDGED if interaction.callback == DEFERRED_UPDATE else PATIENCE
     deadline = time.monotonic() + patience
     while not interaction.answered and await _until_changed(interaction, deadline):
         pass
