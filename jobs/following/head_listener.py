@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from asyncio import sleep
 
 from gateways import gateways
 from jobs.following.poll_faults import PollFaults
@@ -35,4 +34,4 @@ class HeadListener:
                 self._faults.add("block subscription failed, falling back to polling reason=%s", fault)
             if loop.time() - began > LONGEST_PAUSE_SECONDS:
                 pauses = backoff(RESTART_SECONDS, LONGEST_PAUSE_SECONDS)
-            await sleep(next(pauses))
+            await asyncio.sleep(next(pauses))

@@ -113,7 +113,7 @@ async def test_a_socket_that_closes_after_each_subscription_is_opened_ever_more_
             raise asyncio.CancelledError
 
     monkeypatch.setattr(head_listener.transfer_poller, "new_blocks", closing)
-    monkeypatch.setattr(head_listener, "sleep", pause)
+    monkeypatch.setattr(asyncio, "sleep", pause)
     with pytest.raises(asyncio.CancelledError):
         await HeadListener("base", asyncio.Event()).run()
     assert pauses == [1.0, 2.0, 4.0, 8.0]
