@@ -55,6 +55,16 @@ async def nobody_is_due() -> bool:
         return not (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
 
 
+async def followed(otters: Otters) -> SolanaFollower:
+    """Return a follower that has read once for a rule on otters and carol's wallet."""
+    await otters.buys("dave")
+    await otters.rule(Requirement("basic", SOLANA, otters.contract))
+    await otters.proves("carol")
+    one = SolanaFollower(FollowerTurns("one"))
+    assert await one.once()
+    return one
+
+
 async def test_a_purchase_and_a_sale_on_solana_change_the_roles_without_a_round(
     town: Town, otters: Otters, engine: Engine, follow: Callable[[], None]
 ) -> None:
@@ -146,11 +156,7 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
 ) -> None:
     monkeypatch.setenv("SOLANA_FOLLOW_REQUESTS", "1")
     solana_follower.settings.cache_clear()
-    await otters.buys("dave")
-    await otters.rule(Requirement("basic", SOLANA, otters.contract))
-    await otters.proves("carol")
-    one = SolanaFollower(FollowerTurns("one"))
-    assert await one.once()
+    one = await followed(otters)
     async with transaction() as db:
         await db.execute(
             text("UPDATE cursor SET updated_at = now() - interval '1 hour', fault = :fault WHERE chain = :chain"),
@@ -168,11 +174,7 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
 async def test_solana_is_not_missed_while_no_member_has_a_wallet_there(
     town: Town, otters: Otters, fault: str | None
 ) -> None:
-    await otters.buys("dave")
-    await otters.rule(Requirement("basic", SOLANA, otters.contract))
-    await otters.proves("carol")
-    one = SolanaFollower(FollowerTurns("one"))
-    assert await one.once()
+    await followed(otters)
     async with transaction() as db:
         await db.execute(text("DELETE FROM wallet"))
         await db.execute(
