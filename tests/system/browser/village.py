@@ -1,6 +1,5 @@
 """A guild of a browser test's own, with people that no other test has."""
 
-import time
 import uuid
 from contextlib import closing
 from dataclasses import dataclass
@@ -8,10 +7,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
-
 from tests.support.product import Product
-from tests.system.whole.people import FOUND_SECONDS, Person
+from tests.system.whole.people import Person, until
 
 GUILD = "Base Builders"
 
@@ -60,13 +57,8 @@ def add_bot(product: Product, owner: str, guild: str) -> str:
     """
     product.control("guilds", {"action": "add_bot", "guild": guild})
     with closing(Person(product, owner)) as person:
-        deadline = time.monotonic() + FOUND_SECONDS
-        while time.monotonic() < deadline:
-            for one in person.get("/api/servers"):
-                if one["name"] == guild and one["botInvited"]:
-                    return _naming(one)
-            time.sleep(0.1)
-    pytest.fail(f"the product does not know that the bot is in {guild}")
+        until(lambda: any(one["name"] == guild and one["botInvited"] for one in person.get("/api/servers")))
+        return _naming(person.server(guild))
 
 
 @cache
