@@ -42,6 +42,13 @@ expect.set_options(timeout=EVENTUALLY_SECONDS * 1_000)
 PRESSED_WITHIN_MS = 2_000
 """A press of a button that may go by itself is given up after this time, to look again."""
 
+# React has taken over the whole page: it compares each text with its own before it marks the element around all.
+# A document counts as loaded before its scripts have run.
+TAKEN_OVER = """
+() => window.__reactRouterDataRouter
+  && Object.keys(document.querySelector('main').parentElement).some(name => name.startsWith('__reactFiber'))
+"""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run all tests here in one event loop, with one browser."""
@@ -77,6 +84,7 @@ class Visitor:
 
     async def follow(self, path: str) -> None:
         """Go to another path as by a link of the open page: no document is loaded, which costs four times as much."""
+        await self.page.wait_for_function(TAKEN_OVER)
         await self.page.evaluate("path => window.__reactRouterDataRouter.navigate(path)", path)
 
     def hear(self, message: ConsoleMessage) -> None:

@@ -17,7 +17,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 from locales import ENGLISH, LANGUAGES
 from tests.support.product import Product
 from tests.system.browser.barriers import grave_faults
-from tests.system.browser.conftest import NewVisitor, Visitor, visitors
+from tests.system.browser.conftest import TAKEN_OVER, NewVisitor, Visitor, visitors
 from tests.system.browser.screens import ON_ITS_TAB, Screen, for_members, for_visitors, of_server
 from tests.system.browser.test_every_screen import USUAL, a_resting_rule, walked
 from tests.system.browser.village import add_bot, village
@@ -42,11 +42,6 @@ OF_NO_LANGUAGE = ("color-contrast",)
 LOADED = f"""
 () => {ON_ITS_TAB} && document.querySelector('h1')?.checkVisibility()
   && ![...document.querySelectorAll('main .skeleton')].some(one => one.checkVisibility())
-"""
-
-# React has taken over the whole page: it compares each text with its own before it marks the element around all.
-TAKEN_OVER = """
-() => Object.keys(document.querySelector('main').parentElement).some(name => name.startsWith('__reactFiber'))
 """
 
 # Each text that is cut, or that lies outside of the window or its button. Scrollable content, texts only for
