@@ -102,6 +102,7 @@ class SolanaFollower:
         async with transaction() as db:
             found = await solana_poller.questions(db)
         self._open.begin(found)
+        self._poll.keep_only(found)
         self._slots = {question: self._slots[question] for question in found if question in self._slots}
 
     async def _note(

@@ -166,6 +166,11 @@ class Poll:
         """Remember these lists as known."""
         self.lists.update(polled.lists)
 
+    def keep_only(self, asked: Iterable[AssetQuestion]) -> None:
+        """Forget the lists of wallets that nobody asks for any more."""
+        wanted = {(question.collection, owner) for question in asked for owner in question.owners}
+        self.lists = {key: now for key, now in self.lists.items() if key in wanted}
+
     def forget(self) -> None:
         """Forget all lists, because another process polls from now on: if this one polls again, all lists are new."""
         self.lists.clear()

@@ -171,17 +171,19 @@ async def test_a_follower_whose_share_is_used_up_is_at_work_and_one_without_answ
 
 
 @pytest.mark.parametrize("fault", [None, "no answer"])
-async def test_solana_is_not_missed_while_no_member_has_a_wallet_there(
+async def test_solana_is_not_missed_nor_remembered_while_no_member_has_a_wallet_there(
     town: Town, otters: Otters, fault: str | None
 ) -> None:
-    await followed(otters)
+    one = await followed(otters)
+    assert one._poll.lists
     async with transaction() as db:
         await db.execute(text("DELETE FROM wallet"))
         await db.execute(
             text("UPDATE cursor SET updated_at = now() - interval '1 day', fault = :fault"), {"fault": fault}
         )
-    one = SolanaFollower(FollowerTurns("one"))
+    one._rests_until = 0.0
     assert await one.once()
+    assert not one._poll.lists
     async with transaction() as db:
         assert await monitoring.lag(db, now()) == ()
 
