@@ -6,13 +6,13 @@ from typing import TypeVar
 
 from gateways.evm.rpc.node import Node
 from gateways.transport import question_time
-from gateways.transport.errors import NotThere, ProviderBusy, ProviderDown, ProviderError
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderDown, ProviderError, Unauthorized
 
 REQUEST_SECONDS = 6.0
 SILENT_AFTER = 2.0
 """Seconds without an answer to any caller after which a node with a request under way counts as silent."""
 REST_SECONDS = 30.0
-"""Seconds for which a node that did not answer is asked last."""
+"""Seconds for which a node that did not answer, or that refused its key, is asked last."""
 
 T = TypeVar("T")
 N = TypeVar("N", bound=Node)
@@ -35,7 +35,7 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
 
     Time spent waiting for a turn does not count, but the whole takes at most three times the time to the deadline.
     Raises the last ProviderError when no answer is good, but NotThere only when every node says so: a node that failed
-    might know it. A node that did not answer is asked last for a while.
+    might know it. A node that did not answer or refused its key is asked last for a while.
     """
     clock = asyncio.get_running_loop()
     last: ProviderError | None = None
@@ -47,7 +47,7 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
                 except ProviderError as fault:
                     if last is None or not isinstance(fault, NotThere):
                         last = fault
-                    if isinstance(fault, ProviderDown | ProviderBusy):
+                    if isinstance(fault, ProviderDown | ProviderBusy | Unauthorized):
                         node.resting_until = clock.time() + REST_SECONDS
                     continue
                 node.resting_until = 0.0

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from gateways.evm.rpc.failover import first_answer
-from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError
+from gateways.evm.rpc.failover import first_answer, rested_first
+from gateways.transport.errors import NotThere, ProviderConfused, ProviderDown, ProviderError, Unauthorized
 
 
 class Said:
@@ -41,3 +41,14 @@ async def test_nothing_counts_as_missing_while_a_node_fails(
     with pytest.raises(ProviderError) as found:
         await first_answer("Base", nodes, ask, asyncio.get_running_loop().time() + 5)
     assert found.value is raised
+
+
+async def test_a_node_that_refuses_its_key_is_asked_last() -> None:
+    async def ask(node: Any) -> str:
+        if node is expired:
+            raise node.fault
+        return "answer"
+
+    expired, other = nodes = cast(Any, [Said(Unauthorized("a", "HTTP 401", status=401)), Said(DOWN)])
+    assert await first_answer("Base", nodes, ask, asyncio.get_running_loop().time() + 5) == "answer"
+    assert rested_first(nodes) == [other, expired]
