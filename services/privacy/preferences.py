@@ -112,6 +112,8 @@ async def choose(
     TooMany for somebody who agrees too often to what they withdrew: each time the server's log grows, and roles follow.
     Withdrawing is always possible.
     """
+    # One call at a time: each writes both choices, and would put back what another one has just changed.
+    await db.lock(f"choices {server_id} {actor.user_id}")
     before = next((one for one in await choices(db, actor) if one.server_id == server_id), None)
     if before is None:
         raise ServerNotFound
