@@ -330,22 +330,24 @@ async def _judge(outside: Gateways, one: OpenChallenge) -> None:
     if one.candidates and not marked and one.seen is None:
         one.note = judge(one.candidates[-1], one.wanted).note
     seen = [(one.seen.chain, one.seen.hash)] if one.seen else []
+    again: Transaction | None = None
     for chain, hash in dict.fromkeys([*seen, *marked]):
         try:
             found = await outside.transactions.transaction(chain, hash, one.address)
         except ProviderError as fault:
             if (chain, hash) in marked:
-                # It was in a block a moment ago, so only this request failed.
-                one.note, one.seen = "", _seen(marked[chain, hash], 0)
+                again = again or marked[chain, hash]
             elif isinstance(fault, NotThere):
                 _gone(one)
-                continue
             else:
                 one.unreachable.add(chain)
-            return
+            continue
         await conclude(outside, one, found)
         if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
             return
+    if again is not None:
+        # It was in a block a moment ago, so only this request failed.
+        one.note, one.seen = "", _seen(again, 0)
 
 
 async def conclude(outside: Gateways, one: OpenChallenge, found: Transaction) -> None:

@@ -10,14 +10,16 @@ import pytest
 from gateways import Gateways
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
+from gateways.transport.errors import ProviderDown
 from models import now
 from services.wallets import proof_watch
-from services.wallets.proof_watch import OpenChallenge
+from services.wallets.proof_watch import OpenChallenge, Point, SeenTransaction
 from services.wallets.transaction_check import TransactionOutcome
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 AMOUNT = 1_234_567
 A_LONG_PAST = 3_000
+HEAD = 2_000
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +110,63 @@ async def test_thousands_of_earlier_transactions_cost_a_proof_not_one_request_mo
     fresh = await proof(end, 0)
     assert len(fresh) <= 40
     assert await proof(end, A_LONG_PAST) == fresh
+
+
+class Nodes:
+    """Nodes of Ethereum and Base at block HEAD; each account has sent one transaction to itself in the block before."""
+
+    def __init__(self) -> None:
+        self.read: list[tuple[int, int]] = []
+
+    def gateways(self) -> Gateways:
+        chains = SimpleNamespace(endpoints=lambda _: 1)
+        return cast("Gateways", SimpleNamespace(transactions=self, chains=chains))
+
+    def chains(self) -> list[str]:
+        return ["base", "ethereum"]
+
+    async def nonces(self, chain: str, accounts: list[str], **_: bool) -> Nonces:
+        return Nonces(chain, HEAD, dict.fromkeys(accounts, 1), frozenset())
+
+    async def to_themselves(self, chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        self.read.append((first, last))
+        return [self.sent(chain, one) for one in accounts if first <= HEAD - 1 <= last]
+
+    async def busy_blocks(self, chain: str, account: str, *_: object) -> list[int]:
+        return [HEAD - 1]
+
+    async def transaction(self, chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        return self.sent(chain, account)
+
+    def sent(self, chain: str, by: str) -> Transaction:
+        return Transaction(chain, f"0x{chain}", by, by, AMOUNT, b"", 0, HEAD - 1, now(), True, 100)
+
+
+def watched(user: int, seen_on: str = "", **blocks: int) -> OpenChallenge:
+    """Return a challenge of a person whose wallet had sent nothing in these blocks of the chains."""
+    points = {chain: Point(0, block, 1) for chain, block in blocks.items()}
+    wallet = "0x" + secrets.token_hex(20)
+    one = OpenChallenge(user, user, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), points)
+    one.seen = SeenTransaction(seen_on, "0xseen", HEAD - 1, 0, 1, 12) if seen_on else None
+    return one
+
+
+def proved_on(one: OpenChallenge) -> str | None:
+    proved = one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES
+    return one.found.chain if proved and one.found is not None else None
+
+
+async def test_a_chain_that_is_silent_about_a_transaction_hides_no_proof_on_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = Nodes()
+
+    async def silent(chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        if chain == "ethereum":
+            raise ProviderDown("Ethereum", "no answer")
+        return nodes.sent(chain, account)
+
+    monkeypatch.setattr(nodes, "transaction", silent)
+    one = watched(1, "ethereum", ethereum=HEAD, base=HEAD - 5)
+    await proof_watch.check_challenges(nodes.gateways(), [one])
+    assert proved_on(one) == "base"
