@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -111,12 +112,15 @@ async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> Non
         slot = (await outside.chains.head("solana")).block
         for one in watched:
             one.points.setdefault("solana", Point(0, slot, one.begins_at(slot)))
-    for one in watched:
+
+    async def follow(one: OpenChallenge) -> None:
         try:
             await _follow_wallet(outside, one)
         except ProviderError:
             # A wallet with very many new transactions fails without affecting the others.
             one.unreachable.add("solana")
+
+    await _by_person(watched, follow)
 
 
 async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
@@ -195,6 +199,10 @@ SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
 """Blocks read at once, and the maximum if no node knows the account's past; beyond it, the hash is needed."""
 SCANNED_IN_ALL = 10_000
 """Blocks read for one account on one chain until it counts as too busy to watch."""
+PORTION = 100
+"""Blocks after which a search in older blocks keeps how far it is, for the case that it is not finished in time."""
+PEOPLE_AT_ONCE = 16
+"""People whose challenges are checked concurrently."""
 REORGANISED = 12
 _DISAGREE = N_("The nodes of {chain} do not agree about your transaction yet. We look again every few seconds.")
 
@@ -221,8 +229,33 @@ async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], 
                 one.unreachable |= {chain} & set(chains_of(outside, one.family))
         elif outcome is not None:
             raise outcome
-    for one in evm:
-        await _judge(outside, one)
+    await _by_person(evm, lambda one: _judge(outside, one))
+
+
+async def _by_person(watched: Sequence[OpenChallenge], check: Callable[[OpenChallenge], Awaitable[None]]) -> None:
+    """Check each person's challenges one after another, and those of PEOPLE_AT_ONCE people at the same time.
+
+    A node that is silent about one keeps nobody else waiting. The order of people differs each time, so that a check
+    that ends too early does not always leave out the same ones.
+    """
+    theirs: dict[int, list[OpenChallenge]] = {}
+    for one in watched:
+        theirs.setdefault(one.user_id, []).append(one)
+    turns = asyncio.Semaphore(PEOPLE_AT_ONCE)
+
+    async def person(listed: Sequence[OpenChallenge]) -> None:
+        async with turns:
+            for one in listed:
+                await check(one)
+
+    tasks = [asyncio.create_task(person(listed)) for listed in random.sample(list(theirs.values()), len(theirs))]
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+    finally:
+        ended = await outcomes(*tasks)
+    for fault in filter(None, ended):
+        raise fault
 
 
 def chains_of(outside: Gateways, family: str) -> list[str]:
@@ -235,6 +268,12 @@ def chains_of(outside: Gateways, family: str) -> list[str]:
 async def _follow_evm(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
     """Read how many transactions the accounts have sent, and find those sent to themselves."""
     known = [one for one in watched if chain in one.points and not one.points[chain].lost]
+    new = [one for one in watched if chain not in one.points]
+    if new:
+        sheet = await outside.transactions.nonces(chain, list({one.address for one in new}), look_at_code=True)
+        for one in new:
+            contract = one.address in sheet.contracts
+            one.points[chain] = Point(sheet.sent[one.address], sheet.block, one.begins_at(sheet.block), contract)
     if known:
         sheet = await outside.transactions.nonces(chain, list({one.address for one in known}))
         await _follow_contracts(outside, chain, [one for one in known if one.points[chain].contract], sheet.block)
@@ -250,12 +289,6 @@ async def _follow_evm(outside: Gateways, chain: str, watched: Sequence[OpenChall
                 # again.
                 one.points[chain] = replace(point, nonce=sent, block=sheet.block)
         await _search(outside, chain, busy, sheet.block)
-    new = [one for one in watched if chain not in one.points]
-    if new:
-        sheet = await outside.transactions.nonces(chain, list({one.address for one in new}), look_at_code=True)
-        for one in new:
-            contract = one.address in sheet.contracts
-            one.points[chain] = Point(sheet.sent[one.address], sheet.block, one.begins_at(sheet.block), contract)
 
 
 async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[OpenChallenge], head: int) -> None:
@@ -283,33 +316,52 @@ async def _follow_contracts(outside: Gateways, chain: str, acting: Sequence[Open
 
 
 async def _search(outside: Gateways, chain: str, busy: list[tuple[OpenChallenge, int]], head: int) -> None:
-    """Find the transactions that each account sent to itself since its point, and move the points to the head."""
-    near = [(one, sent) for one, sent in busy if head - one.points[chain].block <= SCANNED_AT_ONCE]
-    if near:
+    """Find the transactions that each account sent to itself since its point, and move the points to the head.
+
+    Accounts that were read a moment ago come first, so that one with a long range does not use up their time.
+    """
+    missing = {one.challenge_id: head - one.points[chain].block for one, _ in busy}
+    fresh = [each for each in busy if missing[each[0].challenge_id] <= PORTION]
+    older = [each for each in busy if PORTION < missing[each[0].challenge_id] <= SCANNED_AT_ONCE]
+    far = [each for each in busy if missing[each[0].challenge_id] > SCANNED_AT_ONCE]
+    for near in filter(None, (fresh, older)):
         first = min(_first_block(chain, one.points[chain]) for one, _ in near)
-        own = await outside.transactions.to_themselves(chain, {one.address for one, _ in near}, first, head)
+        try:
+            own = await outside.transactions.to_themselves(chain, {one.address for one, _ in near}, first, head)
+        except ProviderError:
+            for one, _ in near:
+                one.unreachable.add(chain)
+            continue
         for one, sent in near:
-            _move(one, chain, sent, head, own, head - one.points[chain].block)
-    for one, sent in busy:
-        if head - one.points[chain].block > SCANNED_AT_ONCE:
+            _move(one, chain, sent, head, own, missing[one.challenge_id])
+    # In another order each time, so that one does not always use up the time of the same others.
+    for one, sent in random.sample(far, len(far)):
+        try:
             await _catch_up(outside, chain, one, sent, head)
+        except ProviderError:
+            one.unreachable.add(chain)
 
 
 async def _catch_up(outside: Gateways, chain: str, one: OpenChallenge, sent: int, head: int) -> None:
-    """Catch up after a long pause: by a node that knows the account's past, otherwise block by block, or give up."""
+    """Catch up after a long pause: by a node that knows the account's past, otherwise block by block, or give up.
+
+    A search that is not finished in time goes on from there at the next check.
+    """
     point = one.points[chain]
-    first, own = _first_block(chain, point), list[Transaction]()
+    first = _first_block(chain, point)
     try:
         blocks = await outside.transactions.busy_blocks(chain, one.address, (point.block, point.nonce), (head, sent))
-        for block in blocks:
-            own += await outside.transactions.to_themselves(chain, {one.address}, block, block)
+        parts = [(block, block) for block in blocks]
     except (StateMissing, TooMuch):
         if head - first > SCANNED_AT_MOST:
             one.points[chain] = replace(point, lost=True)
             return
-        blocks = range(first, head + 1)
-        own = await outside.transactions.to_themselves(chain, {one.address}, first, head)
-    _move(one, chain, sent, head, own, len(blocks))
+        parts = [(begin, min(begin + PORTION - 1, head)) for begin in range(first, head + 1, PORTION)]
+    for begin, end in parts:
+        own = await outside.transactions.to_themselves(chain, {one.address}, begin, end)
+        # Until the end is reached the count stays, so that the account still counts as busy.
+        _move(one, chain, point.nonce, end, own, end - begin + 1)
+    _move(one, chain, sent, head, [], 0)
 
 
 def _first_block(chain: str, point: Point) -> int:

@@ -1,5 +1,6 @@
 """The forward trail on a real node: the cost of a wallet's proof does not grow with the wallet's history."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from gateways import Gateways
+from gateways.evm.rpc.errors import StateMissing
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
 from gateways.transport.errors import ProviderDown
@@ -117,6 +119,8 @@ class Nodes:
 
     def __init__(self) -> None:
         self.read: list[tuple[int, int]] = []
+        self.forgetful = False
+        """Whether they have no past states."""
 
     def gateways(self) -> Gateways:
         chains = SimpleNamespace(endpoints=lambda _: 1)
@@ -133,6 +137,8 @@ class Nodes:
         return [self.sent(chain, one) for one in accounts if first <= HEAD - 1 <= last]
 
     async def busy_blocks(self, chain: str, account: str, *_: object) -> list[int]:
+        if self.forgetful:
+            raise StateMissing("the node", "no such state")
         return [HEAD - 1]
 
     async def transaction(self, chain: str, hash: str, account: str = "", **_: int) -> Transaction:
@@ -170,3 +176,94 @@ async def test_a_chain_that_is_silent_about_a_transaction_hides_no_proof_on_anot
     one = watched(1, "ethereum", ethereum=HEAD, base=HEAD - 5)
     await proof_watch.check_challenges(nodes.gateways(), [one])
     assert proved_on(one) == "base"
+
+
+async def test_nobody_waits_for_a_node_that_is_silent_about_somebody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, asked, waited = Nodes(), asyncio.Event(), list[bool]()
+
+    async def slow(chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        if chain == "ethereum":
+            try:
+                await asyncio.wait_for(asked.wait(), 5)
+            except TimeoutError:
+                waited.append(True)
+            raise ProviderDown("Ethereum", "no answer")
+        asked.set()
+        return nodes.sent(chain, account)
+
+    monkeypatch.setattr(nodes, "transaction", slow)
+    one, other = watched(1, "ethereum", ethereum=HEAD, base=HEAD), watched(2, ethereum=HEAD, base=HEAD - 5)
+    one.points["ethereum"] = one.points["base"] = other.points["ethereum"] = Point(1, HEAD, 1)
+    await proof_watch.check_challenges(nodes.gateways(), [one, other])
+    assert (proved_on(other), waited) == ("base", [])
+
+
+async def test_one_account_whose_past_cannot_be_read_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, known = Nodes(), Nodes().busy_blocks
+    broken, far, new = watched(1, base=500), watched(2, base=500), watched(3)
+
+    async def fails(chain: str, account: str, *more: object) -> list[int]:
+        if account == broken.address:
+            raise ProviderDown("Base", "no answer")
+        return await known(chain, account, *more)
+
+    monkeypatch.setattr(nodes, "busy_blocks", fails)
+    await proof_watch.check_challenges(nodes.gateways(), [broken, far, new])
+    assert (broken.points["base"].block, broken.unreachable) == (500, {"base"})
+    assert (proved_on(far), far.unreachable) == ("base", set())
+    assert new.points["base"].block == HEAD
+
+
+async def test_one_account_that_was_not_read_for_long_hides_no_fresh_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, older, fresh = Nodes(), watched(1, base=HEAD - 250), watched(2, base=HEAD - 5)
+    older.points["ethereum"] = fresh.points["ethereum"] = Point(1, HEAD, 1)
+    known = nodes.to_themselves
+
+    async def fails(chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        if last - first > 100:
+            raise ProviderDown("Base", "no answer")
+        return await known(chain, accounts, first, last)
+
+    monkeypatch.setattr(nodes, "to_themselves", fails)
+    await proof_watch.check_challenges(nodes.gateways(), [older, fresh])
+    assert (proved_on(fresh), older.points["base"].block) == ("base", HEAD - 250)
+
+
+async def test_a_long_search_in_old_blocks_goes_on_where_it_was_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, one = Nodes(), watched(1, base=500)
+    one.points["ethereum"] = Point(1, HEAD, 1)
+    nodes.forgetful, begun = True, nodes.to_themselves
+
+    async def stops(chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        if len(nodes.read) == 3:
+            await asyncio.Event().wait()
+        return await begun(chain, accounts, first, last)
+
+    monkeypatch.setattr(nodes, "to_themselves", stops)
+    await proof_watch.check_challenges(nodes.gateways(), [one], patience=0.5)
+    reached = one.points["base"].block
+    assert reached == max(last for _, last in nodes.read) > 500
+    monkeypatch.setattr(nodes, "to_themselves", begun)
+    nodes.read.clear()
+    one.unreachable.clear()
+    await proof_watch.check_challenges(nodes.gateways(), [one])
+    assert proved_on(one) == "base"
+    assert min(first for first, _ in nodes.read) > reached - 10
+
+
+async def test_a_wallet_of_solana_whose_signatures_do_not_come_hides_no_other() -> None:
+    silent, other = (
+        OpenChallenge(user, user, "solana", f"wallet {user}", "code", 1, now(), {"solana": Point(0, 5, 1)})
+        for user in (1, 2)
+    )
+
+    async def newer_signatures(address: str, _slot: int) -> list[object]:
+        if address == silent.address:
+            await asyncio.Event().wait()
+        return [SimpleNamespace(memo=None, slot=9)]
+
+    solana = SimpleNamespace(newer_signatures=newer_signatures)
+    chains = SimpleNamespace(endpoints=lambda _: 1)
+    outside = cast("Gateways", SimpleNamespace(transactions=Nodes(), solana=solana, chains=chains))
+    await proof_watch.check_challenges(outside, [silent, other], patience=0.5)
+    assert (silent.points["solana"].block, other.points["solana"].block) == (5, 9)
