@@ -13,6 +13,7 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal, taking_refusal
 from services.rules.draft import RuleDraft, check, expression_of
 from services.rules.expression import Expression, Requirement, parse, requirements, to_document
+from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.registry import DETAIL_FIELDS
 
 STATES = ("active", "paused", "shadow")
@@ -116,7 +117,12 @@ def copy_of(rule: Rule) -> Rule:
 
 
 def _draft_of(rule: Rule) -> RuleDraft:
-    tree = parse(rule.expression)
+    """Return a stored rule as a draft. Raises FieldRefused for one that this version cannot read."""
+    try:
+        tree = parse(rule.expression)
+    except ExpressionRefused as fault:
+        # A newer version wrote it. What this version can read of it says only half of what the rule asks for.
+        raise FieldRefused(fault.field, str(fault)) from None
     simple = isinstance(tree, Requirement)
     first = next(requirements(tree))
     return RuleDraft(

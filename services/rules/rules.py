@@ -21,7 +21,7 @@ from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.rules import contract_check, limits, pausing, views
 from services.rules.draft import RuleDraft, check, with_lists, without_lists
-from services.rules.expression import Expression, lists_in, parse, to_document
+from services.rules.expression import Expression, lists_in, parse, parse_stored, to_document
 from services.rules.rule_rows import apply, copy_of, document, new_row, taking_refused
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list import AddressList
@@ -167,11 +167,11 @@ async def change(
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
-        await limits.check(db, rule.server_id, parse(proposed.expression), rule_id=rule_id)
-    tree = contract_check.completed(parse(proposed.expression), decimals)
-    proposed.expression = to_document(tree)
+        tree = parse(proposed.expression)
+        await limits.check(db, rule.server_id, tree, rule_id=rule_id)
+        proposed.expression = to_document(contract_check.completed(tree, decimals))
     await stored_address_lists.keep(db, rule.server_id, read.values())
-    await stored_address_lists.use(db, rule.server_id, lists_in(tree))
+    await stored_address_lists.use(db, rule.server_id, lists_in(parse_stored(proposed.expression)))
     if (document(proposed), _pause(proposed)) == (before, _pause(rule)):
         return await views.of_rule(db, rule)
     apply(rule, changes, found)
@@ -231,8 +231,8 @@ async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) 
     If only a list of addresses was replaced, this concerns only members with a wallet on just one of the two lists.
     Deletes the lists that no rule uses any more. `before` is the former document.
     """
-    former = {one.list: one for one in lists_in(parse(before["expression"]))}
-    present = {one.list: one for one in lists_in(parse(rule.expression))}
+    former = {one.list: one for one in lists_in(parse_stored(before["expression"]))}
+    present = {one.list: one for one in lists_in(parse_stored(rule.expression))}
     gone, new = former.keys() - present.keys(), present.keys() - former.keys()
     roles = {before["roleId"], rule.role_id}
     if len(gone) == len(new) == 1 and _renamed(before, former[min(gone)], present[min(new)]) == document(rule):
@@ -275,7 +275,7 @@ async def delete(db: AsyncSession, outside: Gateways, actor: Actor, rule_id: int
     if rule.state != "active":
         # Until now it let its roles stay without checking holdings.
         await pausing.begin_grace_again(db, rule.server_id, [rule_id])
-    await stored_address_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse(rule.expression))})
+    await stored_address_lists.drop(db, rule.server_id, {one.list for one in lists_in(parse_stored(rule.expression))})
     await pausing.sweep_deleted(db, [rule_id])
     return holders
 

@@ -17,7 +17,7 @@ from services.core.chain_names import chain_title
 from services.core.errors import NotFound, ProviderUnavailable
 from services.engine.previews.proposals import Activation, RuleChange, RuleDeletion
 from services.rules import limits, rules, views
-from services.rules.expression import parse, requirements
+from services.rules.expression import parse_stored, requirements
 from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.gate import public, signed_in, writes
@@ -329,7 +329,9 @@ def _counted(text: str, count: int) -> str:
 
 def _texts(rule: rules.RuleView) -> list[str]:
     shown = "\n".join([rule.rule_name, rule.role_name, *(line.text for line in rule.lines)])
-    return [text.casefold() for text in (shown, *(leaf.contract for leaf in requirements(parse(rule.expression))))]
+    return [
+        text.casefold() for text in (shown, *(leaf.contract for leaf in requirements(parse_stored(rule.expression))))
+    ]
 
 
 def _counted_on(found: ReachOnDay) -> str:

@@ -40,7 +40,7 @@ from services.holdings import delegations
 from services.holdings.fetch import HoldingsQuestion
 from services.rules import contract_check, limits
 from services.rules.draft import RuleDraft
-from services.rules.expression import lists_in, parse, requirements
+from services.rules.expression import lists_in, parse, parse_stored, requirements
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.rule_rows import apply, copy_of
 from services.rules.rules import in_shadow, own, proposed_together
@@ -193,7 +193,7 @@ async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server
     stored = await db.exec(select(Rule).where(Rule.server_id == server_id, col(Rule.role_id).in_(move.roles)))
     rules = stored.all()
     deciding = [rule for rule in rules if terms_of(rule).decides]
-    trees = [parse(rule.expression) for rule in deciding]
+    trees = [parse_stored(rule.expression) for rule in deciding]
     roles = {rule.role_id: rule.role_name for rule in rules}
     planned = await _plan(db, outside, server_id, [terms_of(rule) for rule in rules], roles, {})
     for batch, _questions in planned.batches:

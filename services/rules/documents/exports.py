@@ -11,7 +11,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.guilds import permissions
 from services.rules.documents import own_format
-from services.rules.expression import lists_in, parse
+from services.rules.expression import lists_in, parse_stored
 from services.rules.types import stored_address_lists
 
 
@@ -25,7 +25,7 @@ async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id:
         select(Rule).where(Rule.server_id == server_id, col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
     )
     rules = stored.all()
-    digests = {one.list for rule in rules for one in lists_in(parse(rule.expression))}
+    digests = {one.list for rule in rules for one in lists_in(parse_stored(rule.expression))}
     lists = {digest: await _addresses(db, server_id, digest) for digest in digests}
     await audit.record(
         db,

@@ -27,7 +27,15 @@ from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal
 from services.rules import limits, pausing, rules
-from services.rules.expression import Expression, ExpressionRefused, Requirement, parse, requirements, to_document
+from services.rules.expression import (
+    Expression,
+    ExpressionRefused,
+    Requirement,
+    parse,
+    parse_stored,
+    requirements,
+    to_document,
+)
 from services.rules.replacements import condition_successors, new_contract
 from services.rules.replacements.condition_successors import MigrationOrder, Successors
 from services.rules.replacements.new_contract import NotCarried
@@ -249,7 +257,8 @@ async def _concerned(db: AsyncSession, server_id: int, order: MigrationOrder, *,
     return [
         rule
         for rule in rows.all()
-        if new_contract.naming(tree := parse(rule.expression), order.old) or new_contract.passes_on(tree, order.old)
+        if new_contract.naming(tree := parse_stored(rule.expression), order.old)
+        or new_contract.passes_on(tree, order.old)
     ]
 
 

@@ -14,8 +14,9 @@ from services.core.errors import NotFound
 from services.engine.previews import preview
 from services.engine.previews.plan import plan
 from services.engine.previews.preview import Impact
+from services.rules.expression import Requirement, to_document
 from state.rule_form.preview import RulePreviewState
-from state.server.rules import PAUSE, RulesState
+from state.server.rules import DELETE, PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
 from tests.state.conftest import SignIn, Tab
@@ -164,3 +165,30 @@ async def test_one_rule_is_found_among_many_by_its_name_role_collection_or_contr
     await tab.run(rules.ask(early, PAUSE))
     await tab.run(rules.confirm())
     assert (rules.filter, rules.left_out) == ("early", [holder]), "and so does an action"
+
+
+async def test_a_rule_that_a_newer_version_wrote_is_shown_paused_exported_and_deleted(
+    sign_in: SignIn, town: Town
+) -> None:
+    tab, browser = await sign_in(town.people["ada"]["username"])
+    newer = {"newer": [to_document(Requirement("basic", "base", CONTRACT))]}
+    async with transaction() as db:
+        rule = await a_rule(db, await db.get_one(Server, town.server_id), "7")
+        rule.expression = newer
+        db.add(rule)
+    rules: Any = await opened(tab, RulesState, town.server_id, "rules")
+    assert [row.id for row in rules.rows] == [rule.id]
+    await tab.run(rules.ask(rule.id, PAUSE))
+    await tab.run(rules.confirm())
+    assert await states(town) == ["paused"]
+    server, path = f"/api/servers/{town.server_id}", f"/api/verification-rules/{rule.id}"
+    exported = (await browser.client.get(f"{server}/rules.json")).json()["rules"]
+    assert [one["expression"] for one in exported] == [newer]
+    order = {"chain": "base", "contract": town.contract, "newContract": CONTRACT}
+    migrated = await browser.client.post(f"{server}/migrations", json=order)
+    assert migrated.json() == {"message": "No rule of this server names this contract on Base."}
+    changed = await browser.client.patch(path, json={"ruleName": "Another name"})
+    assert (changed.status_code, changed.json()["message"]) == (400, "A condition needs type, chain and contract.")
+    await tab.run(rules.ask(rule.id, DELETE))
+    await tab.run(rules.confirm())
+    assert rules.rows == []
