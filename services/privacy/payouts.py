@@ -147,8 +147,10 @@ def head() -> str:
 async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[Chosen], rule_id: int | None) -> str:
     """Return the rows of these members, and note for each that the actor downloaded them.
 
-    With a rule, only members whom it entitles by the newest readings, or for whom that is unknown, get a row.
+    With a rule, only members whom it entitles by the newest readings, or for whom that is unknown, get a row. Those who
+    have deleted their data since `page` get none.
     """
+    people = await _still_there(db, people)
     found = await cases.load(db, [Claim(server_id, one.discord_id, 0, 0, 0) for one in people])
     rules = [
         terms
@@ -171,6 +173,16 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
         rows.append((one.address, *_cells(list(lines.values()))))
     await _note(db, actor, server_id, listed)
     return csv_tables.table(rows)
+
+
+async def _still_there(db: AsyncSession, people: Sequence[Chosen]) -> list[Chosen]:
+    """Return those who have not deleted their data; until the transaction ends, a deletion waits."""
+    found = await db.execute(
+        text('SELECT id FROM "user" WHERE id = ANY(CAST(:people AS integer[])) ORDER BY id FOR KEY SHARE'),
+        {"people": [one.user_id for one in people]},
+    )
+    known = {int(user_id) for (user_id,) in found.all()}
+    return [one for one in people if one.user_id in known]
 
 
 @dataclass(frozen=True, slots=True)

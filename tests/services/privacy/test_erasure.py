@@ -4,11 +4,11 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Farewell, Member, User, transaction
+from models import Farewell, Member, MemberChoice, User, Wallet, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.guilds.gateway import known_people
-from services.privacy import erasure
+from services.privacy import erasure, payouts
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address
 from tests.support.statements import Statements
 
@@ -64,3 +64,20 @@ async def test_of_many_people_some_are_forgotten_at_a_time(database: str, monkey
         async with transaction() as db:
             ended.append(await erasure.finish(db))
     assert ended == [2, 2, 1, 0]
+
+
+async def test_somebody_who_is_forgotten_while_a_payout_list_is_written_is_not_on_it(database: str) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(2):
+            member = await a_member(db, server, wallet=address())
+            user = (await db.exec(select(User).where(User.discord_id == member.discord_id))).one()
+            wallet = (await db.exec(select(Wallet).where(Wallet.user_id == user.id))).one()
+            db.add(MemberChoice(server_id=server.id or 0, user_id=user.id or 0, payout_wallet_id=wallet.id))
+    admin = Actor(0, "1", "admin")
+    async with transaction() as db:
+        gone, stays = await payouts.page(db, server.id or 0, "", 10)
+        async with transaction() as other:
+            await erasure.forget(other, Actor(gone.user_id, gone.discord_id, "somebody"))
+        rows = await payouts.body(db, admin, server.id or 0, [gone, stays], None)
+    assert (gone.address in rows, stays.address in rows) == (False, True)
