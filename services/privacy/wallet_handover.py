@@ -63,6 +63,8 @@ async def offer(db: AsyncSession, actor: Actor, wallet_id: int | None = None) ->
     count = len((await db.exec(mine)).all())
     if not count:
         raise WalletNotFound
+    # One call at a time: each deletes only a code that it can see, and an account has one.
+    await db.lock(f"handover {actor.user_id}")
     await withdraw(db, actor)
     code = "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
     expires_at = await db.now() + LIFETIME

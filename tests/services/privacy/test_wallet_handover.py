@@ -1,5 +1,7 @@
 """Moving wallets to another Discord account of the same person: both accounts agree, and everything moves at once."""
 
+import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -188,3 +190,20 @@ async def test_a_wallet_that_is_removed_during_its_handover_stays_with_the_new_a
             await wallets.remove(db, two.old, mine or 0)
     async with transaction() as db:
         assert set(await of(db, two.new)) == set(two.wallets)
+
+
+async def test_of_several_codes_asked_for_at_once_one_counts(database: str) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+
+    async def offered() -> str:
+        async with transaction() as db:
+            return (await wallet_handover.offer(db, two.old)).code
+
+    codes = await asyncio.gather(*(offered() for _ in range(4)))
+    valid = 0
+    for code in codes:
+        async with transaction() as db:
+            with suppress(FieldRefused):
+                valid += len((await wallet_handover.preview(db, two.new, code)).wallets) == 2
+    assert valid == 1
