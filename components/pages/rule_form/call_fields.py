@@ -9,6 +9,14 @@ from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_call import TEMPLATE_OPTIONS, WALLET_INPUT
 
+CALL_FORM = "call-form"
+"""The form of the wallet to try: Enter tries the call there instead of submitting the rule."""
+
+
+def call_form() -> rx.Component:
+    """Return the form of the wallet to try, outside the rule's form because forms cannot be nested."""
+    return rx.el.form(id=CALL_FORM, on_submit=lambda _form: RuleFormState.try_call(), class_name="hidden")
+
 
 def called_contract() -> rx.Component:
     """Return the template and the contract, which come before the call's own fields."""
@@ -50,6 +58,7 @@ def call_trial() -> rx.Component:
             rx.el.div(
                 text_input(
                     WALLET_INPUT,
+                    form=CALL_FORM,
                     placeholder=_("Any wallet: 0x..."),
                     value=RuleFormState.trial_wallet,
                     on_change=RuleFormState.enter_trial_wallet,
@@ -58,8 +67,9 @@ def call_trial() -> rx.Component:
                 button(
                     _("Try the call"),
                     icon="play",
-                    on_click=RuleFormState.try_call,
-                    disabled=RuleFormState.trying | (RuleFormState.trial_wallet == ""),
+                    type="submit",
+                    form=CALL_FORM,
+                    disabled=RuleFormState.trying,
                 ),
                 class_name="flex gap-2",
             ),

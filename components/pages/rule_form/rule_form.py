@@ -5,6 +5,7 @@ import reflex as rx
 from components.layout.ended_session import ended_session, log_in_again
 from components.layout.frame import member_frame, page_head
 from components.pages.rule_form.addresses import ADDRESSES
+from components.pages.rule_form.call_fields import call_form
 from components.pages.rule_form.condition_fields import TYPE_INPUT, token_form
 from components.pages.rule_form.conditions import rule_conditions
 from components.pages.rule_form.reach import reach_panel
@@ -71,6 +72,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                         _form(),
                         token_form(),
                         trial_form(),
+                        call_form(),
                         _question(),
                         _leave_question(),
                         refused_field(RuleFormState.refusals, RuleFormState.fault_field),
