@@ -1,8 +1,10 @@
 // A list of addresses, pasted or from a file. It goes to a call of its own, because it is too long for the socket.
-import { createElement as h, useRef, useState } from "react";
+import { createElement as h, useEffect, useRef, useState } from "react";
 import { counted, filled } from "./texts.js";
 
 const LARGEST = 2 * 1024 * 1024;
+const ENTRY = "addresses";
+const REFUSED = "";
 
 export function Addresses({ server, name, count, onStored, label, hint, words }) {
   const [text, setText] = useState("");
@@ -10,12 +12,18 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
   const [fault, setFault] = useState(null);
   const file = useRef(null);
   const sent = useRef("");
+  const sending = useRef(null);
 
-  const send = async (content) => {
+  const send = (content) => {
     sent.current = content;
+    sending.current = store(content).finally(() => { sending.current = null; });
+    return sending.current;
+  };
+  /** Returns the name of the stored list; null if it was refused. */
+  const store = async (content) => {
     if (new Blob([content]).size > LARGEST) {
       setFault({ message: words.large });
-      return;
+      return null;
     }
     setBusy(true);
     setFault(null);
@@ -29,16 +37,18 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
       if (answer.ok) {
         setText("");
         onStored(said.list, said.count);
-      } else {
-        setFault(said);
+        return said.list;
       }
+      setFault(said);
     } catch {
       setFault({ message: words.unsent });
     } finally {
       setBusy(false);
       if (file.current) file.current.value = "";
     }
+    return null;
   };
+  useHeldForm(name, () => sending.current ?? (text.trim() ? send(text) : null));
   const choose = async (event) => {
     const chosen = event.target.files?.[0];
     if (!chosen) return;
@@ -51,9 +61,9 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
   return h(
     "div",
     { className: "flex flex-col gap-3", "aria-busy": busy },
-    h("label", { htmlFor: "addresses", className: "text-sm font-semibold" }, label),
+    h("label", { htmlFor: ENTRY, className: "text-sm font-semibold" }, label),
     h("textarea", {
-      id: "addresses",
+      id: ENTRY,
       className: "textarea min-h-32 font-mono text-sm",
       value: text,
       onChange: (event) => setText(event.target.value),
@@ -125,4 +135,32 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
         )
       : null,
   );
+}
+
+/**
+ * Holds the rule's form back while a list is in the entry or on its way, or the rule would be saved with the list before
+ * it. `store` returns the promise of the stored list's name, or null where there is nothing to wait for. The form is
+ * submitted once the page has that list; a refused list gets the focus instead.
+ */
+function useHeldForm(name, store) {
+  const [awaited, wait] = useState(null);
+  useEffect(() => {
+    const form = document.getElementById(ENTRY)?.form;
+    const hold = (event) => {
+      const storing = store();
+      if (!storing) return;
+      event.preventDefault();
+      event.stopPropagation();
+      storing.then((list) => wait(list ?? REFUSED));
+    };
+    form?.addEventListener("submit", hold, true);
+    return () => form?.removeEventListener("submit", hold, true);
+  });
+  useEffect(() => {
+    if (awaited !== REFUSED && (awaited === null || awaited !== name)) return;
+    wait(null);
+    const entry = document.getElementById(ENTRY);
+    if (awaited === REFUSED) entry?.focus();
+    else entry?.form?.requestSubmit();
+  }, [awaited, name]);
 }

@@ -6,7 +6,7 @@ from contextlib import closing
 from playwright.async_api import expect
 
 from tests.system.browser.conftest import Product, Visitor, eventually
-from tests.system.browser.server.test_composed_rules import STRANGER, open_form
+from tests.system.browser.server.test_composed_rules import STRANGER, VAULT, open_form
 from tests.system.browser.village import village
 from tests.system.whole.people import Person
 
@@ -29,8 +29,12 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await use.click()
     await expect(page.get_by_text("Line 2: An address that starts with 0x has 42 characters")).to_be_visible()
     await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
-    # The browser itself logs the refused call.
-    assert ["400" in fault for fault in ada.faults] == [True]
+    # No rule is saved without the list that was refused.
+    await page.get_by_label("Role", exact=True).select_option("Collector")
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(entry).to_be_focused()
+    # The browser itself logs the refused calls.
+    assert ["400" in fault for fault in ada.faults] == [True, True]
     ada.faults.clear()
     await entry.fill(f"wallet,amount\n{product.wallet(erin)},5\n{STRANGER},7\n")
     await entry.press("Tab")  # leaving the field is enough
@@ -42,7 +46,6 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await page.get_by_role("button", name="Try", exact=True).click()
     await expect(page.get_by_text("Holds 1, needs 1")).to_be_visible()
     await expect(page.get_by_text("Yes", exact=True)).to_be_visible()
-    await page.get_by_label("Role", exact=True).select_option("Collector")
     await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("Verification rule created successfully!")).to_be_visible()
     await eventually(lambda: "Collector" in product.roles_of(here.guild, erin), "erin gets the role")
@@ -53,3 +56,9 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
         await page.get_by_role("link", name="Download").click()
     path = await (await started.value).path()
     assert sorted(path.read_text().split()) == sorted(["address", product.wallet(erin).lower(), STRANGER])
+
+    # The list that was pasted last is saved, not the one before it.
+    await entry.fill(f"{product.wallet(erin)}\n{STRANGER}\n{VAULT}")
+    await page.get_by_role("button", name="Save Changes").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Save", exact=True).click()
+    await expect(page.get_by_text("A wallet on a list of 3 addresses", exact=True)).to_be_visible()
