@@ -53,6 +53,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
     asked_id: int = 0
     asked_name: str = ""
     working: bool = False
+    _token_id: int = 0
 
     @signed_in
     async def load(self, actor: Actor) -> None:
@@ -84,7 +85,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
     def open_form(self) -> None:
         """Show the form for a new token."""
         self._close()
-        self.choices, self.is_open, self.token = _choices(), True, ""
+        self.choices, self.is_open = _choices(), True
 
     @public
     def close_form(self) -> None:
@@ -126,7 +127,7 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
             async with transaction() as db:
                 made = await api_tokens.create(db, gateways(), actor, page.server_id, self.name, scopes, end)
             self._close()
-            self.token = made.token
+            self.token, self._token_id = made.token, made.view.id
             await after_change(self._read(actor, page))
         except HoldfastError as fault:
             await self._show_fault(_("Token not created"), fault)
@@ -157,7 +158,8 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
             page = await self._page()
             async with transaction() as db:
                 await api_tokens.revoke(db, gateways(), actor, page.server_id, token_id)
-            self.token = ""
+            if token_id == self._token_id:
+                self.token = ""
             await say(self, _("Token revoked"), _("No program can use it any more."))
             await after_change(self._read(actor, page))
         finally:

@@ -106,7 +106,7 @@ class WebhookState(FormFault, rx.State):
         self._close()
         chosen = self._chosen or [one for one in EVENTS if one != "wallet.proved"]
         self.typed, self.choices = self.url, _choices(chosen)
-        self.editing, self.secret = True, ""
+        self.editing = True
 
     @public
     def close_form(self) -> None:
@@ -132,7 +132,7 @@ class WebhookState(FormFault, rx.State):
     async def save(self, actor: Actor):
         """Set the webhook; its secret is shown only once, the first time."""
         if not self.editing:
-            return  # The second click of a double click would hide the secret.
+            return  # The second click of a double click: the form is closed.
         self.saving = True
         self._clear_fault()
         yield
@@ -142,7 +142,7 @@ class WebhookState(FormFault, rx.State):
             async with transaction() as db:
                 made = await webhooks.put(db, gateways(), actor, page.server_id, self.typed, chosen)
             self._close()
-            self.secret = made.secret or ""
+            self.secret = made.secret or self.secret
             self._open(page.server_id, made.view)
             await say(self, _("Webhook saved"), _("Events are posted there from now on."))
         except HoldfastError as fault:
