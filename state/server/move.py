@@ -114,6 +114,7 @@ class MoveState(FormFault, ServerTab, rx.State):
     _moments: dict[str, datetime] = {}
     """By field, the moments of the stored move: a program may have chosen another one than midnight."""
     channel: str = ""
+    _filled: tuple[list[MoveChoiceView], str, str, str] = ([], "", "", "")  # the form as it was read
     first_day: str = ""
     saving: bool = False
 
@@ -162,7 +163,10 @@ class MoveState(FormFault, ServerTab, rx.State):
 
         if (seen := await self._tried(page, read)) is None:
             return
-        self._fill(seen)
+        # What is typed stays when the tab is read again, as after a lost connection.
+        is_same = self.shown_for == page.server_id and (self.state == NONE) == (seen.move is None)
+        if not is_same or self._typed() == self._filled:
+            self._fill(seen)
         if seen.move is None:
             self.state, self.roles = NONE, []
         else:
@@ -189,8 +193,12 @@ class MoveState(FormFault, ServerTab, rx.State):
         self.begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
         self._moments = {"until": move.until, "beginsAt": move.begins_at} if move else {}
         self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
+        self._filled = self._typed()
         self._clear_fault()
         self.editing = False
+
+    def _typed(self) -> tuple[list[MoveChoiceView], str, str, str]:
+        return list(self.choices), self.until, self.begins, self.channel
 
     def _show(self, move: MoveView) -> None:
         self.state = move.state
@@ -199,15 +207,14 @@ class MoveState(FormFault, ServerTab, rx.State):
         self.roles = [_role(role) for role in move.roles]
         shown = move.days[-MOST_DAYS:]
         self.bars, self.chart_summary = _bars(shown), _summary(shown)
-        self.days = [
-            CoverageDayView(short_day(one.day), one.right, one.wrong, one.unverified, one.unknown)
-            for one in reversed(shown)
-        ]
+        self.days = [CoverageDayView(short_day(one.day), *_counts(one)) for one in reversed(shown)]
 
     @public
     def edit(self, is_open: bool) -> None:
         """Open or close the form of an existing move."""
         self.editing = is_open
+        if not is_open:
+            self.choices, self.until, self.begins, self.channel = self._filled
         self._clear_fault()
 
     @public
@@ -249,6 +256,7 @@ class MoveState(FormFault, ServerTab, rx.State):
         except HoldfastError as fault:
             await self._show_fault(_("Move not saved"), fault)
         else:
+            self._filled = self._typed()
             title = _("The move has begun") if is_new else _("The move is changed")
             await say(self, title, _("Nobody loses a role of it before you approve its end.") if is_told else _untold())
             await after_change(self._read(actor, page))
@@ -331,7 +339,7 @@ class MoveState(FormFault, ServerTab, rx.State):
         what, self.asked = self.asked, ""
         if not what:
             return
-        self.working = True
+        self.working, self._filled = True, self._typed()
         yield
         try:
             page = await self._page()
@@ -350,9 +358,8 @@ class MoveState(FormFault, ServerTab, rx.State):
 
 
 def _untold() -> str:
-    return _("Discord did not let {bot} change its messages. Repair the verification channel.").format(
-        bot=settings().bot_name
-    )
+    said = _("Discord did not let {bot} change its messages. Repair the verification channel.")
+    return said.format(bot=settings().bot_name)
 
 
 def _undone(members: int) -> str:
@@ -421,12 +428,8 @@ def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:
             top, bottom = (round(HEIGHT - HEIGHT * value / peak) for value in (below + count, below))
             below += count
             if bottom > top:
-                x = round(place * step + step * (1 - _BAR_SHARE) / 2)
-                found.append(
-                    StandingBarView(
-                        f"{place}-{standing}", x, top, max(1, round(step * _BAR_SHARE)), bottom - top, standing
-                    )
-                )
+                x, width = round(place * step + step * (1 - _BAR_SHARE) / 2), max(1, round(step * _BAR_SHARE))
+                found.append(StandingBarView(f"{place}-{standing}", x, top, width, bottom - top, standing))
     return found
 
 

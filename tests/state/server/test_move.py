@@ -76,6 +76,13 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert move.chart_summary.startswith("Holders who have arrived: 2 on ")
 
     move.edit(True)
+    before = move.until
+    move.set_until("2999-12-31")
+    await tab.run(move.load())
+    assert (move.editing, move.until) == (True, "2999-12-31"), "a lost connection reads the tab again"
+    move.edit(False)
+    move.edit(True)
+    assert move.until == before, "what was cancelled is not saved with the next change"
     move.choose(role.id, False)
     await tab.run(move.save())
     assert (move.fault_field, move.fault_text) == ("roles", "Choose at least one role to hand over.")
