@@ -23,6 +23,7 @@ from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
 from state.core.errors import UNREADABLE
 from state.core.gate import public, signed_in, writes
+from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 
@@ -82,6 +83,7 @@ class ActivityState(ServerTab, rx.State):
     asked_batch: str = ""
     asked_text: str = ""
     undoing: str = ""
+    _visit: int = -1
     _starts: list[int] = []
     """For each page after the first, the id of the line before which it begins."""
 
@@ -92,8 +94,11 @@ class ActivityState(ServerTab, rx.State):
         if page is None:
             return
         named = self.router.url.query_parameters.get("member", "")[:32]
-        if self.shown_for != page.server_id or named:
+        visit = (await self.get_state(SessionState)).visit
+        # After a mere reconnect, the filters are those that the person has chosen since.
+        if self.shown_for != page.server_id or (named and visit != self._visit):
             self._clear(named)
+        self._visit = visit
         self.asked_batch = ""
 
         async def read() -> LogChoices:

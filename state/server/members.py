@@ -23,6 +23,7 @@ from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import signed_in, writes
 from state.core.retry import ask
+from state.core.session import SessionState
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, open_tab
 
@@ -100,6 +101,7 @@ class MembersState(ServerTab, rx.State):
     left: int = 0
     asked: int = 0
     _settled: bool = False
+    _visit: int = -1
     _colors: dict[str, str] = {}
 
     @signed_in
@@ -109,11 +111,14 @@ class MembersState(ServerTab, rx.State):
         if page is None:
             return
         named = self.router.url.query_parameters.get("member", "")[:32]
-        if self.shown_for != page.server_id or named:
+        visit = (await self.get_state(SessionState)).visit
+        # After a mere reconnect, the search and the open member are those that the person has chosen since.
+        if self.shown_for != page.server_id or (named and visit != self._visit):
             self.page, self.opened, self.checking = 1, named, ""
             # A new input loses text that somebody types at the same time, so it is created only if the text differs.
             if self.query != named:
                 self.query, self.search_key = named, self.search_key + 1
+        self._visit = visit
         if await self._read(actor, page):
             self.shown_for = page.server_id
             yield

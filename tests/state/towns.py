@@ -7,6 +7,7 @@ import reflex as rx
 
 from settings import settings
 from state.core import watchers
+from state.core.session import SessionState
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.rule_form import RuleFormState
@@ -31,6 +32,7 @@ async def with_rule(browser: Browser) -> dict[str, Any]:
 async def opened(tab: Tab, kind: type[S], server_id: int, name: str, **query: object) -> S:
     """Open a tab of a server's configuration by its address, and return its state."""
     tab.go("/server-config", serverId=server_id, tab=name, **query)
+    (await tab.state(SessionState)).visit += 1
     await tab.run((await tab.state(ServerPageState)).load())
     state: Any = await tab.state(kind)
     await tab.run(state.load())

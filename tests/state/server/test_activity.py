@@ -79,6 +79,10 @@ async def test_lines_of_one_batch_are_one_row_and_filters_find_them(made: tuple[
     assert ([row.text.split(" ")[0] for row in state.rows], state.member) == (["Carol"], people[0])
     assert state.member_key != key, "a new input shows whom the link names"
     assert state.rows[0].member == people[0]
+    await tab.run(state.choose_kind("rule"))
+    await tab.run(state.enter_member(""))
+    await tab.run(state.load())
+    assert ([row.kind for row in state.rows], state.member) == (["rule.created"], ""), "a reconnect keeps the filters"
 
 
 async def test_many_lines_are_turned_page_by_page(made: tuple[Tab, Browser, dict[str, Any]]) -> None:

@@ -102,6 +102,9 @@ async def test_the_address_can_name_somebody_to_open(made: tuple[Tab, dict[str, 
     state = await opened(tab, MembersState, rule["serverId"], "members", member=carol)
     assert ([row.id for row in state.rows], state.opened, state.why_of) == ([carol], carol, carol)
     assert state.search_key == 1, "a new input shows whom the link names"
+    await tab.run(state.search("zo"))
+    await tab.run(state.load())
+    assert ([row.name for row in state.rows], state.query) == (["Zoë"], "zo"), "a reconnect keeps the search"
     state = await opened(tab, MembersState, rule["serverId"], "members", member="<script>")
     assert (state.rows, state.opened) == ([], "")
 
