@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,20 +29,20 @@ COPIED = (
     "pyproject.toml",
     "docs/settings.md",
 )
-# Loading the packages that the product imports takes longer than loading the product, so it is done once: each check
-# runs in a fork, with the copy of its recipe as the only product.
+# Loading the product takes longer than a check, so it is done once: each check runs in a fork of a process that has the
+# copy loaded.
 LOADED = """
-import json, os, sys, traceback
-import alembic, httpx, nextcord.ext.commands, psycopg, pydantic_settings, reflex.app, sqlmodel, web3
-import authlib.integrations.httpx_client, socketio, sqlalchemy.dialects.postgresql.psycopg, sqlalchemy.ext.asyncio
+import json, os, settings, sys, traceback
+import bot.client, components.pages.rule_form.condition_fields, components.pages.server.members
+import services.triggers.gateway_events, state.rule_form.condition_draft, state.server.activity, state.server.members
 for line in sys.stdin:
-    copy, check, database = json.loads(line)
+    check, database = json.loads(line)
     if child := os.fork():
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
         continue
-    os.chdir(copy)
     os.environ["DATABASE_URL"] = database
-    written = os.open("written", os.O_WRONLY | os.O_CREAT)
+    settings.settings.cache_clear()
+    written = os.open("written", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(written, 1)
     os.dup2(written, 2)
     code = 1
@@ -215,91 +215,108 @@ def follow(changes: Mapping[str, list[tuple[str, str]]], copy: Path) -> None:
         (copy / path).write_text(text)
 
 
-Run = Callable[[Path, str, str], tuple[int, str]]
+RECIPES = (
+    (
+        "Add a command",
+        {"bot/commands/chains.py"},
+        COMMAND,
+        ["['chains']", "Ethereum, ApeChain, Polygon, ", "**/chains**: the chains that rules can ask about"],
+    ),
+    (
+        "Add an event kind",
+        {"services/core/event_kinds/__init__.py", "services/triggers/gateway_events.py"},
+        EVENT,
+        ["The server was called Cats and is called Dogs now. False ['pencil']"],
+    ),
+    (
+        "Add a column to the members table",
+        {"services/servers/member_list.py", "state/server/members.py", "components/pages/server/members.py"},
+        COLUMN,
+        ["[True, False]\nTrue"],
+    ),
+    (
+        "Add a rule type",
+        {"services/rules/types/registry.py"},
+        RULE_TYPE,
+        ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
+    ),
+    (
+        "Add a rule type with a field of its own",
+        {
+            "services/rules/types/several_wallets.py",
+            "services/rules/types/registry.py",
+            "services/rules/types/own_tables.py",
+        },
+        FIELD,
+        ["At least 3 verified wallets\nno\nyes\nwallets\nTrue"],
+    ),
+    (
+        "Add a chain",
+        {"gateways/chains/chains.toml", "sandbox/base/chains.toml", "docs/settings.md"},
+        CHAIN,
+        [
+            "['Ninth Chain'] ('Ninth Owls', 'NOWL', 'ninth-owls')\n['/ninth', '2/ninth']\n",
+            "At least 1 token of Owls on Ninth Chain\nninth\n[]\n",
+        ],
+    ),
+)
+"""Of each recipe: its title, the files that it changes, a check, and what that shows."""
+
+
+class Followed:
+    """A copy of the product in which every recipe was followed, one after another, and a process that has it loaded."""
+
+    def __init__(self, copy: Path, process: subprocess.Popen[str]) -> None:
+        self.copy = copy
+        self.process = process
+
+    def run(self, check: str, database: str) -> tuple[int, str]:
+        """Run a check with a database, and return the exit code and what was written."""
+        print(json.dumps([check, database]), file=self.process.stdin, flush=True)
+        return int(cast(Any, self.process.stdout).readline()), (self.copy / "written").read_text()
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """A function that runs a check in a copy, with a database, and returns the exit code and what was written."""
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-c", LOADED], cwd=tmp_path_factory.mktemp("without_a_product"),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-
-        def run(copy: Path, check: str, database: str) -> tuple[int, str]:
-            print(json.dumps([str(copy), check, database]), file=process.stdin, flush=True)
-            return int(cast(Any, process.stdout).readline()), (copy / "written").read_text()
-
-        yield run
+def page() -> str:
+    return (DOCS / "contributing.md").read_text()
 
 
-@pytest.mark.parametrize(
-    ("title", "paths", "check", "shown"),
-    [
-        (
-            "Add a command",
-            {"bot/commands/chains.py"},
-            COMMAND,
-            ["['chains']", "Ethereum, ApeChain, Polygon, ", "**/chains**: the chains that rules can ask about"],
-        ),
-        (
-            "Add an event kind",
-            {"services/core/event_kinds/__init__.py", "services/triggers/gateway_events.py"},
-            EVENT,
-            ["The server was called Cats and is called Dogs now. False ['pencil']"],
-        ),
-        (
-            "Add a column to the members table",
-            {"services/servers/member_list.py", "state/server/members.py", "components/pages/server/members.py"},
-            COLUMN,
-            ["[True, False]\nTrue"],
-        ),
-        (
-            "Add a rule type",
-            {"services/rules/types/registry.py"},
-            RULE_TYPE,
-            ["At least 2 of the tokens 1 to 3 of Cats on Base\nyes\nno\nTrue"],
-        ),
-        (
-            "Add a rule type with a field of its own",
-            {
-                "services/rules/types/several_wallets.py",
-                "services/rules/types/registry.py",
-                "services/rules/types/own_tables.py",
-            },
-            FIELD,
-            ["At least 3 verified wallets\nno\nyes\nwallets\nTrue"],
-        ),
-        (
-            "Add a chain",
-            {"gateways/chains/chains.toml", "sandbox/base/chains.toml", "docs/settings.md"},
-            CHAIN,
-            [
-                "['Ninth Chain'] ('Ninth Owls', 'NOWL', 'ninth-owls')\n['/ninth', '2/ninth']\n",
-                "At least 1 token of Owls on Ninth Chain\nninth\n[]\n",
-            ],
-        ),
-    ],
-)
-def test_a_recipe_works_as_it_is_written(
-    title: str, paths: set[str], check: str, shown: list[str], run: Run, tmp_path: Path, database_url: str
-) -> None:
+@pytest.fixture(scope="module")
+def followed(page: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Followed]:
+    copy = tmp_path_factory.mktemp("followed")
     for name in COPIED:
         # The compiled modules are copied too, so that the copy starts as fast as the original.
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, tmp_path / name)
-    changes = recipe(title, (DOCS / "contributing.md").read_text())
+        (copy / name).parent.mkdir(exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy2)(ROOT / name, copy / name)
+    for title, *_ in RECIPES:
+        follow(recipe(title, page), copy)
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", LOADED], cwd=copy, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        yield Followed(copy, process)
+
+
+@pytest.mark.parametrize(("title", "paths", "check", "shown"), RECIPES)
+def test_a_recipe_works_as_it_is_written(
+    title: str, paths: set[str], check: str, shown: list[str], page: str, followed: Followed, database_url: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    changes = recipe(title, page)
     assert changes.keys() == paths
-    follow(changes, tmp_path)
-    code, written = run(tmp_path, check, database_url)
+    for path in paths:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / path).exists():
+            shutil.copy2(ROOT / path, tmp_path / path)
+    follow(changes, tmp_path)  # it fits by itself, too
+    code, written = followed.run(check, database_url)
     assert code == 0, written
     assert [text for text in shown if text not in written] == [], written
     ruff, modules = Path(sys.executable).with_name("ruff"), [path for path in paths if path.endswith(".py")]
     for command in (["check"], ["format", "--check"]) if modules else ():
-        tidy = subprocess.run([ruff, *command, *modules], cwd=tmp_path, capture_output=True, text=True, check=False)
+        tidy = subprocess.run(
+            [ruff, *command, *modules], cwd=followed.copy, capture_output=True, text=True, check=False
+        )
         assert tidy.returncode == 0, tidy.stdout
 
 
