@@ -21,7 +21,7 @@ from services.collections import collections
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.audit import EventView
-from services.core.event_kinds import EVENT_KINDS
+from services.core.event_kinds import EVENT_KINDS, EventGroup
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.rules.expression import parse_stored, requirements
@@ -33,6 +33,12 @@ UNDOABLE = frozenset(kind for kind, declared in EVENT_KINDS.items() if declared.
 UNDONE: Final = "batch.undone"
 LONGEST_QUERY = 100
 _RULE_IDS = literal_column("(event.data -> 'ruleIds')", JSONB)
+_BY_ADMINS = sorted(
+    {kind for kind, declared in EVENT_KINDS.items() if declared.group not in {None, EventGroup.ROLES}}
+    - {"recheck.asked", "member.chose", "member.chose_payout", "member.handed_over", "member.left", "member.forgotten"}
+    | {"role.protected"}
+)
+"""Kinds that only people who run a server cause. The others have no actor, or any member who looks after themselves."""
 FEW_LINES = 500
 """The most lines about a rule that are read by their ids."""
 FEW_PEOPLE = 500
@@ -85,7 +91,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class LogChoices:
-    """The choices of the log's filters: `(id, name)` of roles, rules and actors."""
+    """The choices of the log's filters: `(id, name)` of roles, rules and actors.
+
+    The actors are those who changed something in the server, and those who run it: each of its members may have asked
+    for a re-check, and these are found by the filter for members.
+    """
 
     roles: tuple[tuple[str, str], ...]
     rules: tuple[tuple[int, str], ...]
@@ -303,11 +313,19 @@ def _note(parts: Sequence[str]) -> str:
     return f" ({told})" if told else ""
 
 
+_ACTORS = """
+    SELECT DISTINCT actor FROM event
+    WHERE server_id = :server AND kind = ANY(CAST(:kinds AS text[])) AND actor IS NOT NULL
+    UNION SELECT a.discord_id FROM access a WHERE a.server_id = :server AND EXISTS (
+        SELECT 1 FROM event e WHERE e.actor = a.discord_id AND e.server_id = :server)
+"""
+
+
 async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> LogChoices:
     """Return the choices of the log's filters. Raises ServerNotFound unless the actor runs the server."""
     await permissions.require_admin_to_read(db, outside, actor, server_id)
     found: list[list[str]] = []
-    for column in ("role_id", "rule_id", "actor"):
+    for column in ("role_id", "rule_id"):
         # Jumps in the index from each value to the next, however many lines share a value.
         following = f"SELECT min({column}) FROM event WHERE server_id = :server AND {column}"
         rows = await db.execute(
@@ -319,7 +337,9 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
             {"server": server_id},
         )
         found.append([str(one) for (one,) in rows.all()])
-    roles, rules, people = found
+    roles, rules = found
+    actors = await db.execute(text(_ACTORS), {"server": server_id, "kinds": _BY_ADMINS})
+    people = [str(one) for (one,) in actors.all()]
     role_names = await _named(db, _ROLES, server_id, roles)
     rule_names = await _named(db, _RULES, server_id, rules)
     known = KnownNames(people=await _people(db, server_id, set(people)))
