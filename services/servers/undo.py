@@ -31,6 +31,7 @@ from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, requirements
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.types import stored_address_lists
+from services.rules.types.declaration import ExpressionRefused
 from services.servers.activity import UNDONE
 from services.servers.activity_sentences import changes
 
@@ -413,8 +414,8 @@ async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, b
         raise Conflict(_("This cannot be undone."))
     try:
         words, members = await verb(db, found, actor, happened[0])
-    except FieldRefused as refused:
-        raise Conflict(refused.message) from None
+    except (FieldRefused, ExpressionRefused) as refused:  # the latter for conditions that a newer version wrote
+        raise Conflict(str(refused)) from None
     await audit.record(db, _line(happened, actor, members))
     return UndoView(str(batch), words, members)
 

@@ -192,3 +192,6 @@ async def test_a_rule_that_a_newer_version_wrote_is_shown_paused_exported_and_de
     await tab.run(rules.ask(rule.id, DELETE))
     await tab.run(rules.confirm())
     assert rules.rows == []
+    lines = (await browser.client.get(f"{server}/events", params={"kind": "rule.deleted"})).json()
+    undone = await browser.client.post(f"{server}/events/{lines[0]['batch']}/undo")
+    assert (undone.status_code, undone.json()) == (409, {"message": "A condition needs type, chain and contract."})
