@@ -93,7 +93,7 @@ def check(draft: RuleDraft) -> RuleDraft:
             "ruleName", _("A rule's name has at most {longest_name} characters.").format(longest_name=LONGEST_NAME)
         )
     if draft.expression is not None:
-        draft = replace(draft, **_flat(next(requirements(_parsed(draft.expression)))))
+        draft = replace(draft, **_flat(next(requirements(parsed(draft.expression)))))
     chainless = rule_type(draft.verification_type).chainless
     if not chainless and not draft.blockchain.strip():
         raise FieldRefused("blockchain", _("Blockchain is required"))
@@ -210,7 +210,8 @@ def _whole_number(name: str, value: object, least: int, most: int, message: str)
         raise FieldRefused(name, message)
 
 
-def _parsed(expression: Any) -> Expression:
+def parsed(expression: Any) -> Expression:
+    """Return the tree of an expression's document. Raises FieldRefused for what this version cannot read."""
     try:
         return parse(expression)
     except ExpressionRefused as fault:
@@ -222,7 +223,7 @@ def expression_of(draft: RuleDraft) -> Expression:
 
     Every condition is normalised. Raises FieldRefused for an invalid type, chain, address, trait or token id.
     """
-    return _normal(_leaf_of(draft) if draft.expression is None else _parsed(draft.expression))
+    return _normal(_leaf_of(draft) if draft.expression is None else parsed(draft.expression))
 
 
 def _normal(tree: Expression) -> Expression:

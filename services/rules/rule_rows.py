@@ -11,9 +11,8 @@ from services.core.discord_text import color_hex
 from services.core.errors import FieldRefused
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal, taking_refusal
-from services.rules.draft import RuleDraft, check, expression_of
-from services.rules.expression import Expression, Requirement, parse, requirements, to_document
-from services.rules.types.declaration import ExpressionRefused
+from services.rules.draft import RuleDraft, check, expression_of, parsed
+from services.rules.expression import Expression, Requirement, requirements, to_document
 from services.rules.types.registry import DETAIL_FIELDS
 
 STATES = ("active", "paused", "shadow")
@@ -118,11 +117,8 @@ def copy_of(rule: Rule) -> Rule:
 
 def _draft_of(rule: Rule) -> RuleDraft:
     """Return a stored rule as a draft. Raises FieldRefused for one that this version cannot read."""
-    try:
-        tree = parse(rule.expression)
-    except ExpressionRefused as fault:
-        # A newer version wrote it. What this version can read of it says only half of what the rule asks for.
-        raise FieldRefused(fault.field, str(fault)) from None
+    # Of what a newer version wrote, the flat fields say only half of what the rule asks for.
+    tree = parsed(rule.expression)
     simple = isinstance(tree, Requirement)
     first = next(requirements(tree))
     return RuleDraft(

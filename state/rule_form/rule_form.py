@@ -18,7 +18,8 @@ from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleN
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
 from services.guilds import members_intent
 from services.rules import limits, rules
-from services.rules.expression import Expression, parse, requirements, to_document
+from services.rules.draft import parsed
+from services.rules.expression import Expression, requirements, to_document
 from services.rules.limits import RoomView
 from services.rules.rules import RuleDraft, RuleView
 from services.rules.types.registry import rule_type
@@ -131,7 +132,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
             page._name(server.id, server.name)
             if number:
                 rule = await rules.get(db, gateways(), actor, self.rule_id)
-                tree = parse(rule.expression)
+                tree = parsed(rule.expression)
                 places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
                 self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
             self._show_room(await limits.room(db, page.server_id))

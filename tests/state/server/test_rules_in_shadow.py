@@ -16,6 +16,7 @@ from services.engine.previews.plan import plan
 from services.engine.previews.preview import Impact
 from services.rules.expression import Requirement, to_document
 from state.rule_form.preview import RulePreviewState
+from state.rule_form.rule_form import RuleFormState
 from state.server.rules import DELETE, PAUSE, RulesState
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
@@ -189,6 +190,11 @@ async def test_a_rule_that_a_newer_version_wrote_is_shown_paused_exported_and_de
     assert migrated.json() == {"message": "No rule of this server names this contract on Base."}
     changed = await browser.client.patch(path, json={"ruleName": "Another name"})
     assert (changed.status_code, changed.json()["message"]) == (400, "A condition needs type, chain and contract.")
+    tab.go("/add-verification-rule", serverId=town.server_id, ruleId=rule.id)
+    form: Any = await tab.state(RuleFormState)
+    await tab.run(form.load())
+    assert (form.load_fault, form.loaded) == ("A condition needs type, chain and contract.", False)
+    rules = await opened(tab, RulesState, town.server_id, "rules")
     await tab.run(rules.ask(rule.id, DELETE))
     await tab.run(rules.confirm())
     assert rules.rows == []
