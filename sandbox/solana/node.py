@@ -31,6 +31,8 @@ BEHIND = 24_000_000
 """How much less a block's height is than its slot: many slots were skipped over the years."""
 INVALID = -32602
 MOST_ACCOUNTS, MOST_LARGEST = 100, 20
+COMMITMENTS = ("processed", "confirmed", "finalized")
+ENCODINGS = ("binary", "base58", "base64", "base64+zstd", "json", "jsonParsed")
 
 
 class RpcError(Exception):
@@ -66,8 +68,9 @@ def _config(params: list[Any], at: int) -> dict[str, Any]:
         return {}
     if not isinstance(given, dict):
         raise RpcError(INVALID, "Invalid params: invalid type: expected a configuration object.")
-    if given.get("commitment") not in (None, "processed", "confirmed", "finalized"):
-        raise RpcError(INVALID, "Invalid params: unknown variant of commitment.")
+    for name, known in (("commitment", COMMITMENTS), ("encoding", ENCODINGS)):
+        if given.get(name) not in (None, *known):
+            raise RpcError(INVALID, f"Invalid params: unknown variant of {name}.")
     return given
 
 
@@ -114,12 +117,14 @@ def get_balance(view: View, params: list[Any]) -> Any:
 def get_account_info(view: View, params: list[Any]) -> Any:
     """Return an account's owner program and lamports, or null.
 
-    Its data are left out, except those of a coin's accounts as jsonParsed.
+    Its data are left out, except those of a coin's accounts.
     """
     address, config = _address(params), _config(params, 1)
     slot = view.head(config)
-    if config.get("encoding") == "jsonParsed" and (parsed := _parsed_account(view, slot, address)) is not None:
-        return _contextual(slot, parsed)
+    if (coin := view.ledger.holdings(slot).coins.get(address)) is not None:
+        return _contextual(slot, _mint(view, coin, config))
+    if (found := _token_account_at(view, slot, address)) is not None:
+        return _contextual(slot, _coins_of(view, *found, config))
     if address in (MEMO, MEMO_V1):
         return _contextual(slot, _account("BPFLoader2111111111111111111111111111111111", 1_141_440, executable=True))
     asset = view.holdings.assets.get(address)
@@ -146,11 +151,29 @@ def _wallet_or_mint(view: View, slot: int, coin: SplCoin | None, address: str, c
     """Return an account of a list: a coin's mint with its data, otherwise a wallet."""
     if coin is None:
         return _account(SYSTEM, 0 if view.zero else view.ledger.balance(address, slot))
+    return _mint(view, coin, {"encoding": "base64", **config})
+
+
+def _mint(view: View, coin: SplCoin, config: dict[str, Any]) -> Any:
+    """Return a coin's mint with its data in the encoding that was asked for."""
     if config.get("encoding") == "jsonParsed":
         return mint_account(coin, AUTHORITY)
     content = program_accounts.mint_bytes(coin, AUTHORITY, 0 if view.zero else coin.supply)
+    return _stored(content, config, coin.program, MINT_RENT)
+
+
+def _coins_of(view: View, coin: SplCoin, owner: str, config: dict[str, Any]) -> Any:
+    """Return an owner's account of a coin in the same way."""
+    if config.get("encoding") == "jsonParsed":
+        return token_account(coin, owner)
+    units = 0 if view.zero else coin.accounts[owner]
+    content = program_accounts.account_bytes(coin.contract, owner, units, coin.program)
+    return _stored(content, config, coin.program, ACCOUNT_RENT)
+
+
+def _stored(content: bytes, config: dict[str, Any], program: str, lamports: int) -> Any:
     try:
-        return program_accounts.shown(content, config, coin.program, MINT_RENT)
+        return program_accounts.shown(content, config, program, lamports)
     except FilterRefused as refused:
         raise RpcError(refused.code, str(refused)) from None
 
@@ -221,14 +244,6 @@ def get_token_account_balance(view: View, params: list[Any]) -> Any:
     raise RpcError(INVALID, "Invalid param: could not find account")
 
 
-def _parsed_account(view: View, slot: int, address: str) -> Any:
-    """Return a coin's mint or an owner's account of it as jsonParsed; None for any other address."""
-    if (coin := view.ledger.holdings(slot).coins.get(address)) is not None:
-        return mint_account(coin, AUTHORITY)
-    found = _token_account_at(view, slot, address)
-    return None if found is None else token_account(*found)
-
-
 def _token_account_at(view: View, slot: int, address: str) -> tuple[SplCoin, str] | None:
     """Return the coin and the owner of a token account."""
     for coin in view.ledger.holdings(slot).coins.values():
@@ -247,7 +262,7 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     slot = view.head(config)
     coins = view.ledger.holdings(slot).coins
     found = [
-        _token_account(owner, asset.id, asset.frozen, asset.delegate)
+        _token_account(asset, config)
         for asset in view.ledger.holdings(slot).assets.values()
         if asset.owner == owner
         and _has_account(asset)
@@ -255,7 +270,7 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
         and (asked.get("mint", asset.id), asked.get("programId", TOKEN)) == (asset.id, TOKEN)
     ]
     found += [
-        {"pubkey": account_of(owner, coin.contract), "account": token_account(coin, owner)}
+        {"pubkey": account_of(owner, coin.contract), "account": _coins_of(view, coin, owner, config)}
         for coin in coins.values()
         if owner in coin.accounts
         and (asked.get("mint", coin.contract), asked.get("programId", coin.program)) == (coin.contract, coin.program)
@@ -263,15 +278,19 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     return _contextual(slot, [] if view.zero else found)
 
 
-def _token_account(owner: str, mint: str, frozen: bool, delegate: str | None) -> Any:
+def _token_account(asset: Asset, config: dict[str, Any]) -> Any:
+    """Return the account with the one token of an asset."""
+    address = account_of(asset.owner, asset.id)
+    if config.get("encoding") != "jsonParsed":
+        content = program_accounts.account_bytes(asset.id, asset.owner, 1, TOKEN, frozen=asset.frozen)
+        return {"pubkey": address, "account": _stored(content, config, TOKEN, ACCOUNT_RENT)}
     amount = {"amount": "1", "decimals": 0, "uiAmount": 1.0, "uiAmountString": "1"}
-    state = "frozen" if frozen else "initialized"
-    info = {"isNative": False, "mint": mint, "owner": owner, "state": state, "tokenAmount": amount}
-    if delegate:
-        info |= {"delegate": delegate, "delegatedAmount": amount}
+    state = "frozen" if asset.frozen else "initialized"
+    info = {"isNative": False, "mint": asset.id, "owner": asset.owner, "state": state, "tokenAmount": amount}
+    if asset.delegate:
+        info |= {"delegate": asset.delegate, "delegatedAmount": amount}
     data = {"program": "spl-token", "parsed": {"info": info, "type": "account"}, "space": 165}
-    address = base58(sha256(f"{owner} {mint}".encode()).digest())
-    return {"pubkey": address, "account": {**_account(TOKEN, 2_039_280), "data": data}}
+    return {"pubkey": address, "account": {**_account(TOKEN, ACCOUNT_RENT), "data": data}}
 
 
 def get_signatures_for_address(view: View, params: list[Any]) -> Any:

@@ -45,7 +45,7 @@ def account_bytes(mint: str, owner: str, units: int, program: str, *, frozen: bo
 def shown(content: bytes, config: dict[str, Any], program: str, lamports: int) -> dict[str, Any]:
     """Return an account with its data in the requested encoding and slice. Raises FilterRefused."""
     return {
-        "data": _encoded(_cut(content, config.get("dataSlice")), config.get("encoding", "base64")),
+        "data": _encoded(_cut(content, config.get("dataSlice")), config.get("encoding")),
         "executable": False,
         "lamports": lamports,
         "owner": program,

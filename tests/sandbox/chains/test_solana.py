@@ -251,6 +251,19 @@ async def test_money_and_accounts_can_be_looked_at(otters: Otters) -> None:
     assert accounts[0]["account"]["data"]["parsed"]["info"]["tokenAmount"]["amount"] == "1"
 
 
+async def test_accounts_come_in_the_encoding_that_was_asked_for(otters: Otters) -> None:
+    carol, program = await otters.wallet("carol"), {"programId": TOKEN}
+    accounts = (await otters.rpc("getTokenAccountsByOwner", carol, program, {"encoding": "base64"}))["value"]
+    assert {len(b64decode(one["account"]["data"][0])) for one in accounts} == {165}
+    code, message = await otters.error("getTokenAccountsByOwner", carol, program)
+    assert (code, "base 58" in message) == (-32600, True), "the usual encoding is for short accounts"
+    made = (await otters.act("deploy", standard="SPL2022", name="Young", slug="young", decimals=2))["contract"]
+    mint = (await otters.rpc("getAccountInfo", made, {"encoding": "base64"}))["value"]
+    assert (mint["owner"], len(b64decode(mint["data"][0]))) == (TOKEN_2022, 82)
+    assert isinstance((await otters.rpc("getAccountInfo", made))["value"]["data"], str)
+    assert (await otters.error("getAccountInfo", carol, {"encoding": "base65"}))[0] == -32602
+
+
 async def test_a_coin_tells_its_supply_and_what_an_account_has_of_it(otters: Otters) -> None:
     coin = (await otters.world())["chains"]["solana"]["collections"][1]["contract"]
     supply = (await otters.rpc("getTokenSupply", coin))["value"]
