@@ -74,6 +74,11 @@ class ReachState(rx.State):
         self.of_rule, self.busy, self.percent = rule.conditions_key, True, 0
         return ReachState.watch
 
+    @signed_in
+    async def follow(self, actor: Actor):
+        """Follow a running count again: its loop ended when the form was left, or the connection was lost for long."""
+        return ReachState.watch if self.busy else None
+
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:

@@ -53,8 +53,12 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
     state = await counted(form)
     assert (state.busy, state.percent, state.sentence, state.fault) == (True, 0, "", "")
     await worked()
-    state = await counted(form)
+    # The form was left meanwhile, and is open again.
+    (event,) = await form.run(ReachState.event_handlers["follow"].fn(state))
+    assert event is not None
+    await ReachState.event_handlers["watch"].fn(Beside(state))
     assert (state.busy, state.sentence, state.note) == (False, "2 addresses meet this, 1 verified here.", "")
+    assert await form.run(ReachState.event_handlers["follow"].fn(state)) == [None]
     assert state.places[0].startswith("Base up to block ")
     rule = await form.state(RuleFormState)
     assert state.of_rule == rule.conditions_key
