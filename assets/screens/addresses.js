@@ -5,15 +5,29 @@ import { counted, filled } from "./texts.js";
 const LARGEST = 2 * 1024 * 1024;
 const ENTRY = "addresses";
 const REFUSED = "";
+/** What is typed for a condition and not stored, and why not; it is shown again when the condition is opened again. */
+const unstored = new Map();
 
-export function Addresses({ server, name, count, onStored, label, hint, words }) {
-  const [text, setText] = useState("");
+/** `place` names the form as it was opened and, after a colon, the condition. */
+export function Addresses({ place, server, name, count, onStored, label, hint, words }) {
+  const kept = unstored.get(place);
+  const [text, setText] = useState(kept?.text ?? "");
   const [busy, setBusy] = useState(false);
-  const [fault, setFault] = useState(null);
+  const [fault, setFault] = useState(kept?.fault ?? null);
   const file = useRef(null);
   const sent = useRef("");
   const sending = useRef(null);
 
+  const type = (typed) => {
+    setText(typed);
+    unstored.set(place, { text: typed, fault });
+  };
+  const refuse = (why) => {
+    setFault(why);
+    // By now another condition may be open.
+    if (unstored.has(place)) unstored.get(place).fault = why;
+    return null;
+  };
   const send = (content) => {
     sent.current = content;
     sending.current = store(content).finally(() => { sending.current = null; });
@@ -21,10 +35,7 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
   };
   /** Returns the name of the stored list; null if it was refused. */
   const store = async (content) => {
-    if (new Blob([content]).size > LARGEST) {
-      setFault({ message: words.large });
-      return null;
-    }
+    if (new Blob([content]).size > LARGEST) return refuse({ message: words.large });
     setBusy(true);
     setFault(null);
     try {
@@ -36,18 +47,22 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
       const said = await answer.json();
       if (answer.ok) {
         setText("");
+        unstored.delete(place);
         onStored(said.list, said.count);
         return said.list;
       }
-      setFault(said);
+      return refuse(said);
     } catch {
-      setFault({ message: words.unsent });
+      return refuse({ message: words.unsent });
     } finally {
       setBusy(false);
       if (file.current) file.current.value = "";
     }
-    return null;
   };
+  useEffect(() => {
+    const [opened] = place.split(":");
+    for (const other of unstored.keys()) if (!other.startsWith(`${opened}:`)) unstored.delete(other);
+  }, [place]);
   useHeldForm(name, () => sending.current ?? (text.trim() ? send(text) : null));
   const choose = async (event) => {
     const chosen = event.target.files?.[0];
@@ -66,7 +81,7 @@ export function Addresses({ server, name, count, onStored, label, hint, words })
       id: ENTRY,
       className: "textarea min-h-32 font-mono text-sm",
       value: text,
-      onChange: (event) => setText(event.target.value),
+      onChange: (event) => type(event.target.value),
       placeholder: "0x...\n0x...",
       spellCheck: false,
       // The field may be left to save the rule, or to open another condition.

@@ -34,6 +34,7 @@ class _Addresses(rx.Component):
     library = "$/public/screens/addresses.js"
     tag = "Addresses"
 
+    place: rx.Var[str]
     server: rx.Var[int]
     name: rx.Var[str]
     count: rx.Var[str]
@@ -47,6 +48,7 @@ class _Addresses(rx.Component):
 def addresses() -> rx.Component:
     """Return the entry of the open condition's list."""
     return _Addresses.create(
+        place=f"{RuleFormState.turn}:{RuleFormState.open}",
         server=ServerPageState.server_id,
         name=RuleFormState.details["list"],
         count=RuleFormState.details["count"],

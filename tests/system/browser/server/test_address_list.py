@@ -29,12 +29,18 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await use.click()
     await expect(page.get_by_text("Line 2: An address that starts with 0x has 42 characters")).to_be_visible()
     await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
+    # What is wrong in the list can still be read and mended after another condition was open.
+    await page.get_by_role("button", name="Add another condition").click()
+    await expect(entry).to_be_hidden()
+    await page.get_by_role("button", name="Remove Condition 2").click()
+    await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
+    await expect(entry).to_have_value(f"{STRANGER}\n0x12\n{STRANGER}")
     # No rule is saved without the list that was refused.
     await page.get_by_label("Role", exact=True).select_option("Collector")
     await page.get_by_role("button", name="Create Rule").click()
     await expect(entry).to_be_focused()
     # The browser itself logs the refused calls.
-    assert ["400" in fault for fault in ada.faults] == [True, True]
+    assert {"400" in fault for fault in ada.faults} == {True}
     ada.faults.clear()
     await entry.fill(f"wallet,amount\n{product.wallet(erin)},5\n{STRANGER},7\n")
     await entry.press("Tab")  # leaving the field is enough
