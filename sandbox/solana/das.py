@@ -174,5 +174,5 @@ def emptiness(view: View, method: str, params: Named) -> Any:
     if method == "getAsset":
         return None
     if method in ("getAssetBatch", "getAssets"):
-        return [None for _ in params.get("ids", ())]
+        return [None for _ in get_asset_batch(view, params)]
     return _list(view, {name: params[name] for name in ("limit", "page") if name in params}, [])

@@ -297,6 +297,8 @@ async def test_faults_are_the_endpoints_own(otters: Otters, kind: str, status: i
     if kind == "empty":
         assert await otters.rpc("getAsset", id=(await otters.collection())["contract"]) is None
         assert await otters.rpc("getSignaturesForAddress", carol) == []
+        assert await otters.rpc("getAssetBatch", ids=[carol]) == [None]
+        assert (await otters.error("getAssetBatch", ids=5))[0] == -32602
 
 
 async def test_an_endpoint_that_is_down_closes_without_an_answer(otters: Otters) -> None:
