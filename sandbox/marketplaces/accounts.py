@@ -28,6 +28,11 @@ class Account:
     linked_to: str = ""
 
 
+def is_address(text: str) -> bool:
+    """Return whether it is the address of an account, and not the name of one."""
+    return bool(_EVM.fullmatch(text) or _SOLANA.fullmatch(text))
+
+
 def normal(address: str) -> str:
     """Return the address in the form that accounts have: EVM lower-case, Solana as given. Raises Refusal(400)."""
     if _EVM.fullmatch(address):

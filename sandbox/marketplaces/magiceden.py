@@ -13,7 +13,7 @@ from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
-from sandbox.marketplaces.accounts import Account, Accounts
+from sandbox.marketplaces.accounts import Account, Accounts, is_address
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Market, Token
 
 LAMPORTS = 1_000_000_000
@@ -104,7 +104,8 @@ class MagicEden:
         raise web.HTTPNotFound(text="collection not found")
 
     async def _wallet(self, request: web.Request) -> Any:
-        account = self._accounts.find(request.match_info["address"], self._since())
+        address = request.match_info["address"]
+        account = self._accounts.find(address, self._since()) if is_address(address) else None
         if account is None:
             raise web.HTTPBadRequest(text="wallet not found")
         return _shown(account)

@@ -63,6 +63,7 @@ def test_a_control_call_opens_an_account_at_one_marketplace_only(nodes: Nodes):
     nodes.http.put(f"/control/magiceden/accounts/{nodes.wallet('erin')}", json={"bio": "gm"})
     wallet = nodes.http.get(f"/magiceden/v2/wallets/{nodes.wallet('erin')}").json()
     assert wallet == {"walletAddress": nodes.wallet("erin"), "displayName": "erin", "bio": "gm"}
+    assert nodes.http.get("/magiceden/v2/wallets/erin").status_code == 400, "only OpenSea knows people by their names"
 
 
 def test_a_wallet_that_is_linked_to_another_profile_is_answered_with_that_one(nodes: Nodes):
