@@ -38,7 +38,8 @@ export function RuleImport({ server, onMade, words }) {
       if (!answer.ok) {
         setFault(said.message ?? words.unread);
       } else if (apply) {
-        setSeen(null);
+        // What was chosen and is not made says why: the server has changed since the look.
+        setSeen(said.rules.length < chosen.length ? { ...said, rules: [] } : null);
         setText("");
         setMade(said.rules.length);
         onMade(said.rules.length);
@@ -154,7 +155,9 @@ function result({ words, seen, chosen, turn, busy, apply, again }) {
             seen.rules.map((rule) => offered(rule, chosen.includes(rule.number), busy !== "", turn)),
           ),
         )
-      : h("p", { className: "font-medium" }, words.nothing),
+      : seen.applied
+        ? null
+        : h("p", { className: "font-medium" }, words.nothing),
     seen.skipped.length
       ? h(
           "div",
