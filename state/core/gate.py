@@ -111,8 +111,9 @@ def check(name: str, payload: Mapping[str, Any]) -> None:
     if name.endswith((f".{_CONNECT}", f".{_STORAGE}")):
         if payload.keys() - contract.keys():
             raise Refused("unknown arguments")
-        if payload.get("vars") is not None:
-            _check_storage(payload["vars"])
+        # A browser that connects may have stored nothing.
+        if payload.get("vars") is not None or name.endswith(f".{_STORAGE}"):
+            _check_storage(payload.get("vars"))
         return
     if extra := payload.keys() - contract.keys():
         raise Refused(f"{len(extra)} unknown arguments")

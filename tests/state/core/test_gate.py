@@ -124,9 +124,17 @@ def test_only_stored_variables_can_be_set_from_outside() -> None:
         check(UPDATE, {"vars": {f"{SessionState.get_full_name()}.audience_rx_state_": "member"}})
     with pytest.raises(Refused, match="not a stored variable"):
         check(UPDATE, {"vars": {"nowhere.at_all": "x"}})
-    for values in ([["a", "b"]], [], "", 0, False):
+    for payload in (
+        {"vars": [["a", "b"]]},
+        {"vars": []},
+        {"vars": ""},
+        {"vars": 0},
+        {"vars": False},
+        {"vars": None},
+        {},
+    ):
         with pytest.raises(Refused, match="not an object"):
-            check(UPDATE, {"vars": values})
+            check(UPDATE, payload)
     with pytest.raises(Refused, match="unknown arguments"):
         check(UPDATE, {"vars": {STORED: "abc"}, "self": 1})
 
