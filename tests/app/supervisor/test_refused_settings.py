@@ -4,10 +4,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import settings
 from app import __main__ as start
+from bot import __main__ as bot
+from jobs import __main__ as jobs
+from services.runtime import garbage_collection, logs
 from settings import ROOT
 
 
@@ -33,15 +38,17 @@ def test_root_is_told_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert "holdfast| A live start needs all of Discord's credentials." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("module", ["bot", "jobs"])
-def test_bot_and_jobs_alone_say_that_they_need_a_database(tmp_path: Path, module: str) -> None:
+@pytest.mark.parametrize("program", [bot, jobs])
+def test_bot_and_jobs_alone_say_that_they_need_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: ModuleType
+) -> None:
     """Without an address they would ask libpq's usual one, again and again."""
-    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    done = subprocess.run(
-        [sys.executable, "-m", module],
-        cwd=ROOT, env=environment | {"HOLDFAST_HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
-        timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "DATABASE_URL is not set" in done.stderr
-    assert "Traceback" not in done.stderr
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setattr(settings, "ENV_FILE", tmp_path / ".env")
+    monkeypatch.setattr(sys, "argv", ["program"])
+    for module, name in ((garbage_collection, "freeze"), (logs, "set_up")):
+        monkeypatch.setattr(module, name, lambda: None)  # they would change the process of all tests
+    settings.settings.cache_clear()
+    with pytest.raises(SystemExit, match="DATABASE_URL is not set"):
+        program.main()
+    settings.settings.cache_clear()
