@@ -34,6 +34,13 @@ def texts(catalog: Catalog) -> dict[tuple[str | None, str], Message]:
     return {(one.context, str(one.id)): one for one in catalog if one.id}
 
 
+@cache
+def template() -> dict[tuple[str | None, str], Message]:
+    """Return the entries of the template, which has the texts of the code."""
+    with TEMPLATE.open("rb") as file:
+        return texts(read_po(file))
+
+
 def forms(words: object) -> list[str]:
     """Return the text of a message, or both plural forms."""
     return [str(one) for one in words] if isinstance(words, list | tuple) else [str(words)]
@@ -58,8 +65,7 @@ def wrong(one: Message) -> str | None:
 
 
 def test_the_template_has_the_texts_of_the_code() -> None:
-    with TEMPLATE.open("rb") as file:
-        assert texts(read_po(file)).keys() == texts(collected()).keys(), "make texts"
+    assert template().keys() == texts(collected()).keys(), "make texts"
 
 
 def test_five_languages_are_there() -> None:
@@ -68,14 +74,14 @@ def test_five_languages_are_there() -> None:
 
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_a_language_has_every_text_with_its_placeholders(language: str) -> None:
-    with TEMPLATE.open("rb") as file:
-        wanted = texts(read_po(file))
+    wanted = template()
     found = texts(entries(language))
     assert found.keys() == wanted.keys(), "make texts"
     faults = [f"{key[1]!r} {fault}" for key, one in found.items() if (fault := wrong(one))]
     assert faults == []
 
 
+@cache
 def built_sentences() -> set[str]:
     """Return the texts that screens split to insert links and code."""
     calls = (
@@ -89,7 +95,7 @@ def built_sentences() -> set[str]:
 
 def test_a_text_is_a_whole_sentence_or_name() -> None:
     # A text that is cut at a link or a number fits only English word order.
-    pieces = [text for _, text in texts(collected()) if re.match(r"[\s.,;:)”]", text) or re.search(r"[\s(“]$", text)]
+    pieces = [text for _, text in template() if re.match(r"[\s.,;:)”]", text) or re.search(r"[\s(“]$", text)]
     assert pieces == []
 
 
