@@ -296,7 +296,7 @@ async def living(product: None, discord: Outside, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(client_restart, "LONGEST_PAUSE", 0.2)
     monkeypatch.setattr(client_restart, "REFUSED_PAUSE", 0.2)
     monkeypatch.setattr(client_restart, "CHECKED_EVERY", 0.05)
-    monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(heartbeat, "PAUSE_SECONDS", 0.3)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)  # no other shard has just identified
     task = asyncio.create_task(client_restart.live(build, settings().discord_bot_token.get_secret_value()))
     yield

@@ -42,7 +42,7 @@ ADDRESS = "0x" + "ab" * 20
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PAUSE_SECONDS", "REST_SECONDS", "SWITCH_SECONDS"):
-        monkeypatch.setattr(member_reader, name, 0.05)
+        monkeypatch.setattr(member_reader, name, 0.15)
 
 
 @pytest.fixture

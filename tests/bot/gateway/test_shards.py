@@ -34,7 +34,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "BEAT_SECONDS", 0.05)
+    monkeypatch.setattr(shards, "BEAT_SECONDS", 0.15)
     monkeypatch.setattr(shards, "LEASE_SECONDS", 5.0)
     monkeypatch.setattr(identifies, "SPACING_SECONDS", 0.0)
     monkeypatch.setattr(client_restart, "CHECKED_EVERY", 0.05)
