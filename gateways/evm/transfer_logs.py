@@ -302,7 +302,7 @@ class TransferLogs:
             answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
             said: list[object] = cast("list[object]", answer) if isinstance(answer, list) else []
             logs = [one for one in said if isinstance(one, Log)] if len(said) > log_floods.MOST_OF_ONE else []
-            if reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
+            if logs and reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
                 reading.excessive.update(crowded)
                 answer = [one for one in logs if one.address.lower() not in crowded]
             registry, coins = node.chain.delegates, reading.kind in {COINS, CONTRACTS}
@@ -313,7 +313,7 @@ class TransferLogs:
 def _note_limit(url: str, limit: int | None, passed: int) -> None:
     """Note how many blocks a node gives, or that it gives more than was known."""
     before = node_limits.known(url).log_blocks
-    if limit is not None or (before is not None and passed > before):
+    if limit != before and (limit is not None or (before is not None and passed > before)):
         node_limits.note(url, log_blocks=limit)
 
 
