@@ -55,9 +55,11 @@ def counting(answer: Answer | None = None) -> Iterator[Calls]:
 
     async def counted(self: Node, body: bytes, decode: Decode = orjson.loads) -> object:
         asked = orjson.loads(body)
-        calls.update({"batch": 1} if isinstance(asked, list) else {})
         items: list[dict[str, Any]] = asked if isinstance(asked, list) else [asked]
-        calls.update(str(item["method"]) for item in items)
+        if isinstance(asked, list):
+            calls["batch"] += 1
+        for item in items:
+            calls[item["method"]] += 1
         if answer is None:
             return await post(self, body, decode)
         said = [_said(item, answer(item["method"], item["params"])) for item in items]

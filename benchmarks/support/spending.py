@@ -115,11 +115,13 @@ async def count() -> Counted:
     found.probes = {chain: await call_counts.probe(chain) for chain in ("base", "solana")}
     for members in sorted({*MEMBERS, EXAMPLE, OWNERS_AT_ONCE}):
         found.solana[members] = await call_counts.solana_list(min(members, BATCH), SUPPLY)
-    paces = {*PACES, *(one.follow for one in SPARING.values())}
+    wanted = {(chain, pace, plan.log_blocks) for chain in EVM for pace in PACES for plan in FREE}
+    for chain in OF_THE_EXAMPLE:
+        wanted |= {(chain, QUICK.follow, plan.log_blocks) for plan in (*PAID, PUBLIC)}
+        wanted |= {(chain, SPARING[plan.key].follow, plan.log_blocks) for plan in FREE}
+    for chain, pace, blocks in wanted:
+        found.follows[chain, pace, blocks, False] = await call_counts.following(chain, pace, log_blocks=blocks)
     for chain in EVM:
-        for blocks in {plan.log_blocks for plan in (*FREE, *PAID, PUBLIC)}:
-            for pace in paces:
-                found.follows[chain, pace, blocks, False] = await call_counts.following(chain, pace, log_blocks=blocks)
         found.follows[chain, 5, None, True] = await call_counts.following(chain, 5, socket=True)
     return found
 
