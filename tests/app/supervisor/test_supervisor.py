@@ -257,18 +257,10 @@ async def test_postgres_is_brought_up_handed_down_and_brought_back(short_dir: Pa
     assert not pid_file.exists()
 
 
-async def test_a_start_undoes_a_restore_that_was_killed(short_dir: Path, said: list[str]) -> None:
+async def test_a_start_undoes_a_restore_that_was_killed_and_migrates_unless_the_database_is_the_newest(
+    short_dir: Path, said: list[str]
+) -> None:
     (short_dir / "db.restoring" / "cluster").mkdir(parents=True)
-    supervisor = Supervisor(replace(plan(short_dir, patient("bot")), database=short_dir / "db"), say=said.append)
-    task = asyncio.create_task(supervisor.run())
-    await until(lambda: notes(short_dir))
-    supervisor.stop()
-    await task
-    assert not (short_dir / "db.restoring").exists()
-    assert said.index("starting PostgreSQL") == 1 + next(n for n, line in enumerate(said) if "undid a restore" in line)
-
-
-async def test_a_database_with_the_newest_migration_is_not_migrated(short_dir: Path, said: list[str]) -> None:
     code = (
         "import os, psycopg\n"
         f"{NOTE.format(text='migrating')}\n"
@@ -284,6 +276,8 @@ async def test_a_database_with_the_newest_migration_is_not_migrated(short_dir: P
         supervisor.stop()
         await task
         assert notes(short_dir).count("migrating") == runs
+        assert not (short_dir / "db.restoring").exists()
+    assert said.index("starting PostgreSQL") == 1 + next(n for n, line in enumerate(said) if "undid a restore" in line)
 
 
 HOST = """

@@ -46,8 +46,9 @@ def in_a_terminal(directory: Path, how: str = "") -> Iterator[tuple[subprocess.P
         supervisor.kill()
         supervisor.wait()
         end_survivors(directory, patience=0)
-        with Postgres(directory / "db", durable=False, say=lambda _: None):
-            pass
+        if Postgres(directory / "db").is_running():
+            with Postgres(directory / "db", durable=False, say=lambda _: None):
+                pass
 
 
 def ignores_a_hang_up(pid: int) -> bool:
