@@ -5,12 +5,14 @@ under the Apache license 2.0). validate-pyproject (MPL 2.0) brings the one of py
 """
 
 import subprocess
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from check_jsonschema import main
 from click.testing import CliRunner
+from validate_pyproject.api import Validator
+from validate_pyproject.errors import ValidationError
 
 from tests.house.pages import ROOT
 
@@ -74,16 +76,19 @@ def test_every_yaml_toml_and_json_file_has_a_schema_or_another_check() -> None:
 
 @pytest.mark.parametrize("file", PROJECTS)
 def test_pyproject_is_valid_by_the_packagers_schemas(file: str, tmp_path: Path) -> None:
-    assert by_the_packagers(ROOT / file) == 0
+    assert by_the_packagers(ROOT / file)
     wrong = tmp_path / "pyproject.toml"
     wrong.write_text((ROOT / file).read_text().replace("[project]", "[project]\nnobody-knows-this = 1", 1))
-    assert by_the_packagers(wrong) != 0
+    assert not by_the_packagers(wrong)
 
 
-def by_the_packagers(path: Path) -> int:
-    """Return 0 if the packagers' schema accepts all of a pyproject.toml."""
-    checker = [sys.executable, "-m", "validate_pyproject", str(path)]
-    return subprocess.run(checker, check=False, capture_output=True).returncode
+def by_the_packagers(path: Path) -> bool:
+    """Return whether the packagers' schema, with those of the tools that it knows, accepts all of a pyproject.toml."""
+    try:
+        Validator()(tomllib.loads(path.read_text()))
+    except ValidationError:
+        return False
+    return True
 
 
 def test_the_schema_of_exported_rules_is_a_schema() -> None:
