@@ -69,16 +69,6 @@ def test_an_address_that_cannot_be_read_is_not_repeated(url: str) -> None:
     assert "s3cret" not in str(told.value)
 
 
-def test_the_address_of_the_database_may_be_in_the_env_file_alone(database_url: str, tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text(f"DATABASE_URL='{database_url}'\n")
-    environment = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
-    done = subprocess.run(
-        [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT,
-        env=environment | {"HOLDFAST_HOME": str(tmp_path)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-
-
 def test_a_database_without_rights_is_told_with_what_to_do(database_url: str) -> None:
     alembic(database_url, "downgrade", "0054")
     read_only = f"{database_url}&options=-c%20default_transaction_read_only%3Don"
@@ -97,16 +87,20 @@ def test_a_database_of_a_newer_version_is_told_with_what_to_do(database_url: str
     assert "migration 9999" in str(told.value)
 
 
-def test_of_two_machines_that_start_at_once_one_migrates_and_the_other_waits(database_url: str) -> None:
+def test_of_two_machines_that_start_at_once_one_waits_also_if_its_env_file_alone_has_the_address(
+    database_url: str, tmp_path: Path
+) -> None:
     with psycopg.connect(libpq_url(database_url), autocommit=True) as admin:
         admin.execute("DROP SCHEMA public CASCADE")
         admin.execute("CREATE SCHEMA public")
+    (tmp_path / ".env").write_text(f"DATABASE_URL='{database_url}'\n")
+    without = {name: value for name, value in os.environ.items() if name != "DATABASE_URL"}
     migrations = [
         subprocess.Popen(
-            [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT, text=True,
-            env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "alembic", "upgrade", "head"], cwd=ROOT, text=True, env=without | address,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
-        for _ in range(2)
+        for address in ({"DATABASE_URL": database_url}, {"HOLDFAST_HOME": str(tmp_path)})
     ]  # fmt: skip
     told = [migration.communicate()[0] for migration in migrations]
     assert [migration.returncode for migration in migrations] == [0, 0], told
