@@ -22,7 +22,7 @@ from playwright.async_api import Error as PlaywrightError
 from sandbox.base.faults import TARGETS
 from tests.conftest import free_port
 from tests.support.product import Product
-from tests.system.browser.conftest import shown_or_tried_again
+from tests.system.browser.conftest import LIGHT, shown_or_tried_again
 from tests.system.browser.screens import GUILD, TABS, Screen, for_members, for_visitors
 from tests.system.browser.test_every_screen import a_resting_rule
 from tests.system.web.conftest import Web, running_web, sign_in
@@ -187,20 +187,13 @@ async def browser_of(chromium: Browser, watched: Watched, session: str | None) -
         await context.close()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def ada(chromium: Browser, watched: Watched) -> AsyncIterator[BrowserContext]:
-    """A fresh browser of ada's; faults are cleared before and after."""
-    watched.clear()
-    async with browser_of(chromium, watched, watched.session) as context:
-        yield context
-        watched.clear()
-
-
 @dataclass
 class Tabs:
     """A browser and those of its pages that can be used again: a page costs more than loading a screen in it."""
 
     context: BrowserContext
+    light: str
+    """An address of the product without scripts: what is loaded after it is loaded by the same process, for half."""
     free: list[Page] = field(default_factory=list[Page])
 
     async def take(self) -> Page:
@@ -212,10 +205,10 @@ class Tabs:
         if usable:
             with suppress(TimeoutError, PlaywrightError):
                 async with asyncio.timeout(CLOSES_SECONDS):
+                    # A screen that is still there may load itself again, which would end the loading of the next one.
+                    await page.goto(self.light)
                     # By its tab's token the server would find the state of the screen before.
                     await page.evaluate("sessionStorage.clear()")
-                    # A screen that is still there may load itself again, which would end the loading of the next one.
-                    await page.goto("about:blank")
                     self.free.append(page)
                     return
         # Chromium once did not report that two pages had closed, while all other pages worked.
@@ -231,7 +224,19 @@ async def tabs(chromium: Browser, watched: Watched) -> AsyncIterator[tuple[Tabs,
         browser_of(chromium, watched, watched.session) as hers,
         browser_of(chromium, watched, None) as anybodys,
     ):
-        yield Tabs(hers), Tabs(anybodys)
+        light = watched.web.url + LIGHT
+        yield Tabs(hers, light), Tabs(anybodys, light)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(watched: Watched, tabs: tuple[Tabs, Tabs]) -> AsyncIterator[Page]:
+    """A tab of ada's; faults are cleared before and after."""
+    hers, _ = tabs
+    watched.clear()
+    page = await hers.take()
+    yield page
+    watched.clear()
+    await hers.give_back(page, usable=True)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session", params=WEATHERS)
@@ -294,10 +299,7 @@ async def test_each_screen_shows_what_is_known_or_says_what_could_not_be_read(la
 
 
 @pytest.mark.parametrize("kind", ["down", "slow"])
-async def test_an_open_server_is_read_on_by_discords_last_answer(
-    ada: BrowserContext, watched: Watched, kind: str
-) -> None:
-    page = await ada.new_page()
+async def test_an_open_server_is_read_on_by_discords_last_answer(page: Page, watched: Watched, kind: str) -> None:
     server = next(screen for screen in watched.screens if screen.name == "server-config-rules")
     await page.goto(watched.web.url + server.path)
     await page.get_by_role("heading", name="Collector by calls").wait_for()
@@ -313,8 +315,7 @@ async def test_an_open_server_is_read_on_by_discords_last_answer(
         await expect(page.locator(".skeleton")).to_have_count(0)
 
 
-async def test_once_the_database_is_back_try_again_shows_the_screen(ada: BrowserContext, watched: Watched) -> None:
-    page = await ada.new_page()
+async def test_once_the_database_is_back_try_again_shows_the_screen(page: Page, watched: Watched) -> None:
     server = next(screen for screen in watched.screens if screen.name == "server-config-members")
     watched.worsen("database", "down")
     await page.goto(watched.web.url + server.path)
@@ -325,8 +326,7 @@ async def test_once_the_database_is_back_try_again_shows_the_screen(ada: Browser
     await expect(page.get_by_label("Search members")).to_be_visible()
 
 
-async def test_a_form_that_cannot_be_saved_keeps_what_was_filled_in(ada: BrowserContext, watched: Watched) -> None:
-    page = await ada.new_page()
+async def test_a_form_that_cannot_be_saved_keeps_what_was_filled_in(page: Page, watched: Watched) -> None:
     form = next(screen for screen in watched.screens if screen.name == "server-setup")
     await page.goto(watched.web.url + form.path)
     fields = {"Discord Server ID": "123456789012345678", "Server Name": "A name of mine", "Description": "About it"}
@@ -341,8 +341,7 @@ async def test_a_form_that_cannot_be_saved_keeps_what_was_filled_in(ada: Browser
         watched.clear()
 
 
-async def test_a_rule_that_cannot_be_saved_stays_in_its_form(ada: BrowserContext, watched: Watched) -> None:
-    page = await ada.new_page()
+async def test_a_rule_that_cannot_be_saved_stays_in_its_form(page: Page, watched: Watched) -> None:
     form = next(screen for screen in watched.screens if screen.name == FORM)
     contract: str = watched.product.world()["chains"]["ethereum"]["collections"][0]["contract"]
     await page.goto(watched.web.url + form.path)
