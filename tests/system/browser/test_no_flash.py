@@ -4,14 +4,23 @@ from collections.abc import Awaitable, Callable
 
 from tests.system.browser.conftest import Visitor
 
-# In every frame from the first: the words that a person could read.
+# In every frame in which something may have changed, and in every tenth: the words that a person could read.
 WATCH = """
 window.__seen = new Set();
+let changed = true, frame = 0;
 const look = () => {
-  for (const line of (document.body?.innerText ?? "").split("\\n")) window.__seen.add(line.trim());
+  if (changed || ++frame % 10 === 0) {
+    changed = false;
+    for (const line of (document.body?.innerText ?? "").split("\\n")) window.__seen.add(line.trim());
+  }
   requestAnimationFrame(look);
 };
 requestAnimationFrame(look);
+const note = () => { changed = true; };
+new MutationObserver(note).observe(
+  document, {subtree: true, childList: true, characterData: true, attributes: true});
+for (const kind of ["load", "transitionrun", "transitionend", "animationstart", "animationend"])
+  addEventListener(kind, note, true);
 """
 SEEN = "[...window.__seen]"
 FOR_VISITORS, FOR_MEMBERS = "Get Started", "Logout"
