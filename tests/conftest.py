@@ -69,6 +69,8 @@ LONG = (
     "services/engine/test_looked_histories.py", "gateways/evm/balances/test_chains_in_bulk.py",
 )  # fmt: skip
 """Files that take 15 s or more and mostly wait, the longest wait first."""
+BESIDE = 4
+"""The number of other files that are handed out after each of them: if all workers wait, the processor is idle."""
 WITH_PRODUCT = (
     "tests/system/browser/", "tests/bot/test_commands.py", "tests/bot/test_languages.py",
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
@@ -127,9 +129,10 @@ shutil.rmtree(directory, ignore_errors=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files: first the whole product, then those that wait long, those that need nothing, and the sandbox.
 
-    The product keeps two workers and both cores busy for half of a run; meanwhile the other workers run the files that
-    mostly wait. Within each group the file with the most tests comes first. The last files are short and only compute:
-    then no worker is left alone with a long file, and the workers do not all wait at the end.
+    The product keeps two workers busy for half of a run, but not both cores, since its tests wait too. Meanwhile the
+    other workers run files that mostly wait and files that compute in turns. Within each group the file with the most
+    tests comes first. The last files are short and only compute: then no worker is left alone with a long file, and
+    the workers do not all wait at the end.
     """
     needs, tests = dict[Path, list[int]](), Counter(item.path for item in items)
     for item in items:
@@ -145,7 +148,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             order[path] = WAITING
         elif needed == NOTHING and tests[path] <= FEW:
             order[path] = LITTLE
-    items.sort(key=lambda item: (order[item.path], -long.get(item.path, 0), -tests[item.path]))
+    files = sorted(order, key=lambda path: (order[path], -long.get(path, 0), -tests[path]))
+    together = [path for path in files if order[path] == PRODUCT]
+    waiting = [path for path in files if order[path] == WAITING]
+    computing = [path for path in files if WAITING < order[path] < LITTLE]
+    turns = list[Path]()
+    for number, path in enumerate(waiting):
+        turns += [path, *computing[BESIDE * number : BESIDE * (number + 1)]]
+    place = {path: number for number, path in enumerate(dict.fromkeys([*together, *turns, *files]))}
+    items.sort(key=lambda item: place[item.path])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
