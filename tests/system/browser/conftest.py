@@ -35,7 +35,8 @@ ARGUMENTS = (
     f"--disable-features={','.join((*OF_PLAYWRIGHT, *OF_A_WINDOW))}",
 )  # fmt: skip
 
-DASHBOARD = "/dashboard"
+DASHBOARD, LIGHT = "/dashboard", "/robots.txt"
+"""A screen, and a file without scripts, after which a screen is loaded by the same process and for half the price."""
 # No test here is about durations: on a busy machine an expected event comes late and still counts.
 EVENTUALLY_SECONDS = 60
 expect.set_options(timeout=EVENTUALLY_SECONDS * 1_000)

@@ -8,7 +8,7 @@ import httpx
 from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 from playwright.async_api import expect
 
-from tests.system.browser.conftest import PRESSED_WITHIN_MS, Product, Visitor
+from tests.system.browser.conftest import LIGHT, PRESSED_WITHIN_MS, Product, Visitor
 from tests.system.browser.village import base_builders
 from tests.system.web.conftest import sign_in
 
@@ -113,7 +113,7 @@ async def test_a_screen_loaded_after_the_session_ended_says_so_and_one_after_the
         await ada.enter("ada", "/features")
         await stored_in(ada, await cookie_of(ada))
         # An open screen that reads itself again would notice the end, and load itself a moment before the test does.
-        await ada.page.goto("about:blank")
+        await ada.open(LIGHT)
         async with httpx.AsyncClient() as program:
             await program.post(ada.product.url + "/api/auth/logout", headers={"x-session-id": await cookie_of(ada)})
         await ada.open(path)
