@@ -25,6 +25,7 @@ from services.rules import pausing
 
 MOST_ROLES = 50
 LONGEST = timedelta(days=366)
+"""How far a move's end may lie ahead. An earlier begin than that long ago says no more than that the move has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,9 @@ async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | 
     if order.until > at + LONGEST:
         raise FieldRefused("until", _("A move runs for at most a year."))
     begun = move is not None and move.begun_at is not None
-    begins_at = move.begins_at if move is not None and (begun or order.begins_at is None) else order.begins_at or at
+    # A date of year 1 with a time zone can be before that year, and Python cannot read it from the database again.
+    wanted = max(order.begins_at or at, at - LONGEST)
+    begins_at = move.begins_at if move is not None and (begun or order.begins_at is None) else wanted
     if begins_at >= order.until:
         raise FieldRefused("beginsAt", _("The move begins before the date until which it runs."))
     return begins_at, order.until

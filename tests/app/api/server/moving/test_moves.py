@@ -111,6 +111,14 @@ async def test_a_date_alone_means_the_whole_day(owner: Browser, town: Town) -> N
         assert (await put(owner, town, until=odd)).status_code == 422
 
 
+async def test_a_begin_before_the_first_year_does_not_make_a_move_that_nobody_can_read(
+    owner: Browser, town: Town
+) -> None:
+    made = await put(owner, town, beginsAt="0001-01-01T00:00:00+14:00")
+    assert (made.status_code, made.json()["state"]) == (200, "running")
+    assert (await owner.client.delete(f"/api/servers/{town.server_id}/move")).status_code == 200
+
+
 async def test_the_panel_and_one_message_say_what_to_do_by_when_until_the_end(owner: Browser, town: Town) -> None:
     assert (await owner.client.get(f"/api/servers/{town.server_id}/move")).status_code == 404
     guild = await town.guild()
