@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from models import transaction
+from models import Reach, transaction
 from services.collections.census import census_queue, count_by_transfers, reach, reach_by_day
 from services.health import backlog
 from services.runtime.retries import database_errors_logged, own_fault_recorded
@@ -45,9 +45,14 @@ class CensusTaker:
             if (row := await reach.next_ended(db)) is None:
                 return False
             reach_id, ended = row.id or 0, True
+            failed = Reach(server_id=row.server_id, digest=row.digest)
 
             async def record(fault: Exception) -> None:
-                await reach.give_up(db, reach_id, backlog.own_fault(fault))
+                failed.reason = backlog.own_fault(fault)
+                await reach.give_up(db, reach_id, failed.reason)
+                # Noted for today, or the daily count would begin again at once, before those of all other rules.
+                async with own_fault_recorded(log, said, reach_id, record=_nowhere), db.begin_nested():
+                    await reach_by_day.note(db, failed)
 
             said = "failed to compute a rule's numbers reach=%s"
             async with own_fault_recorded(log, said, reach_id, record=record), db.begin_nested():
@@ -68,3 +73,7 @@ class CensusTaker:
         async with own_fault_recorded(log, said, task.id, task.chain, record=record):
             await count_by_transfers.advance(gateways(), task)
         return True
+
+
+async def _nowhere(_fault: Exception) -> None:
+    """Record a fault nowhere but in the log."""

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from sqlmodel import select
+from sqlmodel import col, select
 
 from gateways import gateways
 from jobs.census_taker import CensusTaker
-from models import Census, CensusTurn, transaction
+from models import Census, CensusTurn, Reach, transaction
 from models.db.session import AsyncSession
-from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach
+from services.collections.census import census_queue, count_by_transfers, owned_tokens, reach, reach_by_day
 from services.collections.census import reach_numbers as numbers_of_rules
 from services.rules.expression import Expression, parse
 from services.rules.types import address_list_text, stored_address_lists
@@ -365,12 +365,17 @@ async def test_numbers_that_fail_by_an_error_of_our_own_keep_no_other_waiting(
         return await count(db, tree, *given)
 
     monkeypatch.setattr(numbers_of_rules, "count", poisoned)
+    await town.change(await town.rule("Holder"), expression=failing)
     first, second = await asked(town, failing), await asked(town, leaf(town))
     await worked()
     found = await view(first)
     assert (found.state, found.holders) == ("failed", None)
     assert "a fault of our own (ValueError)" in (found.reason or "")
     assert (await view(second)).holders == 2
+    async with transaction() as db:
+        await reach_by_day.begin_due(db)
+        begun = await db.exec(select(Reach).where(col(Reach.daily)))
+        assert begun.all() == [], "the rule is not counted again at once, before all other rules"
 
 
 async def test_a_count_that_began_again_is_waited_for(town: Town) -> None:
