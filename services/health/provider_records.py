@@ -60,7 +60,8 @@ class Recorder:
 
     def _is_due(self, noted: ProviderReport) -> bool:
         before = self._written.get(noted.provider)
-        return before is None or before[0] != noted.state or noted.at - before[1] >= REPEATED_EVERY
+        # Without regard to the sign: the clock may have been set back since the last report was written.
+        return before is None or before[0] != noted.state or abs(noted.at - before[1]) >= REPEATED_EVERY
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return how often each provider gave each outcome since `stored`, by provider and outcome."""

@@ -1,6 +1,6 @@
 """Provider states: a change is stored at once, the newest note wins, and a chain's state follows from its nodes."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,6 +58,15 @@ def test_a_change_is_news_at_once_and_the_same_again_only_after_a_while() -> Non
     assert recorder.news() == []
     provider_reports.failed("base:0", ProviderDown("Base", "no answer"))
     assert [one.state for one in recorder.news()] == ["down"]
+
+
+def test_a_clock_that_is_set_back_keeps_no_report_for_as_long() -> None:
+    recorder, moment = Recorder(), datetime.now(UTC)
+    recorder.stored([ProviderReport("base:0", "ok", moment)], {})
+    provider_reports.answered("base:0", 8)
+    assert recorder.news() == []
+    recorder.stored([ProviderReport("base:0", "ok", moment + timedelta(hours=1))], {})
+    assert [one.block for one in recorder.news()] == [8]
 
 
 @pytest.mark.usefixtures("database")
