@@ -11,6 +11,9 @@ import httpx
 from holdfast_client.calls import Calls
 
 _OWN_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
+PATIENCE = 90.0
+"""Seconds without an answer: a preview reads chains for up to 45, and may wait before for Discord's list of members."""
+_CONNECT_SECONDS = 10.0
 
 
 class HoldfastError(Exception):
@@ -34,11 +37,12 @@ class Holdfast(Calls):
     """The calls of one server, made with its API token. Use it as a context manager, or call `close`.
 
     `url` is where the dashboard is, such as `https://roles.example.org`. The token is sent there alone: no redirect is
-    followed, and only this machine is asked without https. One client may be used by several threads.
+    followed, and only this machine is asked without https. One client may be used by several threads. A call ends after
+    `timeout` seconds without an answer.
     """
 
     def __init__(
-        self, url: str, token: str, *, timeout: float = 30.0, transport: httpx.BaseTransport | None = None
+        self, url: str, token: str, *, timeout: float = PATIENCE, transport: httpx.BaseTransport | None = None
     ) -> None:
         base = httpx.URL(url)
         if base.scheme != "https" and (base.scheme != "http" or base.host not in _OWN_MACHINE):
@@ -48,7 +52,7 @@ class Holdfast(Calls):
         self._http = httpx.Client(
             base_url=base,
             headers={"Authorization": f"Bearer {token}", "Accept": "application/json, text/csv"},
-            timeout=timeout,
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
             transport=transport,
             follow_redirects=False,
         )

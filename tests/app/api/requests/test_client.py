@@ -17,10 +17,12 @@ from app.api import api
 from app.api.requests.scopes import OPEN
 from holdfast_client import Holdfast, HoldfastError
 from holdfast_client.calls import Calls
+from holdfast_client.client import PATIENCE
 from holdfast_client.shapes import PreviewPayload, RulePayload
 from models import Access, ApiToken, MemberChoice, Server, transaction
 from services.accounts.users import ensure
 from services.core.addresses import shorten
+from services.engine.previews import plan, preview, try_address
 from tests.app.api.browsers import PUBLIC_URL, Browser
 from tests.app.api.server.test_rights import RULES
 from tests.jobs.town import Town, a_town
@@ -42,6 +44,10 @@ class Bridge(httpx.BaseTransport):
         content = request.read()
         asked = httpx.Request(request.method, request.url, headers=request.headers, content=content)
         return asyncio.run_coroutine_threadsafe(carry(), self._loop).result(timeout=30)
+
+
+def test_the_client_waits_for_the_longest_preview() -> None:
+    assert plan.LISTED_WITHIN + max(preview.LONGEST_SECONDS, try_address.LONGEST_SECONDS) < PATIENCE
 
 
 @pytest.fixture
