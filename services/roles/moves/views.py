@@ -134,8 +134,8 @@ async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = 
             )
         )  # fmt: skip
     return MoveView(
-        _state(move, seen.at), move.begins_at, move.until, move.channel_id, move.approved_at, seen.at, tuple(roles),
-        await coverage.days(db, move), messages_updated,
+        _state(move, await db.now()), move.begins_at, move.until, move.channel_id, move.approved_at, seen.at,
+        tuple(roles), await coverage.days(db, move), messages_updated,
     )  # fmt: skip
 
 
