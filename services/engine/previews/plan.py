@@ -101,10 +101,10 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
     for before, rule in proposed.pairs:
         deletes, is_singling = rule.deleted_at is not None, False
         if not deletes:
-            tree = parse(rule.expression)
+            former, tree = parse_stored(before.expression), parse_stored(rule.expression)
             await stored_address_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
-            is_singling = preview_log.is_identifying(parse(before.expression), tree)
-            by_absence = by_absence or preview_log.is_identifying_by_absence(parse(before.expression), tree)
+            is_singling = preview_log.is_identifying(former, tree)
+            by_absence = by_absence or preview_log.is_identifying_by_absence(former, tree)
             alone.update(dict.fromkeys(single_sources(tree)))
         await preview_log.note(db, actor, rule, deletes=deletes, singling=is_singling)
         singling = singling or is_singling

@@ -20,7 +20,7 @@ from services.collections.standards import ContractKey
 from services.core import queue
 from services.core.actors import Actor
 from services.core.answer import Answer
-from services.core.errors import ProviderUnavailable
+from services.core.errors import FieldRefused, ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import read_and_confirm, trait_reads
@@ -45,6 +45,7 @@ from services.rules.rules import own
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
+from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.own_tables import OwnTables
 from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import Names
@@ -147,7 +148,11 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
     changes, read = await submitted_address_lists.read_out(proposal.changes)
     if changes:
         apply(rule, changes, found)
-    return TriedRule(rule.server_id, parse(rule.expression), rule.delegated, read)
+    try:
+        tree = parse(rule.expression)
+    except ExpressionRefused as fault:  # a newer version wrote it
+        raise FieldRefused(fault.field, str(fault)) from None
+    return TriedRule(rule.server_id, tree, rule.delegated, read)
 
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:

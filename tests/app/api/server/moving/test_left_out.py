@@ -111,6 +111,21 @@ async def test_a_rule_with_delegations_is_imported_beside_one_without(owner: Bro
     assert len(got.json()["rules"]) == 1
 
 
+async def test_the_pause_of_a_rule_that_a_newer_version_wrote_is_previewed_and_its_conditions_are_not_tried(
+    owner: Browser, town: Town
+) -> None:
+    one, path = await make(owner, town, expression={"type": "any_wallet"}), "/api/verification-rules"
+    async with transaction() as db:
+        rule = await db.get_one(Rule, one)
+        rule.expression = {"newer": []}
+        db.add(rule)
+    pause = await owner.client.post(f"{path}/preview", json={"id": one, "state": "paused"})
+    assert pause.status_code == 200
+    for call in ("try", "reach"):
+        refused = await owner.client.post(f"{path}/{call}", json={"id": one, "address": town.contract})
+        assert (refused.status_code, refused.json()["message"]) == (400, "A condition needs type, chain and contract.")
+
+
 async def test_a_large_servers_long_move_shows_the_newest_count_and_its_present_state(
     owner: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
