@@ -28,6 +28,8 @@ from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderEr
 EVENTS = (TRANSFER, TRANSFER_SINGLE, TRANSFER_BATCH, CONSECUTIVE)
 COIN = -1
 """Used in place of a token's id for an amount of a coin, which has no ids."""
+CONFIRMED_SECONDS = 20.0
+"""How long another node is asked about one slice: what one node gives at once may take another a million answers."""
 _HASH, _WORD = 66, 32
 
 
@@ -118,17 +120,21 @@ class TransferHistory:
     async def confirmed(self, chain: str, contract: str, first: int, last: int, by: Sequence[int]) -> HistorySlice:
         """Return a slice as the first of the nodes in `by` gives it, if all the others give the same.
 
-        Raises ProviderConfused if they differ.
+        It ends sooner where another one cannot confirm it all within CONFIRMED_SECONDS. Raises ProviderConfused if they
+        differ.
         """
         found = await self.read(chain, contract, first, last, by[0])
         for other in by[1:]:
             moves, unread, start = list[TokenMove](), 0, first
+            until = question_time.now() + CONFIRMED_SECONDS
             while start <= found.last:
                 part = await self.read(chain, contract, start, found.last, other)
                 moves += part.moves
                 unread, start = unread + part.unread, part.last + 1
                 if len(moves) > len(found.moves):
                     break
+                if not found.unread and question_time.now() >= until:
+                    found = HistorySlice([move for move in found.moves if move.block < start], start - 1, 0)
             if (moves, unread) != (found.moves, found.unread):
                 said = f"its nodes differ about the transfers in the blocks {first} to {found.last}"
                 raise ProviderConfused(CHAINS[chain].title, said)

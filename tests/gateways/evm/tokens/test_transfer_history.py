@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateways.evm.rpc.pool import NodePool
+from gateways.evm.tokens import transfer_history
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.tokens.transfer_history import COIN, HistorySlice, TokenMove, TransferHistory
 from gateways.transport.errors import ProviderConfused, ProviderError
@@ -174,6 +175,19 @@ async def test_nodes_with_different_limits_confirm_each_other(server: Wire) -> N
     slices = await whole(TransferHistory(pool), 39, (0, 1))
     await pool.close()
     assert Counter(move.block for one in slices for move in one.moves) == dict.fromkeys(range(40), 2)
+
+
+async def test_a_slice_ends_where_a_node_with_a_small_limit_has_confirmed_it_in_time(
+    server: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_history, "CONFIRMED_SECONDS", 0.0)
+    logs = [minted(block) for block in range(0, 40, 5)]
+    limited = Ledger(logs, 10)
+    pool = serve(server, Ledger(logs), limited)
+    slices = await whole(TransferHistory(pool), 39, (0, 1))
+    await pool.close()
+    assert [(len(one.moves), one.last) for one in slices] == [(2, 9), (2, 19), (2, 29), (2, 39)]
+    assert limited.given == [(0, 9), (10, 19), (20, 29), (30, 39)]
 
 
 async def test_a_node_that_fails_is_never_an_empty_slice(server: Wire) -> None:
