@@ -259,7 +259,7 @@ class HolderName(TypedDict):
 class HoldersPage(TypedDict):
     """One page of a role's holders with one standing; pages are counted from 1.
 
-    `named` is false if so few could be right that names would reveal which wallet is whose.
+    `named` is false if so few are right, or so few are wrong, that names would reveal which wallet is whose.
     """
 
     members: list[HolderName]

@@ -77,7 +77,7 @@ class HolderName:
 class HoldersPage:
     """One page of a role's holders with one standing; pages are counted from 1.
 
-    `named` is false if so few could be right that names would reveal which wallet is whose.
+    `named` is false if so few are right, or so few are wrong, that names would reveal which wallet is whose.
     """
 
     members: tuple[HolderName, ...]
@@ -209,7 +209,7 @@ async def holders(
         raise MoveNotFound
     seen = (await count(db, server_id, [role_id])).of(role_id)
     total = int(getattr(seen, standing))
-    if standing != UNVERIFIED and seen.right < preview_log.FEWEST_NAMED and await _is_identifying(db, move, role_id):
+    if standing != UNVERIFIED and await _reveals(db, move, role_id, seen):
         return HoldersPage((), page, PAGE, total, named=False)
     rows = await db.execute(
         text(
@@ -222,12 +222,17 @@ async def holders(
     return HoldersPage(names, page, PAGE, total, named=True)
 
 
-async def _is_identifying(db: AsyncSession, move: ServerMove, role_id: str) -> bool:
-    """Return whether so few wallets may meet the rules for the role that names would reveal which one is whose."""
+async def _reveals(db: AsyncSession, move: ServerMove, role_id: str, seen: RoleCoverage) -> bool:
+    """Return whether names would reveal which wallet is whose: so few holders meet the role's rules, or so few do not.
+
+    As in `services/engine/previews/preview.py`.
+    """
     rules = await db.exec(
         select(Rule).where(
             Rule.server_id == move.server_id, Rule.role_id == role_id, Rule.state == "active",
             col(Rule.deleted_at).is_(None),
         )
     )  # fmt: skip
-    return preview_log.is_identifying(*(parse_stored(rule.expression) for rule in rules.all()))
+    trees = [parse_stored(rule.expression) for rule in rules.all()]
+    few_fail = preview_log.is_identifying_by_absence(*trees) and 0 < seen.wrong < preview_log.FEWEST_NAMED
+    return preview_log.is_identifying(*trees) and (seen.right < preview_log.FEWEST_NAMED or few_fail)
