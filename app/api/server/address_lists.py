@@ -11,6 +11,7 @@ from app.api.requests.shapes import CSV, ApiAnswer, PathId, Text, attachment
 from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
+from services.core.errors import ListNotFound
 from services.rules.types import stored_address_lists
 from services.rules.types.stored_address_lists import StoredList
 
@@ -44,11 +45,11 @@ async def upload_address_list(caller: Caller, server_id: PathId, request: Reques
 async def download_address_list(caller: Caller, server_id: PathId, name: Text) -> StreamingResponse:
     """Return the addresses of a list as CSV, for people who run the server."""
     async with transaction() as db:
-        await stored_address_lists.begin_download(db, gateways(), caller, server_id, name)
+        count = await stored_address_lists.begin_download(db, gateways(), caller, server_id, name)
 
     async def written() -> AsyncIterator[str]:
         yield "address\r\n"
-        async for page in _addresses(caller, server_id, name):
+        async for page in _addresses(caller, server_id, name, count):
             yield "".join(f"{address}\r\n" for address in page)
 
     return attachment(written(), f"addresses-{server_id}.csv", "text/csv; charset=utf-8")
@@ -59,17 +60,18 @@ async def exported(caller: Caller, server_id: int) -> AsyncIterator[str]:
     async with transaction() as db:
         lists = await stored_address_lists.of_server(db, server_id)
     for one in lists:
-        found = [address async for page in _addresses(caller, server_id, one.list) for address in page]
+        pages = _addresses(caller, server_id, one.list, one.count)
+        found = [address async for page in pages for address in page]
         yield ExportedList(list=one.list, count=one.count, addresses=tuple(found)).model_dump_json(by_alias=True)
 
 
-async def _addresses(caller: Caller, server_id: int, digest: str) -> AsyncIterator[tuple[str, ...]]:
+async def _addresses(caller: Caller, server_id: int, digest: str, count: int) -> AsyncIterator[tuple[str, ...]]:
+    """Yield all `count` addresses of a list. Raises ListNotFound if it is deleted meanwhile, as `next_page` does."""
     last = ""
-    while True:
+    while count > 0:
         async with next_page(caller, server_id) as db:
             page = await stored_address_lists.page(db, server_id, digest, last)
-        if page:
-            yield page
-            last = page[-1]
-        if len(page) < stored_address_lists.PAGE:
-            return
+        if not page:
+            raise ListNotFound
+        yield page
+        last, count = page[-1], count - len(page)

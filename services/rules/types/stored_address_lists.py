@@ -191,15 +191,20 @@ async def of_server(db: AsyncSession, server_id: int) -> tuple[StoredList, ...]:
     return tuple(StoredList(str(digest), int(count)) for digest, count in found.all())
 
 
-async def begin_download(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, digest: str) -> None:
-    """Raise ServerNotFound unless the actor runs the server, ListNotFound unless it has the list."""
+async def begin_download(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, digest: str) -> int:
+    """Return how many addresses a list has.
+
+    Raises ServerNotFound unless the actor runs the server, ListNotFound unless it has the list.
+    """
     await permissions.require_admin_to_read(db, outside, actor, server_id)
     found = await db.execute(
-        text("SELECT 1 FROM address_list WHERE server_id = :server AND digest = :digest"),
+        text("SELECT count FROM address_list WHERE server_id = :server AND digest = :digest"),
         {"server": server_id, "digest": digest[:64]},
     )
-    if found.first() is None:
+    count = found.scalar_one_or_none()
+    if count is None:
         raise ListNotFound
+    return int(count)
 
 
 async def page(db: AsyncSession, server_id: int, digest: str, after: str = "") -> tuple[str, ...]:

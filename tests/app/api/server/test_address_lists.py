@@ -10,6 +10,7 @@ from sqlmodel import select
 
 from app.api.requests.body_limit import LARGEST_LONG_BODY
 from models import Grant, transaction
+from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.privacy import retention
 from services.rules.types import stored_address_lists
@@ -92,6 +93,24 @@ async def test_a_list_is_told_back_as_a_count_and_a_download_and_is_nobody_elses
     assert (await other.client.post(upload, content=STRANGER)).status_code == 404
     assert (await browser.client.get(f"{upload}/{'0' * 32}")).status_code == 404
     assert await counted() == (1, 3)
+
+
+async def test_a_list_that_is_deleted_during_its_download_makes_no_shorter_file(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    made = await asked(browser, "POST", RULES, 201, json=await payload(town, town.wallet("carol"), STRANGER, SOLANA))
+    read = stored_address_lists.page
+
+    async def read_and_deleted(db: AsyncSession, *of: Any) -> tuple[str, ...]:
+        found = await read(db, *of)
+        await db.execute(text("DELETE FROM address_list"))
+        return found
+
+    monkeypatch.setattr(stored_address_lists, "PAGE", 2)
+    monkeypatch.setattr(stored_address_lists, "page", read_and_deleted)
+    with pytest.raises(RuntimeError, match="already started"):
+        await browser.client.get(made["addressLists"][0]["download"])
 
 
 async def test_mistakes_and_repetitions_are_refused_by_their_lines(browser: Browser, town: Town) -> None:
