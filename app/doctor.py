@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -328,13 +328,14 @@ def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
 
 
 def _seconds(values: Mapping[str, str], chain: str) -> float:
-    """Return the seconds between two polls of a chain; 0 for text that is not a number, which the settings refuse."""
+    """Return the seconds between two polls of a chain; 0 for text that is no finite number: settings refuse it."""
     usual = str(Settings.model_fields["follow_seconds"].default)
     pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or usual
     try:
-        return float(pace)
+        seconds = float(pace)
     except ValueError:
         return 0.0
+    return seconds if isfinite(seconds) else 0.0
 
 
 def env_file(file: Path) -> Iterator[Finding]:

@@ -349,6 +349,8 @@ ALCHEMY_THRICE = {
         ({"RPC_ETHEREUM": "https://mainnet.infura.io/v3/key", "FOLLOW_SECONDS": "5"}, ["Infura", "ethereum"]),
         ({"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key"}, []),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "60"}, []),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS": "inf"}, []),
+        ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS_BASE": "nan"}, []),
         ({"RPC_BASE": "https://base-mainnet.g.alchemy.com/v2/key", "FOLLOW_SECONDS_BASE": "0"}, []),
         (
             {"RPC_SOLANA": "https://mainnet.helius-rpc.com/?api-key=key", "SOLANA_FOLLOW_REQUESTS": "60"},
