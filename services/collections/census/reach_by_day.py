@@ -13,6 +13,7 @@ from sqlalchemy import text
 from models import Reach
 from models.db.session import AsyncSession
 from services.collections.census import reach, reach_numbers
+from services.collections.census.count_by_transfers import NO_ROOM
 from services.rules.expression import parse_stored
 
 SOONEST = timedelta(hours=1)
@@ -34,7 +35,8 @@ class ReachOnDay(NamedTuple):
 async def begin_due(db: AsyncSession) -> None:
     """Begin the count of one rule whose numbers are out of date, in a server without a running daily count.
 
-    Numbers are out of date on the next day (in UTC), and sooner if the followers saw tokens of the collection move.
+    Numbers are out of date on the next day (in UTC), and sooner if the followers saw tokens of the collection move. A
+    server without room for a count waits, or its rules would come again at once, before those of other servers.
     """
     found = await db.execute(
         text(
@@ -46,11 +48,12 @@ async def begin_due(db: AsyncSession) -> None:
             AND (d.rule_id IS NULL OR (d.holders IS NOT NULL AND d.at < c.moved_at + :slack AND d.at < now() - :pause))
             AND (c.id IS NOT NULL
                 OR EXISTS (SELECT 1 FROM reach_day e WHERE e.rule_id = r.id AND e.holders IS NOT NULL))
-            AND NOT EXISTS (SELECT 1 FROM reach o WHERE o.state = 'counting' AND o.daily AND o.server_id = r.server_id)
+            AND NOT EXISTS (SELECT 1 FROM reach o WHERE o.daily AND o.server_id = r.server_id AND (o.state = 'counting'
+                OR (o.state = 'failed' AND o.reason = :no_room AND o.ended_at > now() - :pause)))
             ORDER BY d.at NULLS FIRST, r.id LIMIT 1
             """
         ),
-        {"pause": SOONEST, "slack": SLACK},
+        {"pause": SOONEST, "slack": SLACK, "no_room": NO_ROOM},
     )
     place = found.one_or_none()
     if place is None:

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from models import transaction
-from services.collections.census import count_by_transfers, reach_by_day
+from services.collections.census import census_queue, count_by_transfers, reach_by_day
 from services.collections.census import reach_numbers as numbers_of_rules
 from services.rules.expression import parse, to_document
 from services.triggers import sightings
@@ -121,3 +121,21 @@ async def test_a_count_that_a_newer_version_began_ends(town: Town) -> None:
         await db.execute(text("UPDATE reach SET expression = expression || jsonb_build_object('newer', true)"))
     await worked()
     assert (await view(reach_id)).state == "failed"
+
+
+async def test_a_server_without_room_keeps_no_other_from_being_counted(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await town.rule("Holder")
+    await numbers(town, leaf(town))
+    await stale()
+    async with transaction() as db:
+        await db.execute(text("UPDATE reach_day SET day = day - 1, at = at - interval '1 day'"))
+        await db.execute(text("UPDATE reach SET daily = true"))
+    monkeypatch.setattr(census_queue, "MOST_OF_A_SERVER", -1)
+    assert await begun_today() == 1
+    await worked()
+    assert await begun_today() == 0, "its turn would come at once, before that of every server with newer rules"
+    async with transaction() as db:
+        await db.execute(text("UPDATE reach SET ended_at = ended_at - interval '1 hour'"))
+    assert await begun_today() == 1
