@@ -65,6 +65,8 @@ class Supervisor:
         self._environment = dict(plan.environment)
         self._keepers: list[Keeper] = []
         self._stopping = asyncio.Event()
+        self.database_is_up = asyncio.Event()
+        """Set once the database runs and is up to date, which takes minutes where migrations rewrite large tables."""
         self._answered_by_another = False
         """Whether a program that is not ours has answered the health check since before our start."""
 
@@ -99,6 +101,7 @@ class Supervisor:
             if ended := await asyncio.to_thread(end_survivors, self._plan.data_dir):
                 self._say(f"ended {ended} processes that an earlier run left behind")
             await self._bring_up_database()
+            self.database_is_up.set()
             self._lock.say(replace(said, database_url=self._environment.get("DATABASE_URL")))
             self._answered_by_another = self._plan.health is not None and await answers_ok(*self._plan.health)
             await self._bring_up_programs()

@@ -20,7 +20,7 @@ from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from settings import Settings, SettingsError, load, version
 
 PATIENCE = 90.0
-"""Seconds for the web to answer /health."""
+"""Seconds for the web to answer /health once the database is up to date."""
 
 
 def plan_of(settings: Settings, port: int) -> ProcessPlan:
@@ -37,14 +37,17 @@ async def try_out(plan: ProcessPlan, patience: float = PATIENCE) -> bool:
     assert plan.health is not None
     supervisor = Supervisor(plan, say=say)
     running = asyncio.create_task(supervisor.run())
+    database = asyncio.create_task(supervisor.database_is_up.wait())
     answered = False
     try:
+        await asyncio.wait([running, database], return_when=asyncio.FIRST_COMPLETED)
         async with asyncio.timeout(patience):
             while not running.done() and not (answered := await answers_ok(*plan.health)):
                 await asyncio.sleep(0.1)
     except TimeoutError:
         say(f"the web did not answer /health within {patience:g} s")
     finally:
+        database.cancel()
         if not running.done():
             supervisor.stop()
         await running

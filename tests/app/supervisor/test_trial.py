@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from app.supervisor import trial
 from app.supervisor.child_process import Program
 from app.supervisor.leftovers import running
 from app.supervisor.supervisor import ProcessPlan, StartFailed
@@ -46,6 +47,17 @@ async def test_a_version_whose_web_answers_works_and_is_stopped_again(tmp_path: 
 
 async def test_a_version_whose_web_answers_nothing_does_not_work(tmp_path: Path) -> None:
     assert not await try_out(plan(tmp_path, free_port()), patience=0)
+
+
+async def test_migrations_may_take_longer_than_the_web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = tmp_path / "migrated"
+
+    async def is_migrated(*_health: object) -> bool:
+        return done.exists()
+
+    monkeypatch.setattr(trial, "answers_ok", is_migrated)
+    migrate = f"import pathlib, time; time.sleep(0.3); pathlib.Path({str(done)!r}).touch()"
+    assert await try_out(plan(tmp_path, free_port(), sys.executable, "-c", migrate), patience=0.05)
 
 
 async def test_a_version_whose_migration_fails_does_not_work(tmp_path: Path) -> None:
