@@ -44,7 +44,8 @@ async def sign_out_everywhere(caller: Caller, answer: Response) -> Done:
 async def sign_out_session(caller: Caller, session: Text) -> Done:
     """Sign out one of the caller's browsers."""
     async with transaction() as db:
-        await sessions.close_one(db, caller, session)
+        token = await sign_in.sign_out_one(db, caller, session)
+    await sign_in.revoke(gateways(), token)
     return Done()
 
 

@@ -166,23 +166,29 @@ async def close(db: AsyncSession, session_id: str | None) -> int | None:
         return None
     ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))
     user_id = (await db.exec(ended)).scalar_one_or_none()
-    if user_id is None or await _living(db, user_id):
-        return None
-    return user_id
+    return None if user_id is None or await _living(db, user_id) else user_id
 
 
 async def _living(db: AsyncSession, user_id: int) -> int:
-    """Return the number of a user's live sessions."""
+    """Return the number of a user's live sessions, of which this transaction may have ended some.
+
+    Two that end the last ones at once wait for each other, or neither would be the last.
+    """
+    await db.lock(f"sessions of {user_id}")
     alive = select(func.count()).where(Session.user_id == user_id, col(Session.expires_at) > now())
     return (await db.exec(alive)).one()
 
 
-async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> None:
-    """End one of the actor's own sessions, named by its view. Raises SessionNotFound for anything else."""
+async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> int | None:
+    """End one of the actor's own sessions, named by its view; return their id if it was the last one, or None.
+
+    Raises SessionNotFound for anything else.
+    """
     for session in await _of(db, actor):
         if _view_id(session) == view_id:
             await db.delete(session)
-            return
+            await db.flush()
+            return None if await _living(db, actor.user_id) else actor.user_id
     raise SessionNotFound
 
 

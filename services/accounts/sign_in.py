@@ -17,6 +17,7 @@ from models.db.session import AsyncSession
 from services.accounts import sessions, users
 from services.accounts.return_paths import checked_return_path, with_session
 from services.core import audit
+from services.core.actors import Actor
 from services.core.errors import SignInFailed
 from settings import CALLBACK_PATH, settings
 
@@ -131,8 +132,9 @@ async def finish(
         user = await db.get(User, journey.user_id)
         if user is None or user.discord_id != proof.person.id:
             raise SignInFailed
-    user_id = await users.keep(db, proof.person, proof.tokens)
+    # First, as everywhere: what ends a session locks the person's sessions before their row.
     await sessions.close(db, old_session_id)
+    user_id = await users.keep(db, proof.person, proof.tokens)
     session_id = await sessions.open_session(db, user_id, user_agent)
     kind = "user.connected" if journey.purpose == CONNECT else "user.signed_in"
     await audit.record(db, audit.line(kind, actor=proof.person.id, subject=proof.person.id))
@@ -142,6 +144,12 @@ async def finish(
 async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:
     """Close a session; return Discord's token to revoke if it was the person's last session, or None."""
     user_id = await sessions.close(db, session_id)
+    return None if user_id is None else await users.drop_discord_grant(db, user_id)
+
+
+async def sign_out_one(db: AsyncSession, actor: Actor, view_id: str) -> str | None:
+    """Close one of the actor's sessions; return Discord's token as `sign_out` does. Raises SessionNotFound."""
+    user_id = await sessions.close_one(db, actor, view_id)
     return None if user_id is None else await users.drop_discord_grant(db, user_id)
 
 

@@ -339,8 +339,9 @@ async def test_a_person_lists_their_sessions_and_ends_them(browser: Browser, new
         assert (await new_browser().client.get("/api/auth/user", headers=signed_out)).status_code == 401
 
 
+@pytest.mark.parametrize("how", ["log out", "end this session"])
 async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
-    browser: Browser, new_browser: Callable[[], Browser]
+    browser: Browser, new_browser: Callable[[], Browser], how: str
 ):
     from models import User, transaction
     from services.accounts.encryption import unseal
@@ -358,7 +359,11 @@ async def test_the_last_log_out_ends_the_grant_at_discord_and_no_earlier_one(
     assert token is not None
     await browser.client.post("/api/auth/logout")
     assert await sealed() == token, "another session still needs it"
-    await second.client.post("/api/auth/logout")
+    if how == "log out":
+        await second.client.post("/api/auth/logout")
+    else:
+        (mine,) = (await second.client.get("/api/me/sessions")).json()
+        assert (await second.client.delete(f"/api/me/sessions/{mine['id']}")).status_code == 200
     assert await sealed() is None
     from gateways import gateways
     from gateways.transport.errors import Unauthorized

@@ -1,5 +1,6 @@
 """Sessions of signed-in browsers: how one is opened, found again and ended."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -77,6 +78,21 @@ async def test_closing_tells_whose_last_session_it_was():
         assert await sessions.close(db, first) is None
         assert await sessions.close(db, second) == ada
     assert await found(second) is None
+
+
+async def test_of_the_last_two_sessions_that_end_at_once_one_is_the_last():
+    ada = await person("ada")
+    first, second = await opened(ada), await opened(ada)
+
+    async def closed(session_id: str) -> int | None:
+        async with transaction() as db:
+            return await sessions.close(db, session_id)
+
+    async with transaction() as db:
+        assert await sessions.close(db, first) is None
+        other = asyncio.create_task(closed(second))
+        await asyncio.wait([other], timeout=0.1)
+    assert await other == ada
 
 
 async def test_people_see_and_close_only_their_own_sessions():
