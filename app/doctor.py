@@ -328,7 +328,7 @@ def _following(values: Mapping[str, str]) -> dict[str, dict[str, float]]:
 
 
 def _seconds(values: Mapping[str, str], chain: str) -> float:
-    """Return the seconds between two polls of a chain; 0 for text that is no finite number: settings refuse it."""
+    """Return the seconds between two polls of a chain; 0 for anything but a finite number: settings refuse it."""
     usual = str(Settings.model_fields["follow_seconds"].default)
     pace = values.get(f"FOLLOW_SECONDS_{chain.upper()}") or values.get("FOLLOW_SECONDS") or usual
     try:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from models import Reach, transaction
+from models import transaction
 from services.collections.census import census_queue, count_by_transfers, reach, reach_by_day
 from services.health import backlog
 from services.runtime.retries import database_errors_logged, own_fault_recorded
@@ -45,14 +45,14 @@ class CensusTaker:
             if (row := await reach.next_ended(db)) is None:
                 return False
             reach_id, ended = row.id or 0, True
-            failed = Reach(server_id=row.server_id, digest=row.digest)
+            server_id, digest = row.server_id, row.digest
 
             async def record(fault: Exception) -> None:
-                failed.reason = backlog.own_fault(fault)
-                await reach.give_up(db, reach_id, failed.reason)
+                reason = backlog.own_fault(fault)
+                await reach.give_up(db, reach_id, reason)
                 # Noted for today, or the daily count would begin again at once, before those of all other rules.
                 async with own_fault_recorded(log, said, reach_id, record=_nowhere), db.begin_nested():
-                    await reach_by_day.note(db, failed)
+                    await reach_by_day.note_failure(db, server_id, digest, reason)
 
             said = "failed to compute a rule's numbers reach=%s"
             async with own_fault_recorded(log, said, reach_id, record=record), db.begin_nested():

@@ -77,6 +77,11 @@ async def note(db: AsyncSession, row: Reach) -> None:
     await _write(db, same, row)
 
 
+async def note_failure(db: AsyncSession, server_id: int, digest: str, reason: str) -> None:
+    """Store why a server's rules with these conditions have no numbers today."""
+    await note(db, Reach(server_id=server_id, digest=digest, reason=reason))
+
+
 async def _write(db: AsyncSession, rule_ids: list[int], row: Reach) -> None:
     """Write today's numbers; a failure does not replace numbers of the same conditions."""
     for rule_id in rule_ids:
