@@ -127,6 +127,7 @@ async def _paused(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
             any_of(Rule.server_id, list(asked.languages)), Rule.state == "paused", col(Rule.deleted_at).is_(None),
             col(Rule.pause_cause).is_not(None), Rule.pause_cause != pausing.TOO_MANY,
         )
+        .order_by(col(Rule.id))  # as on the Rules tab: a post lists them in this order
     )  # fmt: skip
     return _each(asked, [(row.server_id, (row, bits)) for row, bits in rows.all()], _paused_rule)
 

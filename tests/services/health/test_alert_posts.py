@@ -84,7 +84,7 @@ async def test_one_loss_that_pauses_many_rules_is_one_post_and_so_is_its_end() -
 async def test_problems_of_one_remedy_say_each_what_they_are_and_fit_into_one_post() -> None:
     server_id, rules = await with_rules(50)
     async with transaction() as db:
-        for number, rule in enumerate(rules):
+        for number, rule in reversed(list(enumerate(rules))):
             reason = ABOVE.replace("Role", f"Role{number:02}" + "*" * 90)
             await pausing.pause_role(db, server_id, rule.role_id, reason, "above_bot")
     (begun,) = await Channel().hears()
