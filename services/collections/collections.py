@@ -173,13 +173,15 @@ async def _by_contract(
 
 
 async def _coin_at(db: AsyncSession, outside: Gateways, chain: str, contract: str) -> CollectionView | None:
-    """Return the coin at an address that is not a collection's, if there is one."""
+    """Return the coin at an address that is not a collection's, if there is one. Raises ProviderUnavailable."""
     if not lookup.belongs_to(contract, chain):
         return None
     try:
         return await coins.look_up(db, outside, chain, contract)
-    except (CollectionNotFound, ProviderError):
+    except CollectionNotFound:
         return None
+    except ProviderError as fault:
+        raise unavailable(fault) from fault
 
 
 async def _stored(db: AsyncSession, chain: str, contract: str) -> Collection | None:

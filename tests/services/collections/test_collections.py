@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -96,3 +97,20 @@ async def test_while_nobody_answers_a_collection_is_neither_found_nor_missing(ou
     async with transaction() as db:
         with pytest.raises(ProviderUnavailable):
             await collections.parse(db, replace(outside, opensea=OpenSeaSays("", None)), address(), "base")
+
+
+class ChainsSay:
+    """Chains that know of no collection at any address, and do not answer about coins."""
+
+    async def contract_standard(self, chain: str, contract: str) -> str | None:
+        return None
+
+    async def coin(self, chain: str, contract: str) -> None:
+        raise ProviderDown(chain, "no answer")
+
+
+async def test_while_a_chain_says_nothing_about_coins_a_coin_is_not_missing(outside: Gateways) -> None:
+    told = replace(outside, opensea=OpenSeaSays("", None), chains=cast("Any", ChainsSay()))
+    async with transaction() as db:
+        with pytest.raises(ProviderUnavailable):
+            await collections.parse(db, told, address(), "base")
