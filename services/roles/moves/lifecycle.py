@@ -215,8 +215,9 @@ async def _lock(db: AsyncSession, server_id: int) -> None:
 
 
 async def _open(db: AsyncSession, server_id: int) -> ServerMove | None:
-    rows = await db.exec(select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open"))
-    return rows.first()
+    """Return the server's open move, locked: the scheduler may be about to begin it."""
+    mine = select(ServerMove).where(ServerMove.server_id == server_id, ServerMove.state == "open")
+    return (await db.exec(mine.with_for_update())).first()
 
 
 async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> list[str]:

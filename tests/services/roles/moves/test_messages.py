@@ -1,7 +1,8 @@
 """The announcement of a move: posted once the move is stored, and only once, whatever fails."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -165,6 +166,38 @@ async def test_an_announcement_that_loses_its_channel_while_it_is_posted_says_so
     assert (move.channel_id, move.message_id) == (None, None)
     assert await begin(town, place)
     assert await posted_in(town, place) == [*before, title()], "the message of the same nonce is edited"
+
+
+async def test_a_move_that_is_put_off_as_its_time_comes_begins_at_the_new_date(
+    town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, checked = town.people["ada"], lifecycle._checked_roles  # pyright: ignore[reportPrivateUsage]
+    roles, at = [await town.role("Holder")], now()
+    begun = list[asyncio.Task[int]]()
+
+    async def scheduled() -> int:
+        async with transaction() as db:
+            return await lifecycle.begin_due(db)
+
+    async def and_meanwhile_its_time_comes(*arguments: Any) -> list[str]:
+        begun.append(asyncio.create_task(scheduled()))
+        await asyncio.wait(begun, timeout=0.1)
+        return await checked(*arguments)
+
+    async def ordered(begins_at: datetime) -> None:
+        order = MoveOrder(at + timedelta(days=9), roles, begins_at)
+        async with transaction() as db:
+            await lifecycle.begin_or_change(db, gateways(), Actor(1, ada["id"], ada["username"]), town.server_id, order)
+
+    await ordered(at + timedelta(days=1))
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=at))
+    monkeypatch.setattr(lifecycle, "_checked_roles", and_meanwhile_its_time_comes)
+    await ordered(at + timedelta(days=7))
+    assert [await one for one in begun] == [0]
+    move = await stored()
+    assert move is not None
+    assert (move.begun_at, move.begins_at) == (None, at + timedelta(days=7))
 
 
 async def overwrite(town: Town, channel_id: str, of: str, kind: int, *, allow: int = 0, deny: int = 0) -> None:
