@@ -135,7 +135,7 @@ async def store_results(db: AsyncSession, watched: Sequence[OpenChallenge]) -> N
     for one in watched:
         if not _changed(one):
             continue
-        row = await db.get(Challenge, one.challenge_id)
+        row = await db.get(Challenge, one.challenge_id, with_for_update={"read": True, "key_share": True})
         if row is None or row.used_at is not None:
             continue
         row.seen, row.note = asdict(one.seen) if one.seen else {}, one.note
@@ -172,7 +172,9 @@ def proof(one: OpenChallenge) -> WalletProof:
 async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
     """Write all points in one statement, except those of deleted challenges.
 
-    A fixed order makes two checks of one challenge wait for each other instead of deadlocking.
+    A fixed order makes two checks of one challenge wait for each other instead of deadlocking. The challenges are
+    locked first, as a deletion does it: it waits for the check or the check for it, and the check leaves out what it
+    deleted.
     """
     points = [(one.challenge_id, chain, point) for one in watched for chain, point in one.points.items()]
     if not points:
@@ -194,7 +196,9 @@ async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> N
                 CAST(:first_blocks AS bigint[]), CAST(:contracts AS boolean[]), CAST(:scanneds AS integer[]),
                 CAST(:losts AS boolean[])
             ) AS p (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
-            JOIN challenge c ON c.id = p.challenge_id ORDER BY p.challenge_id, p.chain
+            JOIN (SELECT id FROM challenge WHERE id = ANY(CAST(:ids AS integer[])) ORDER BY id FOR KEY SHARE) c
+                ON c.id = p.challenge_id
+            ORDER BY p.challenge_id, p.chain
             ON CONFLICT (challenge_id, chain) DO UPDATE SET nonce = EXCLUDED.nonce, block = EXCLUDED.block,
                 scanned = EXCLUDED.scanned, lost = EXCLUDED.lost
             """

@@ -86,3 +86,52 @@ async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: py
     async with transaction() as db:
         rows = {row.id: row.note for row in (await db.exec(select(Challenge))).all()}
     assert rows == {numbers[0]: "", numbers[1]: "seen"}
+
+
+@pytest.mark.parametrize("note", ["", "seen"], ids=["a trail that moved", "something found"])
+async def test_a_person_who_is_erased_during_a_check_affects_nobody_elses_challenge(note: str) -> None:
+    leaving, other = await somebody(), await somebody()
+    numbers: list[int] = []
+    async with transaction() as db:
+        for actor in (leaving, other):
+            numbers.append((await challenges.current(db, actor, "evm", address())).id or 0)
+        looked = await open_challenges.load(db, numbers)
+        for one in looked:
+            one.points = {"base": Point(0, 1, 1, False, 0, False)}
+        await open_challenges.store_results(db, looked)
+    for one in looked:
+        one.points, one.note = {"base": Point(0, 2, 1, False, 0, False)}, note
+    async with transaction() as db:
+        await db.execute(text('DELETE FROM "user" WHERE id = :user'), {"user": leaving.user_id})
+        storing = asyncio.create_task(open_challenges.store_results_apart(looked))
+        await waiting(db, 1)
+    await storing
+    async with transaction() as db:
+        trails = await db.execute(text("SELECT challenge_id, block FROM trail"))
+        assert [tuple(row) for row in trails.all()] == [(numbers[1], 2)]
+        (row,) = (await db.exec(select(Challenge))).all()
+        assert (row.id, row.note) == (numbers[1], note)
+
+
+async def test_a_person_who_is_erased_while_their_check_is_stored_waits_for_it() -> None:
+    actor = await somebody()
+    async with transaction() as db:
+        row = await challenges.current(db, actor, "evm", address())
+        looked = await open_challenges.load(db, [row.id or 0])
+        looked[0].points = {"base": Point(0, 1, 1, False, 0, False)}
+        await open_challenges.store_results(db, looked)
+
+    async def erase() -> None:
+        async with transaction() as db:
+            await db.execute(text('DELETE FROM "user" WHERE id = :user'), {"user": actor.user_id})
+
+    looked[0].points = {"base": Point(0, 2, 1, False, 0, False)}
+    async with transaction() as db:
+        await open_challenges.store_results(db, looked)
+        erasing = asyncio.create_task(erase())
+        await waiting(db, 1)
+        looked[0].note = "seen"
+        await open_challenges.store_results(db, looked)
+    await erasing
+    async with transaction() as db:
+        assert not (await db.exec(select(Challenge))).all()
