@@ -10,7 +10,10 @@ LONGEST_REST = timedelta(hours=2)
 LONGEST_WAIT = timedelta(hours=6)
 """The longest that Discord may delay one role change."""
 A_DAY = timedelta(days=1)
-"""The longest quarantine and truce, and how far ahead the bot may plan to identify."""
+"""The longest quarantine and truce, how far ahead the bot may plan to identify, and how long a challenge is valid."""
+LONGEST_CODE = timedelta(minutes=10)
+"""How long a code for a hand-over is valid, and a sign-in that has not returned from Discord."""
+LONGEST_SESSION = timedelta(days=7)
 SOON = timedelta(minutes=1)
 
 # Release claims and leases, end pauses, and treat readings with a future time as outdated.
@@ -89,6 +92,17 @@ _CORRECTIONS = (
     "WHERE (server_id, discord_id) IN (SELECT server_id, discord_id FROM member "
     "WHERE seen_at > now() + :soon OR left_at > now() + :soon ORDER BY server_id, discord_id FOR UPDATE)",
     "UPDATE access SET checked_at = now() - :day WHERE checked_at > now() + :soon",
+    # What somebody can prove or open something with is valid no longer than its kind may be.
+    "DELETE FROM handover WHERE expires_at > now() + :code + :soon",
+    "DELETE FROM sign_in WHERE expires_at > now() + :code + :soon",
+    "UPDATE session SET created_at = LEAST(created_at, now()), seen_at = LEAST(seen_at, now()), "
+    "expires_at = LEAST(expires_at, now() + :session) "
+    "WHERE created_at > now() + :soon OR seen_at > now() + :soon OR expires_at > now() + :session + :soon",
+    # A transaction from before a challenge does not prove it, and when it was made is not known.
+    "UPDATE challenge SET created_at = CASE WHEN created_at > now() THEN now() - :day ELSE created_at END, "
+    "expires_at = LEAST(expires_at, now() + :day), "
+    "screen_at = CASE WHEN screen_at > now() THEN now() ELSE screen_at END "
+    "WHERE created_at > now() + :soon OR expires_at > now() + :day + :soon OR screen_at > now() + :soon",
 )
 
 
@@ -98,7 +112,8 @@ def corrections() -> list[Question]:
     Each is independent of the others, and locks rows of one table in the order in which others lock them.
     """
     values = {
-        "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "soon": SOON,
+        "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "code": LONGEST_CODE,
+        "session": LONGEST_SESSION, "soon": SOON,
     }  # fmt: skip
     return [
         (statement, {name: value for name, value in values.items() if f":{name}" in statement})

@@ -82,6 +82,15 @@ ROWS = (
     "INSERT INTO member (server_id, discord_id, name, roles, bot, pending, seen_at, left_at) "
     "VALUES (:server, '5', '', '{}', false, false, now() + :ahead, now() + :ahead)",
     "INSERT INTO access (discord_id, server_id, owner, checked_at) VALUES ('5', :server, false, now() + :ahead)",
+    "INSERT INTO handover (user_id, code_hash, created_at, expires_at) "
+    "SELECT id, '', now() + :ahead, now() + interval '10 minutes' + :ahead FROM \"user\"",
+    "INSERT INTO sign_in (state_hash, cookie_hash, verifier, return_path, purpose, expires_at) "
+    "VALUES ('', '', '', '', 'sign_in', now() + interval '10 minutes' + :ahead)",
+    "INSERT INTO session (id_hash, user_id, user_agent, created_at, seen_at, expires_at) "
+    "SELECT '', id, '', now() + :ahead, now() + :ahead, now() + interval '7 days' + :ahead FROM \"user\"",
+    "INSERT INTO challenge (user_id, family, address, code, amount_wei, created_at, expires_at, screen_at, seen, note) "
+    "SELECT id, 'evm', '0x1', 'c', 1, now() + :ahead, now() + interval '1 day' + :ahead, now() + :ahead, '{}', '' "
+    'FROM "user"',
 )
 LEFT = """
     SELECT 'due', count(*) FROM due WHERE claimed_until > now()
@@ -123,6 +132,12 @@ LEFT = """
         WHERE checked_at > now() OR since > now() OR ok_at > now()
     UNION ALL SELECT 'member', count(*) FROM member WHERE seen_at > now() OR left_at > now()
     UNION ALL SELECT 'access', count(*) FROM access WHERE checked_at > now()
+    UNION ALL SELECT 'handover', count(*) FROM handover WHERE expires_at > now() + interval '10 minutes'
+    UNION ALL SELECT 'sign_in', count(*) FROM sign_in WHERE expires_at > now() + interval '10 minutes'
+    UNION ALL SELECT 'session', count(*) FROM session
+        WHERE created_at > now() OR seen_at > now() OR expires_at > now() + interval '7 days'
+    UNION ALL SELECT 'challenge', count(*) FROM challenge
+        WHERE created_at > now() - interval '1 day' OR expires_at > now() + interval '1 day' OR screen_at > now()
 """
 
 
@@ -157,6 +172,15 @@ async def test_what_lies_days_ahead_waits_no_longer() -> None:
 async def test_what_may_lie_some_seconds_ahead_stays() -> None:
     await written(timedelta(seconds=50))
     assert len(await left()) == len(ROWS)
+
+
+async def test_a_challenge_that_no_screen_has_shown_stays_so() -> None:
+    await written(DAYS)
+    async with transaction() as db:
+        await db.execute(text("UPDATE challenge SET screen_at = NULL"))
+    assert await left() == []
+    async with transaction() as db:
+        assert (await db.execute(text("SELECT screen_at FROM challenge"))).scalar_one() is None
 
 
 async def test_a_member_who_is_there_and_a_provider_that_never_answered_stay_so() -> None:
