@@ -75,7 +75,7 @@ class RoleDecision(NamedTuple):
     @property
     def evidence(self) -> dict[str, Any]:
         """The readings behind the decision, as one JSON document."""
-        return {"readings": [reading.document() for reading in self.item.evidence(self.decision)]}
+        return {"readings": self.item.evidence_documents(self.decision)}
 
     @property
     def request_id(self) -> str | None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
@@ -86,11 +87,22 @@ class CaseOutcome:
 
     def evidence(self, decision: Decision) -> list[Reading]:
         """Return the readings of the rules for a role; for a loss, also those of the rules that once gave it."""
+        return [reading for rule in self._evident(decision) for reading in self.readings.get(rule.id, [])]
+
+    def evidence_documents(self, decision: Decision) -> list[dict[str, Any]]:
+        """Return the same readings as the ledger stores them; one of a condition that must not hold is `excluded`."""
+        return [
+            reading.document() | ({} if wanted else {"excluded": True})
+            for rule in self._evident(decision)
+            for reading, (_, wanted) in zip(self.readings.get(rule.id, []), with_sense(rule.expression), strict=False)
+        ]
+
+    def _evident(self, decision: Decision) -> list[RuleTerms]:
         if decision.action in {Action.TAKE, Action.WAIT}:
-            rules = {rule.id for rule in self.case.rules if decides_loss(self.case, rule, decision.role_id)}
+            rules = [rule for rule in self.case.rules if decides_loss(self.case, rule, decision.role_id)]
         else:
-            rules = {rule.id for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides}
-        return [reading for rule_id in sorted(rules) for reading in self.readings.get(rule_id, [])]
+            rules = [rule for rule in self.case.rules if rule.role_id == decision.role_id and rule.decides]
+        return sorted(rules, key=lambda rule: rule.id)
 
     def readings_made(self) -> list[Reading]:
         """Return the readings made for the member; none if balances decided an equal case."""

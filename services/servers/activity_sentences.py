@@ -159,10 +159,15 @@ def readings_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
-    """Return the first reading that said no, in words; empty without one."""
-    one = next((reading for reading in readings if reading.get("answer") == "no"), None)
+    """Return the first reading by which a rule does not hold, in words; empty without one."""
+    causes = (each for each in readings if each.get("answer") == ("yes" if each.get("excluded") else "no"))
+    # A rule holds for nobody without a wallet, even if all its conditions must not hold.
+    without = (each for each in readings if each.get("answer") == "no" and each.get("reason"))
+    one = next(causes, None) or next(without, None)
     if one is None:
         return ""
+    if one.get("answer") == "yes":
+        return _("meets a condition that must not be met")
     place = str(one.get("chain", "")), str(one.get("contract", ""))
     chain, kind = chain_title(place[0]), rule_type(one.get("type"))
     if one.get("reason"):
@@ -176,10 +181,11 @@ def why_not(readings: Sequence[Mapping[str, Any]], names: Names) -> str:
     held, needed, most = one.get("held") or 0, one.get("needed"), one.get("most")
     held = _("about {amount}").format(amount=held) if one.get("rounded") else held
     if kind.source == "anything":
-        return _("holds no NFT on {chain}").format(chain=chain)
+        text = _("holds no NFT on {chain}") if most is None else _("holds an NFT on {chain}, where none is allowed")
+        return text.format(chain=chain)
     if kind.source == "calls":
         return _("the answer of {name} is not what the rule asks for").format(name=name)
-    if kind.names_ids and not kind.counts:
+    if kind.names_ids and not kind.counts and most is None:
         return _("holds none of the tokens asked for of {name}").format(name=name)
     if most is not None:
         text = _("holds {held}, may hold {needed} to {most} of {name}")
