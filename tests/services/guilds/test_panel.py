@@ -84,6 +84,7 @@ def plain(text: str) -> tuple[Run, ...]:
             Run("site", kind="link"), Run(" "), Run("https://b.example/x", kind="link"), Run("."),
         )),
         ("[no](javascript:x)", plain("[no](javascript:x)")),
+        ("<@٣> <#३>", plain("<@٣> <#३>")),
         ("<@1> <@&2> <#3> <:wave:4> ||psst||", (
             Run("@member", kind="mention"), Run(" "), Run("@role", kind="mention"), Run(" "),
             Run("#channel", kind="mention"), Run(" "), Run(":wave:", kind="mention"), Run(" "),
