@@ -248,8 +248,9 @@ def _minimum(data: Mapping[str, Any]) -> Any:
 
 
 def _maximum(data: Mapping[str, Any]) -> Any:
+    given = data.get("maxAmount") or None
     # Guild shows a maximum of 0 as no maximum.
-    return data.get("maxAmount") or None
+    return None if entry.coins(given, entry.MAXIMUM) == "0" else given
 
 
 def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:

@@ -184,6 +184,7 @@ CAT = {"type": "ERC721", "chain": "BASE_MAINNET", "address": CATS}
         ({"minAmount": 0}, {"type": "basic", "minTokens": 1}),
         ({"amount": 3}, {"type": "basic", "minTokens": 3}),
         ({"minAmount": 0, "maxAmount": 5}, {"type": "basic", "minTokens": 0, "maxTokens": 5}),
+        ({"minAmount": "2", "maxAmount": "0"}, {"type": "basic", "minTokens": 2}),
         ({"id": 7}, {"type": "token_id", "minTokens": 1, "tokenIds": ["7"]}),
         ({"attribute": {"trait_type": "Rank", "interval": {"min": 5, "max": 9}}},
          {"type": "trait", "minTokens": 1, "traits": [{"type": "Rank", "value": "5..9"}]}),
@@ -235,6 +236,14 @@ def test_a_guilds_contract_query_is_a_view_call() -> None:
         "type": "call", "chain": "base", "contract": CATS, "args": ["{wallet}", "5"], "path": "0",
         "function": "stakedOf(address,uint256) view returns (uint256,bool)", "compare": ">=", "value": "100",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("none", [0, "0", "0.0", None, ""])
+def test_a_guilds_maximum_of_0_is_none_however_it_is_written(none: object) -> None:
+    found = one_role({"type": "ERC20", "address": USDC, "chain": "ETHEREUM", "data": {"maxAmount": none}})
+    assert isinstance(found, ParsedRule), found
+    coin = {"type": "token", "chain": "ethereum", "contract": USDC}
+    assert found.expression == {"not": coin | {"max": "0"}}
 
 
 def test_the_amount_of_guilds_first_api_is_the_minimum() -> None:
