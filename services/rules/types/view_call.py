@@ -1,6 +1,7 @@
 """A view call: a reading function of any contract, named by its signature, whose answer is compared with a value."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,6 +22,8 @@ AT_LEAST, AT_MOST, EXACTLY = ">=", "<=", "="
 COMPARISONS = (AT_LEAST, AT_MOST, EXACTLY)
 LOWEST = -(2**255)
 LONGEST_SHOWN = 60
+_GROUPED = re.compile(r"-?[0-9]{1,3}(?:,[0-9]{3})+")
+"""A number whose commas separate thousands; any other comma may stand for a point."""
 _STAKED = "stakedOf(address) view returns (uint256)"
 
 
@@ -262,7 +265,9 @@ def _value(where: AnswerPath, compare: str, given: str) -> str:
     if not given.strip() and where.kind.kind != "string":
         raise FieldRefused("value", _("Write the value to compare the answer with."))
     if where.sort == NUMBER:
-        text = given.strip().replace(",", "").replace("_", "")
+        text = given.strip().replace("_", "")
+        if _GROUPED.fullmatch(text):
+            text = text.replace(",", "")
         if not _is_number(text):
             raise FieldRefused("value", _("The value is a whole number, not {value}.").format(value=given.strip()[:40]))
         number = int(text)

@@ -85,6 +85,7 @@ def test_many_ways_of_writing_are_stored_in_one() -> None:
         ("f(address) view returns (bool)", {"compare": "=", "value": "1"}, "value", "true or false"),
         ("f(address) view returns (uint256)", {"value": ""}, "value", "Write the value"),
         ("f(address) view returns (uint256)", {"value": "1.5"}, "value", "a whole number, not 1.5"),
+        ("f(address) view returns (uint256)", {"value": "1,5"}, "value", "a whole number, not 1,5"),
         ("f(address) view returns (uint256)", {"value": "0"}, "value", "at least 1"),
         ("f(address) view returns (uint256)", {"value": "-1", "compare": "="}, "value", "never below 0"),
         ("f(address) view returns (address)", {"compare": "=", "value": "{wallet}"}, "value", "is for arguments"),
