@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError, DBAPIError
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -67,11 +67,16 @@ async def store_results_apart(watched: Sequence[OpenChallenge]) -> None:
     """Store a check of many people's challenges, so that an error in one does not affect the others.
 
     A trail that moved past an unwritten proof would never find it again, so a challenge with more to write than its
-    trail gets its own transaction for everything.
+    trail gets its own transaction for everything. So does each if the database refuses a number of one of them, because
+    a node may answer with any number.
     """
-    async with transaction() as db:
-        await _write_points(db, [one for one in watched if not _changed(one)])
-    for one in filter(_changed, watched):
+    apart = [one for one in watched if _changed(one)]
+    try:
+        async with transaction() as db:
+            await _write_points(db, [one for one in watched if not _changed(one)])
+    except DataError:
+        apart = list(watched)
+    for one in apart:
         try:
             async with transaction() as db:
                 await store_results(db, [one])

@@ -70,6 +70,23 @@ async def test_calls_at_once_get_one_challenge_for_one_address() -> None:
         assert len((await db.exec(select(Challenge))).all()) == 1
 
 
+async def test_a_trail_that_cannot_be_stored_keeps_no_other_from_moving() -> None:
+    numbers: list[int] = []
+    async with transaction() as db:
+        for _ in range(2):
+            numbers.append((await challenges.current(db, await somebody(), "evm", address())).id or 0)
+        looked = await open_challenges.load(db, numbers)
+        for one in looked:
+            one.points = {"base": Point(0, 1, 1, False, 0, False)}
+        await open_challenges.store_results(db, looked)
+    looked[0].points["base"] = Point(2**64, 2, 1, False, 0, False)  # a node's answer that no bigint holds
+    looked[1].points["base"] = Point(1, 2, 1, False, 0, False)
+    await open_challenges.store_results_apart(looked)
+    async with transaction() as db:
+        rows = await db.execute(text("SELECT challenge_id, nonce, block FROM trail ORDER BY challenge_id"))
+        assert [tuple(row) for row in rows.all()] == [(numbers[0], 0, 1), (numbers[1], 1, 2)]
+
+
 async def test_the_fault_of_one_challenge_is_not_that_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers: list[int] = []
     for _ in range(2):
