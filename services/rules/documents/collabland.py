@@ -150,7 +150,7 @@ def _tokens(rule: Mapping[str, Any], kind: str, chain: str, contract: str) -> di
         return entry.of_single_tokens(chain, contract, ids, least, most)
     if traits:
         return _with_traits(rule, traits, chain, contract, least, most)
-    if rule.get("requiresMetadata") is True:
+    if entry.truth(rule.get("requiresMetadata"), "requiresMetadata"):
         raise Unmapped(_("It has a condition on the tokens' metadata, and the document does not say which."))
     if kind == "ERC1155":
         raise Unmapped(_("It names no token ID, which Collab.Land needs for ERC-1155."))

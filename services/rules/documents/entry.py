@@ -148,6 +148,16 @@ def count(value: object, what: str) -> int | None:
     return int(found)
 
 
+def truth(value: object, field: str) -> bool:
+    """Return whether a field is true, false for no value. Raises Unmapped if it is neither true nor false."""
+    if value is None or value == "":
+        return False
+    text = str(value).strip().lower() if isinstance(value, bool | str) else ""
+    if text not in {"true", "false"}:
+        raise Unmapped(_("Its field {field} is neither true nor false.").format(field=shown(field)))
+    return text == "true"
+
+
 def coins(value: object, what: str) -> str | None:
     """Return an amount of whole coins as a plain decimal text, None for no value. Raises Unmapped otherwise."""
     if value is None or value == "":

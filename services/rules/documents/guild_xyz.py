@@ -153,7 +153,7 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     for place, given in enumerate(requirements, 1):
         one = node_of(given)
         try:
-            part = _requirement(one, notes)
+            part, is_negated = _requirement(one, notes), entry.truth(one.get("isNegated"), "isNegated")
         except Unmapped as fault:
             if len(requirements) == 1:
                 raise
@@ -165,7 +165,7 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
                     _("Without it the rule would mean something else."),
                 )
             ) from None
-        parts.append({"not": part} if one.get("isNegated") is True else part)
+        parts.append({"not": part} if is_negated else part)
         notes += entry.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)])
     return _joined(role, parts), tuple(dict.fromkeys(notes))
 

@@ -115,6 +115,8 @@ FUR = {"trait_type": "Fur", "value": "Gold"}
         ({"attributes": [FUR, FUR | {"value": "Red"}], "condition": "XOR"}, "not documented"),
         ({"attributes": [FUR, FUR | {"value": "Red"}], "condition": "OR", "minToken": "2"}, "cannot add those up"),
         ({"requiresMetadata": True}, "does not say which"),
+        ({"requiresMetadata": "true"}, "does not say which"),
+        ({"requiresMetadata": {}}, "neither true nor false"),
         ({"type": "ERC20", "tokenId": "5"}, "which has none"),
         ({"type": "ERC20", "minToken": "0"}, "which everybody has"),
         ({"type": "SOLANA_FT"}, "is not Solana"),
@@ -207,6 +209,7 @@ def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
         (CAT | {"data": {"attributes": [{"trait_type": "Fur", "value": ""}]}}, "any value"),
         (CAT | {"value": "3"}, "first API"),
         (CAT | {"address": None}, "names no contract"),
+        (CAT | {"isNegated": 1}, "neither true nor false"),
         (CAT | {"chain": 8453}, "not one of the chains"),
         ({"type": "ALLOWLIST", "data": {"addresses": ["0x" + "a" * 40], "fileId": "x"}}, "goes on in a file"),
         ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": {"id": "nonsense"}}, "cannot be read"),
@@ -236,6 +239,13 @@ def test_a_guilds_contract_query_is_a_view_call() -> None:
         "type": "call", "chain": "base", "contract": CATS, "args": ["{wallet}", "5"], "path": "0",
         "function": "stakedOf(address,uint256) view returns (uint256,bool)", "compare": ">=", "value": "100",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "negated"), [(True, True), ("true", True), (False, False), ("false", False)])
+def test_a_guilds_negation_in_quotes_is_one_too(given: object, negated: bool) -> None:
+    found = one_role(CAT | {"isNegated": given})
+    assert isinstance(found, ParsedRule), found
+    assert ("not" in found.expression) == negated
 
 
 @pytest.mark.parametrize("none", [0, "0", "0.0", None, ""])
