@@ -313,6 +313,8 @@ def _actions(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             disabled=busy,
             on_click=RulesState.ask(rule.id, DELETE),
         ),
+        role="group",
+        aria_label=rule.name,
         class_name="flex flex-wrap gap-2",
     )
 

@@ -51,12 +51,14 @@ async def test_a_rule_is_written_paused_resumed_and_deleted(product: Product, vi
     await page.get_by_label("Maximum Tokens").fill("")
     await expect(name).not_to_have_value(re.compile(r"12|none"))
     await roles.select_option("Whale")
+    suggested = await name.input_value()
     await page.get_by_role("button", name="Create Rule").click()
     rule = page.get_by_role("listitem").filter(has_text="At least 9")
     await expect(rule.get_by_text("Active", exact=True)).to_be_visible()
 
     question = page.get_by_role("dialog")
-    await rule.get_by_role("button", name="Pause").click()
+    # Many rules have the same buttons, so these are in a group with the rule's name.
+    await rule.get_by_role("group", name=suggested).get_by_role("button", name="Pause").click()
     await question.get_by_role("button", name="Pause rule").click()
     await expect(rule.get_by_text("Paused", exact=True)).to_be_visible()
     # The button was disabled when the dialog gave the focus back, and then became another one.
