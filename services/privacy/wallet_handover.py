@@ -90,17 +90,20 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
     The former owner gets a notice. Raises FieldRefused, also if the actor would have too many wallets, and TooMany.
     """
     row, giver = await _read(db, actor, code)
-    keys = {f"{one.family}:{one.address}" for one in await _wallets(db, row)}
-    for key in sorted(keys):
+    named = {(one.family, one.address) for one in await _wallets(db, row)}
+    for family, address in sorted(named):
         # A proof takes the same lock, so nobody else gets the wallet meanwhile.
-        await db.lock(key, WALLET_LOCKS)
-    wallets = await _wallets(db, row)
-    if not wallets or {f"{one.family}:{one.address}" for one in wallets} != keys:
+        await db.lock(f"{family}:{address}", WALLET_LOCKS)
+    people = sorted({actor.discord_id, giver.discord_id})
+    await queue.mark_people(db, people, sorted({address for _, address in named}))
+    # A removal marks the giver first too, so one that was under way has ended by now. It may have deleted the code.
+    still = await db.exec(select(Handover.id).where(Handover.id == row.id).with_for_update())
+    wallets = await _wallets(db, row, lock=True) if still.first() is not None else []
+    if not wallets or {(one.family, one.address) for one in wallets} != named:
         raise FieldRefused("code", _(NO_SUCH_CODE))
     has = len((await db.exec(select(Wallet.id).where(Wallet.user_id == actor.user_id))).all())
     if has + len(wallets) > settings().wallets_per_person:
         raise FieldRefused("code", str(TooManyWallets(has, settings().wallets_per_person)))
-    await queue.mark_people(db, sorted({actor.discord_id, giver.discord_id}), [one.address for one in wallets])
     await queue.call_off_removals_from(db, actor.discord_id)
     for one in wallets:
         one.user_id = actor.user_id
@@ -132,12 +135,12 @@ async def _record(db: AsyncSession, actor: Actor, giver: str) -> None:
 
 
 async def _read(db: AsyncSession, actor: Actor, code: str) -> tuple[Handover, User]:
-    """Return the row of a code, locked, and the user who made it. Raises FieldRefused, TooMany."""
+    """Return the row of a code, and the user who made it. Raises FieldRefused, TooMany."""
     await rate_limits.spend(rate_limits.HANDOVERS, actor.user_id)
     plain = "".join(letter for letter in code.lower() if letter.isalnum())
     found = None
     if len(plain) == _LENGTH:
-        rows = await db.exec(select(Handover).where(Handover.code_hash == _hash(plain)).with_for_update())
+        rows = await db.exec(select(Handover).where(Handover.code_hash == _hash(plain)))
         found = rows.first()
     if found is None or found.expires_at <= await db.now():
         raise FieldRefused("code", _(NO_SUCH_CODE))
@@ -146,11 +149,13 @@ async def _read(db: AsyncSession, actor: Actor, code: str) -> tuple[Handover, Us
     return found, await db.get_one(User, found.user_id)
 
 
-async def _wallets(db: AsyncSession, row: Handover) -> list[Wallet]:
+async def _wallets(db: AsyncSession, row: Handover, *, lock: bool = False) -> list[Wallet]:
     mine = select(Wallet).where(Wallet.user_id == row.user_id).order_by(col(Wallet.id))
     if row.wallet_id is not None:
         mine = mine.where(Wallet.id == row.wallet_id)
-    found = await db.exec(mine.execution_options(populate_existing=True))
+    found = await db.exec(
+        (mine.with_for_update(key_share=True) if lock else mine).execution_options(populate_existing=True)
+    )
     return list(found.all())
 
 

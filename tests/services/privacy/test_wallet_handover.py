@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select, update
 
 from models import Due, Event, Handover, MemberChoice, Notice, Server, User, Wallet, now, transaction
@@ -190,6 +191,32 @@ async def test_a_wallet_that_is_removed_during_its_handover_stays_with_the_new_a
             await wallets.remove(db, two.old, mine or 0)
     async with transaction() as db:
         assert set(await of(db, two.new)) == set(two.wallets)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["of this wallet", "of all"])
+async def test_a_handover_during_a_removal_moves_nothing_and_says_that_the_code_does_not_count(
+    database: str, alone: bool
+) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        removed = (await db.exec(select(Wallet.id).where(Wallet.address == two.wallets[0]))).one()
+        code = (await wallet_handover.offer(db, two.old, removed if alone else None)).code
+
+    async def take() -> None:
+        async with transaction() as db:
+            await wallet_handover.take(db, two.new, code)
+
+    async with transaction() as db:
+        await wallets.remove(db, two.old, removed or 0)
+        await db.flush()
+        taking = asyncio.create_task(take())
+        async with asyncio.timeout(60):
+            while not (await db.execute(text("SELECT 1 FROM pg_locks WHERE NOT granted"))).first():
+                await asyncio.sleep(0.05)
+    with pytest.raises(FieldRefused, match="not valid"):
+        await taking
+    async with transaction() as db:
+        assert (await of(db, two.old), await of(db, two.new)) == ([two.wallets[1]], [])
 
 
 async def test_of_several_codes_asked_for_at_once_one_counts(database: str) -> None:
