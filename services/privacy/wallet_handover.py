@@ -189,8 +189,9 @@ _PAYOUTS_GONE = """
 # Delays the old account, so that the new one gets its roles first. A later mark brings the old account forward again.
 _LATER = """
     UPDATE due SET due_at = now() + make_interval(secs => :seconds)
-    WHERE kind = 'member' AND key IN (
-        SELECT m.server_id || ':' || m.discord_id FROM member m WHERE m.discord_id = :giver)
+    WHERE kind = 'member' AND key = ANY(ARRAY(
+        SELECT d.key FROM due d JOIN member m ON d.key = m.server_id || ':' || m.discord_id
+        WHERE d.kind = 'member' AND m.discord_id = :giver ORDER BY d.key FOR UPDATE OF d))
 """
 _MEMBERSHIPS = """
     SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id AND s.bot_invited
