@@ -95,6 +95,7 @@ async def finish_sign_in(request: Request, state: Text = "", code: Text = "", er
         answer = RedirectResponse(_FAILED, status_code=302, headers=_UNSEEN)
         _unset(answer, sessions.login_cookie_name())
         return answer
+    await sign_in.revoke(gateways(), signed_in.former_token)
     await _learn_servers(signed_in)
     answer = RedirectResponse(signed_in.return_path, status_code=302, headers=_UNSEEN)
     _set(answer, sessions.cookie_name(), signed_in.session_id, int(sessions.SESSION_LIFE.total_seconds()))

@@ -3,7 +3,7 @@
 import hmac
 import logging
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sqlmodel import col, delete
@@ -54,6 +54,8 @@ class SignedIn:
     user_id: int
     session_id: str
     return_path: str
+    former_token: str | None = field(repr=False)
+    """Discord's token to revoke of somebody else, whose last session was this browser's former one."""
 
 
 def redirect_uri() -> str:
@@ -126,19 +128,22 @@ async def finish(
 ) -> SignedIn:
     """Store the person and open a new session for their browser; close its former session.
 
-    Raises SignInFailed when somebody connects a Discord account other than the one they are signed in with.
+    If that was the last session of somebody else, their grant is deleted as by `sign_out`. Raises SignInFailed when
+    somebody connects a Discord account other than the one they are signed in with.
     """
     if journey.user_id is not None:
         user = await db.get(User, journey.user_id)
         if user is None or user.discord_id != proof.person.id:
             raise SignInFailed
     # First, as everywhere: what ends a session locks the person's sessions before their row.
-    await sessions.close(db, old_session_id)
+    former_id = await sessions.close(db, old_session_id)
     user_id = await users.keep(db, proof.person, proof.tokens)
     session_id = await sessions.open_session(db, user_id, user_agent)
+    left = None if former_id == user_id else former_id
+    former_token = None if left is None else await users.drop_discord_grant(db, left)
     kind = "user.connected" if journey.purpose == CONNECT else "user.signed_in"
     await audit.record(db, audit.line(kind, actor=proof.person.id, subject=proof.person.id))
-    return SignedIn(user_id, session_id, with_session(journey.return_path, session_id))
+    return SignedIn(user_id, session_id, with_session(journey.return_path, session_id), former_token)
 
 
 async def sign_out(db: AsyncSession, session_id: str | None) -> str | None:

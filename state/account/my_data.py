@@ -115,8 +115,10 @@ class MyDataState(rx.State):
         if all(one.id != session for one in self.sessions):
             return
         async with transaction() as db:
-            await sessions.close_one(db, actor, session)
+            token = await sign_in.sign_out_one(db, actor, session)
             self.sessions = [_session(one) for one in await sessions.list_of(db, actor)]
+        # Discord's token, if this browser was logged out at the same moment.
+        await sign_in.revoke(gateways(), token)
         await say(self, _("Logged out"), _("That browser is logged out."))
 
     @writes

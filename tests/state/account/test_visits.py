@@ -4,8 +4,10 @@ import pytest
 from reflex.state import StateUpdate
 from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
+from sqlmodel import select
 
 import models
+from models import User, transaction
 from state.account.my_data import MyDataState
 from state.account.profile import AccountState
 from state.account.wallet_proof import WalletProofState
@@ -153,3 +155,15 @@ async def test_arriving_at_the_wallet_form_sends_no_field_that_is_empty_already(
     await tab.run(state.load())
     # What somebody types before the answer comes would be overwritten.
     assert not {"address", "method"} & state.dirty_vars
+
+
+async def test_the_last_session_that_ends_on_the_account_screen_ends_the_grant(sign_in: SignIn) -> None:
+    tab, _ = await sign_in("ada")
+    mine = await tab.state(MyDataState)
+    tab.go("/account")
+    await tab.run(mine.load())
+    (session,) = [one.id for one in mine.sessions]
+    # As two browsers that log each other out at the same moment: the last one's own session ends too.
+    await tab.run(mine.sign_out(session))
+    async with transaction() as db:
+        assert (await db.exec(select(User.access_token))).all() == [None]
