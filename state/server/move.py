@@ -164,36 +164,37 @@ class MoveState(FormFault, ServerTab, rx.State):
         if (seen := await self._tried(page, read)) is None:
             return
         # What is typed stays when the tab is read again, as after a lost connection.
-        is_same = self.shown_for == page.server_id and (self.state == NONE) == (seen.move is None)
-        if not is_same or self._typed() == self._filled:
-            self._fill(seen)
+        is_typed = self.shown_for == page.server_id and self._typed() != self._filled
+        self._learn(seen)
+        if not is_typed or (self.state == NONE) != (seen.move is None):
+            self._fill()
         if seen.move is None:
             self.state, self.roles = NONE, []
         else:
             self._show(seen.move)
-        self.named_role = ""
-        self.shown_for = page.server_id
+        self.named_role, self.shown_for = "", page.server_id
 
-    def _fill(self, seen: MoveScreen) -> None:
-        """Fill in the form with the open move, or with defaults."""
+    def _learn(self, seen: MoveScreen) -> None:
+        """Remember the form of the open move, or the defaults, which Cancel puts back."""
         move = seen.move if seen.move is not None and seen.move.state != views.APPROVED else None
         chosen = {one.role_id for one in (move.roles if move else seen.roles)}
         if len(chosen) > lifecycle.MOST_ROLES:
-            # All of them would be refused, and nobody knows which of them to take out.
-            chosen = set()
-        self.choices = [
+            chosen = set()  # All of them would be refused, and nobody knows which of them to take out.
+        choices = [
             MoveChoiceView(one.role_id, one.role_name, one.role_color, one.role_id in chosen) for one in seen.roles
         ]
         self.options = list(seen.channels)
-        known = {one.id for one in seen.channels}
-        self.channel = move.channel_id if move and move.channel_id in known and move.channel_id else ""
+        channel = next((one.id for one in seen.channels if move and one.id == move.channel_id), "")
         last = move.until if move else seen.now + timedelta(days=USUAL_DAYS)
-        self.until = f"{last.astimezone(UTC):%Y-%m-%d}"
         self.begins_open = move is None or move.state == views.PLANNED
-        self.begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
+        begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
         self._moments = {"until": move.until, "beginsAt": move.begins_at} if move else {}
         self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
-        self._filled = self._typed()
+        self._filled = choices, f"{last.astimezone(UTC):%Y-%m-%d}", begins, channel
+
+    def _fill(self) -> None:
+        """Fill in the form as it was read, and close it."""
+        self.choices, self.until, self.begins, self.channel = self._filled
         self._clear_fault()
         self.editing = False
 
@@ -214,7 +215,7 @@ class MoveState(FormFault, ServerTab, rx.State):
         """Open or close the form of an existing move."""
         self.editing = is_open
         if not is_open:
-            self.choices, self.until, self.begins, self.channel = self._filled
+            self._fill()
         self._clear_fault()
 
     @public

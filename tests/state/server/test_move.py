@@ -83,6 +83,14 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     move.edit(False)
     move.edit(True)
     assert move.until == before, "what was cancelled is not saved with the next change"
+    move.set_until("2999-12-31")
+    later = now() + timedelta(days=3)
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(until=later))
+    await tab.run(move.load())
+    move.edit(False)
+    assert move.until == f"{later:%Y-%m-%d}", "what another admin has chosen meanwhile stays"
+    move.edit(True)
     move.choose(role.id, False)
     await tab.run(move.save())
     assert (move.fault_field, move.fault_text) == ("roles", "Choose at least one role to hand over.")
