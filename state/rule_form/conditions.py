@@ -72,11 +72,13 @@ class ConditionList(ConditionFields, mixin=True):
     _slots: tuple[_Slot, ...] = (_Slot(1, ROOT, ConditionDraft()),)
     _joins: tuple[_Join, ...] = (_Join(ROOT),)
     _stored: Expression | None = None
+    _numbered: int = 1
+    """The highest number that a condition has had. None is given twice: what a browser sends late names one."""
 
     def _begin(self) -> None:
         """Start with one empty condition."""
         self._slots, self._joins = (_Slot(1, ROOT, ConditionDraft()),), (_Join(ROOT),)
-        self.open, self.too_deep, self._stored = 1, False, None
+        self.open, self.too_deep, self._stored, self._numbered = 1, False, None, 1
         self._fill_in(self._slots[0].draft)
 
     def _resume(self, group: Group | None, stored: Expression, names: Names) -> None:
@@ -179,9 +181,9 @@ class ConditionList(ConditionFields, mixin=True):
     def _add(self, group: int) -> None:
         if not any(join.number == group for join in self._joins) or len(self._slots) >= MAX_LEAVES or self.too_deep:
             return
-        number = max(slot.number for slot in self._slots) + 1
-        self._slots = (*self._slots, _Slot(number, group, ConditionDraft(chain=self.chain)))
-        self._show(number)
+        self._numbered = max(self._numbered, *(slot.number for slot in self._slots)) + 1
+        self._slots = (*self._slots, _Slot(self._numbered, group, ConditionDraft(chain=self.chain)))
+        self._show(self._numbered)
         self.added += 1
         self._changed()
 

@@ -31,3 +31,15 @@ async def test_a_list_is_for_the_condition_in_which_it_was_pasted(form: RuleForm
     async for _ in form.open_condition(first):
         pass
     assert (form.details["list"], form.details["count"]) == ("f" * 32, "2")
+
+
+async def test_a_list_that_is_stored_late_is_none_of_a_condition_made_after_its_own_was_removed(
+    form: RuleFormState,
+) -> None:
+    await form.add_condition(ROOT)
+    removed = form.open
+    await form.remove_condition(removed)
+    await form.add_condition(ROOT)
+    fill(form, CATS, type="address_list")
+    await form.take_list(removed, "f" * 32, 2)
+    assert not form.details["list"]
