@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from psycopg.pq import PipelineStatus, TransactionStatus
-from sqlalchemy import Result, text
+from sqlalchemy import ARRAY, ColumnElement, Result, any_, literal, text
 from sqlalchemy.dialects.postgresql.psycopg import PGDialectAsync_psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSessionTransaction
 from sqlalchemy.ext.asyncio import AsyncSession as PlainAsyncSession
 from sqlalchemy.orm import Session as PlainSession
 from sqlalchemy.sql import Executable
-from sqlmodel import Session
+from sqlmodel import Session, col
 from sqlmodel.ext.asyncio.session import AsyncSession as TypedAsyncSession
 
 Driver = psycopg.AsyncConnection[tuple[Any, ...]]
@@ -170,6 +170,12 @@ class AsyncSession(TypedAsyncSession):
     async def _send_waiting(self) -> None:
         if self._waiting:
             await self.together()
+
+
+def any_of(column: int | str | None, values: Iterable[int | str]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of these values, as one parameter: a statement takes 65,535."""
+    of_the_column = cast(Any, column).type
+    return col(column) == any_(literal(list(values), ARRAY(of_the_column)))
 
 
 def joined(values: Iterable[object]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import ARRAY, ColumnElement, Integer, any_, func, literal, text
+from sqlalchemy import func, text
 from sqlmodel import col, select
 
 from gateways.chains.catalogue import CHAINS
@@ -14,7 +14,7 @@ from gateways.transport import provider_reports
 from locales import N_, _, ngettext, series, speaking
 from locales.stored_texts import said
 from models import RoleRefusal, Rule, Server, now
-from models.db.session import AsyncSession
+from models.db.session import AsyncSession, any_of
 from services.core.addresses import shorten
 from services.guilds import members_intent
 from services.guilds.role_safety import ADMINISTRATOR, MANAGE_ROLES, translated
@@ -80,11 +80,6 @@ class Troubles:
 
     found: list[Trouble]
     unread: Set[int]
-
-
-def any_of(column: int | None, ids: Sequence[int]) -> ColumnElement[bool]:
-    """Return the condition that a column is one of many ids, which are one parameter of the statement."""
-    return col(column) == any_(literal(list(ids), ARRAY(Integer)))
 
 
 async def of_all(db: AsyncSession, servers: Sequence[int]) -> Troubles:

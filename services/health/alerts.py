@@ -15,9 +15,9 @@ from gateways.discord.types import ChannelGone, GuildGone, MissingAccess, Missin
 from gateways.transport.errors import ProviderError
 from locales import _, ngettext, speaking
 from models import Alert, Server, now
-from models.db.session import AsyncSession
+from models.db.session import AsyncSession, any_of
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut, plain
-from services.health.alert_conditions import Trouble, any_of, of_all
+from services.health.alert_conditions import Trouble, of_all
 from services.runtime.retries import doubled
 from settings import settings
 

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Text, any_, literal
-from sqlalchemy.dialects.postgresql import ARRAY
-from sqlmodel import col, select
+from sqlmodel import select
 
 from gateways.chains.balance_sheet import MOST
 from locales import N_
 from models import Observation, Tally
-from models.db.session import AsyncSession, joined
+from models.db.session import AsyncSession, any_of, joined
 from services.core.answer import Answer
 from services.holdings import surveys
 from services.holdings.evaluate import Reading
@@ -77,7 +75,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     contracts = sorted({leaf.contract for leaf in leaves})
     memory: dict[tuple[str, str, str, str], LastKnown] = {}
     balances = await db.exec(
-        select(Observation).where(_among(Observation.contract, contracts), _among(Observation.address, addresses))
+        select(Observation).where(any_of(Observation.contract, contracts), any_of(Observation.address, addresses))
     )
     for row in balances.all():
         part = WalletShare(row.address, int(row.amount))
@@ -89,7 +87,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
             # By the snapshot, the amount has not changed since, or the wallet never held any.
             part = before.part if before is not None else WalletShare(address, 0)
             memory[key] = LastKnown(part, one.block, one.source, one.observed_at)
-    tokens = await db.exec(select(Tally).where(_among(Tally.contract, contracts), _among(Tally.address, addresses)))
+    tokens = await db.exec(select(Tally).where(any_of(Tally.contract, contracts), any_of(Tally.address, addresses)))
     for row in tokens.all():
         key = (row.chain, row.contract, row.address, row.scope)
         if key not in memory or memory[key].block <= row.block:
@@ -98,11 +96,6 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
             )
             memory[key] = LastKnown(part, row.block, row.source, row.observed_at)
     return memory
-
-
-def _among(column: str, values: Sequence[str]) -> ColumnElement[bool]:
-    """Return the condition that a column has one of these values, as one parameter: a statement takes 65,535."""
-    return col(column) == any_(literal(list(values), ARRAY(Text)))
 
 
 def recall(

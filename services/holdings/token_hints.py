@@ -3,14 +3,14 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import Text, any_, func, literal, text
-from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlmodel import col, select
+from sqlalchemy import func, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlmodel import select
 
 import models
 from gateways.chains.token_sheet import TokenHints
 from gateways.transport.chunks import chunks
-from models.db.session import AsyncSession
+from models.db.session import AsyncSession, any_of
 
 ROWS_A_STATEMENT = 2_000
 
@@ -25,9 +25,8 @@ async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: S
     rows = await db.exec(
         select(models.TokenTrail).where(
             models.TokenTrail.chain == chain,
-            # Each list as one parameter, because a statement takes at most 65,535 of them.
-            col(models.TokenTrail.contract) == any_(literal(list(contracts), ARRAY(Text))),
-            col(models.TokenTrail.address) == any_(literal(list(owners), ARRAY(Text))),
+            any_of(models.TokenTrail.contract, contracts),
+            any_of(models.TokenTrail.address, owners),
         )
     )
     found: dict[str, dict[str, TokenHints]] = {}
