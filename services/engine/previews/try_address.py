@@ -20,7 +20,7 @@ from services.collections.standards import ContractKey
 from services.core import queue
 from services.core.actors import Actor
 from services.core.answer import Answer
-from services.core.errors import FieldRefused, ProviderUnavailable
+from services.core.errors import ProviderUnavailable
 from services.core.json_view import json_view
 from services.core.queue import Claim
 from services.engine import read_and_confirm, trait_reads
@@ -38,14 +38,13 @@ from services.holdings.requirement_view import RequirementView, view_of_reading
 from services.holdings.wallet_shares import Delegated
 from services.rules import contract_check
 from services.rules.contract_check import RuleContracts
-from services.rules.draft import check, expression_of, with_lists, without_lists
-from services.rules.expression import Expression, lists_in, parse, requirements
+from services.rules.draft import check, expression_of, parsed, with_lists, without_lists
+from services.rules.expression import Expression, lists_in, requirements
 from services.rules.rule_rows import apply, copy_of
 from services.rules.rules import own
 from services.rules.terms import RuleTerms
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
-from services.rules.types.declaration import ExpressionRefused
 from services.rules.types.own_tables import OwnTables
 from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import Names
@@ -148,11 +147,7 @@ async def asked_rule(db: AsyncSession, outside: Gateways, actor: Actor, proposal
     changes, read = await submitted_address_lists.read_out(proposal.changes)
     if changes:
         apply(rule, changes, found)
-    try:
-        tree = parse(rule.expression)
-    except ExpressionRefused as fault:  # a newer version wrote it
-        raise FieldRefused(fault.field, str(fault)) from None
-    return TriedRule(rule.server_id, tree, rule.delegated, read)
+    return TriedRule(rule.server_id, parsed(rule.expression), rule.delegated, read)
 
 
 async def _contracts(db: AsyncSession, outside: Gateways, tree: Expression) -> tuple[Names, RuleContracts]:
