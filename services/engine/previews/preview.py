@@ -94,8 +94,7 @@ def _reveals(found: Impact, plan: PreviewPlan) -> bool:
     if not plan.is_identifying:
         return False
     meeting = len({member.discord_id for member in found.members if member.outcome in {GAIN, KEEP}})
-    others = found.looked - meeting
-    return meeting < preview_log.FEWEST_NAMED or (plan.by_absence and 0 < others < preview_log.FEWEST_NAMED)
+    return preview_log.are_few(meeting, found.looked - meeting, by_absence=plan.by_absence)
 
 
 async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:

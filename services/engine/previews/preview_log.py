@@ -44,6 +44,11 @@ def is_identifying_by_absence(*expressions: Expression) -> bool:
     return any(leaf.kind.source in _OF_FEW and (not wanted or leaf.most is not None) for leaf, wanted in leaves)
 
 
+def are_few(meeting: int, others: int, *, by_absence: bool) -> bool:
+    """Return whether names would reveal wallets: so few people meet identifying conditions or, by absence, do not."""
+    return meeting < FEWEST_NAMED or (by_absence and 0 < others < FEWEST_NAMED)
+
+
 async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, singling: bool) -> None:
     """Write a preview to the log, once a day for each person and proposal.
 

@@ -223,10 +223,7 @@ async def holders(
 
 
 async def _reveals(db: AsyncSession, move: ServerMove, role_id: str, seen: RoleCoverage) -> bool:
-    """Return whether names would reveal which wallet is whose: so few holders meet the role's rules, or so few do not.
-
-    As in `services/engine/previews/preview.py`.
-    """
+    """Return whether names would reveal which wallet is whose: so few holders meet the rules, or so few do not."""
     rules = await db.exec(
         select(Rule).where(
             Rule.server_id == move.server_id, Rule.role_id == role_id, Rule.state == "active",
@@ -234,5 +231,5 @@ async def _reveals(db: AsyncSession, move: ServerMove, role_id: str, seen: RoleC
         )
     )  # fmt: skip
     trees = [parse_stored(rule.expression) for rule in rules.all()]
-    few_fail = preview_log.is_identifying_by_absence(*trees) and 0 < seen.wrong < preview_log.FEWEST_NAMED
-    return preview_log.is_identifying(*trees) and (seen.right < preview_log.FEWEST_NAMED or few_fail)
+    by_absence = preview_log.is_identifying_by_absence(*trees)
+    return preview_log.is_identifying(*trees) and preview_log.are_few(seen.right, seen.wrong, by_absence=by_absence)
