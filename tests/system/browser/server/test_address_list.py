@@ -29,7 +29,7 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await use.click()
     await expect(page.get_by_text("Line 2: An address that starts with 0x has 42 characters")).to_be_visible()
     await expect(page.get_by_text("Line 3: This address is in line 1 already.")).to_be_visible()
-    # What is wrong in the list can still be read and mended after another condition was open.
+    # Another condition is opened in between; the list and its mistakes are still there afterwards.
     await page.get_by_role("button", name="Add another condition").click()
     await expect(entry).to_be_hidden()
     await page.get_by_role("button", name="Remove Condition 2").click()
