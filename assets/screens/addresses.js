@@ -17,6 +17,8 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
   const file = useRef(null);
   const sent = useRef("");
   const sending = useRef(null);
+  /** The list that was stored last, until the page has it. */
+  const stored = useRef(null);
 
   const type = (typed) => {
     setText(typed);
@@ -33,6 +35,11 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
     sending.current = store(content).finally(() => { sending.current = null; });
     return sending.current;
   };
+  /** Passes the stored list on to the page, and returns its name. */
+  const tell = () => {
+    onStored(stored.current.list, stored.current.count);
+    return stored.current.list;
+  };
   /** Returns the name of the stored list; null if it was refused. */
   const store = async (content) => {
     if (new Blob([content]).size > LARGEST) return refuse({ message: words.large });
@@ -48,8 +55,8 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
       if (answer.ok) {
         setText("");
         unstored.delete(place);
-        onStored(said.list, said.count);
-        return said.list;
+        stored.current = said;
+        return tell();
       }
       return refuse(said);
     } catch {
@@ -63,7 +70,14 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
     const [opened] = place.split(":");
     for (const other of unstored.keys()) if (!other.startsWith(`${opened}:`)) unstored.delete(other);
   }, [place]);
-  useHeldForm(name, () => sending.current ?? (text.trim() ? send(text) : null));
+  useEffect(() => {
+    if (stored.current?.list === name) stored.current = null;
+  }, [name]);
+  useHeldForm(name, () => {
+    if (sending.current || text.trim()) return sending.current ?? send(text);
+    // The page was told and does not have it: what it was told can be lost with the connection.
+    return stored.current && stored.current.list !== name ? Promise.resolve(tell()) : null;
+  });
   const choose = async (event) => {
     const chosen = event.target.files?.[0];
     if (!chosen) return;

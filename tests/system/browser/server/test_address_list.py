@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 
 from tests.system.browser.conftest import Product, Visitor, eventually
 from tests.system.browser.server.test_composed_rules import STRANGER, VAULT, open_form
@@ -68,3 +68,39 @@ async def test_a_pasted_list_is_checked_line_by_line_tried_and_gives_the_role(
     await page.get_by_role("button", name="Save Changes").click()
     await page.get_by_role("dialog").get_by_role("button", name="Save", exact=True).click()
     await expect(page.get_by_text("A wallet on a list of 3 addresses", exact=True)).to_be_visible()
+
+
+async def test_a_list_that_the_page_did_not_hear_of_is_saved_by_the_second_press(
+    product: Product, visit: NewVisitor
+) -> None:
+    here, dropping, lost = village(product, "ada"), list[bool](), list[str | bytes]()
+
+    def through(line: WebSocketRoute) -> None:
+        server = line.connect_to_server()
+
+        def ask(said: str | bytes) -> None:
+            loses = dropping and not lost and "take_list" in str(said)
+            if loses:
+                lost.append(said)
+            else:
+                server.send(said)
+
+        line.on_message(ask)
+
+    ada = await visit()
+    await ada.page.route_web_socket("**/_event/**", through)
+    page = await open_form(ada, here)
+    await page.get_by_label("Rule Type").select_option("address_list")
+    entry = page.get_by_label("Addresses", exact=True)
+    await entry.fill(STRANGER)
+    await page.get_by_role("button", name="Use these addresses").click()
+    await expect(page.get_by_text("1 address is on the list.")).to_be_visible()
+    await page.get_by_label("Role", exact=True).select_option("Collector")
+
+    dropping.append(True)
+    await entry.fill(f"{STRANGER}\n{VAULT}")
+    await page.get_by_role("button", name="Create Rule").click()
+    await eventually(lambda: len(lost) == 1, "the page is not told of the list")
+    await page.get_by_role("button", name="Create Rule").click()
+    await expect(page.get_by_text("A wallet on a list of 2 addresses", exact=True)).to_be_visible()
+    await expect(page.get_by_text("Verification rule created successfully!")).to_be_visible()
