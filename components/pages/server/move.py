@@ -216,7 +216,7 @@ def _names() -> rx.Component:
             rx.cond(
                 MoveState.names_hidden,
                 rx.el.p(
-                    _("So few people meet this that their names would show which wallets are theirs."),
+                    _("So few people meet this, or do not, that names would show which wallets are theirs."),
                     class_name="muted mt-1 text-sm",
                 ),
                 rx.el.ul(

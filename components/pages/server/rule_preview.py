@@ -92,7 +92,7 @@ def _too_few() -> rx.Component:
     return rx.cond(
         rx.Var.create(RulePreviewState.unnamed).to(int) > 0,
         rx.el.p(
-            _("So few people meet this that their names would show which wallets are theirs."),
+            _("So few people meet this, or do not, that names would show which wallets are theirs."),
             class_name="muted text-sm",
         ),
     )

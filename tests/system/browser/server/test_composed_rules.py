@@ -176,7 +176,7 @@ async def test_a_trait_then_certain_tokens_also_delegated_ones_are_asked_for_by_
     # What is still in the entry would be saved with the rule.
     await entry.fill("")
     # Only one person meets it, and a name beside single tokens would show which wallet is theirs.
-    nameless = "So few people meet this that their names would show which wallets are theirs."
+    nameless = "So few people meet this, or do not, that names would show which wallets are theirs."
     await expect(page.get_by_text(nameless)).to_be_visible()
     await expect(page.get_by_text("Who", exact=True)).to_be_hidden()
     # A vault has one of the tokens, and delegates to her wallet.
