@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import reflex as rx
 
@@ -67,13 +68,6 @@ class EndingRoleView:
     text: str
 
 
-@dataclass(frozen=True)
-class _Affairs:
-    sessions: list[sessions.SessionView]
-    choices: list[preferences.ChoiceView]
-    wallets: list[wallets.WalletView]
-
-
 class MyDataState(rx.State):
     """The account screen, apart from the profile."""
 
@@ -93,20 +87,13 @@ class MyDataState(rx.State):
         """Read the sessions, choices and roles."""
         self.asked, self.typed, self.failed = False, "", not self.loaded
 
-        async def read() -> _Affairs:
-            async with transaction() as db:
-                return _Affairs(
-                    await sessions.list_of(db, actor),
-                    await preferences.choices(db, actor),
-                    await wallets.list_wallets(db, actor),
-                )
+        async def read(db: Any) -> tuple[list[SessionRowView], list[ChoiceRowView], list[wallets.WalletView]]:
+            mine, choices = await sessions.list_of(db, actor), await preferences.choices(db, actor)
+            held = await wallets.list_wallets(db, actor)
+            return [_session(one) for one in mine], [_choice(one) for one in choices], held
 
-        affairs = await ask(read)
-        self.sessions = [_session(one) for one in affairs.sessions]
-        self.choices = [_choice(one) for one in affairs.choices]
-        self.payout_wallets = [
-            PayoutWalletView(str(one.id), one.short_address) for one in affairs.wallets if one.only_on is None
-        ]
+        self.sessions, self.choices, held = await ask(read)
+        self.payout_wallets = [PayoutWalletView(str(one.id), one.short_address) for one in held if one.only_on is None]
         self.loaded, self.failed = True, False
 
     @writes

@@ -3,7 +3,6 @@
 import reflex as rx
 
 from gateways import gateways
-from models import transaction
 from services.accounts import users
 from services.core.actors import Actor
 from state.core.gate import signed_in
@@ -30,11 +29,7 @@ class AccountState(rx.State):
         """Read the profile."""
         self.failed = not self.loaded
 
-        async def read() -> users.UserView:
-            async with transaction() as db:
-                return await users.view(db, gateways(), actor)
-
-        user = await ask(read)
+        user = await ask(lambda db: users.view(db, gateways(), actor))
         self.name, self.email, self.user_id = display_name(user.username), user.email or "", user.id
         self.discord_username, self.connected = display_name(user.discord_username), user.is_discord_connected
         self.verified, self.wallets = user.is_verified, len(user.verified_wallets)

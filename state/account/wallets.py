@@ -68,11 +68,7 @@ class WalletsState(rx.State):
             yield WalletsState.name_rows()
 
     async def _read(self, actor: Actor) -> None:
-        async def read() -> list[wallets.WalletView]:
-            async with transaction() as db:
-                return await wallets.list_wallets(db, actor)
-
-        listed = await ask(read)
+        listed = await ask(lambda db: wallets.list_wallets(db, actor))
         self.rows = [_row(wallet, self._names.get(wallet.wallet_address, "")) for wallet in listed]
 
     @background

@@ -2,22 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from models import transaction
 from services.core.errors import HoldfastError, QuestionTimedOut, explained
 from state.core.timing import QUERY_ATTEMPTS, RETRY_SECONDS
 
 T = TypeVar("T")
 
 
-async def ask(read: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `read`, called up to QUERY_ATTEMPTS times (docs/specification.md#section-8-errors).
+async def ask(read: Callable[[Any], Awaitable[T]]) -> T:
+    """Return the result of `read`, which gets a transaction in each of up to QUERY_ATTEMPTS attempts.
 
-    An error that would repeat, such as Unauthorized, is raised at once; otherwise the last attempt's error is.
+    An error that would repeat, such as Unauthorized, is raised at once; otherwise the last attempt's error is. See
+    docs/specification.md#section-8-errors.
     """
     for attempt in range(1, QUERY_ATTEMPTS + 1):
         try:
-            return await read()
+            async with transaction() as db:
+                return await read(db)
         except Exception as fault:
             if attempt == QUERY_ATTEMPTS or not _may_heal(fault):
                 raise

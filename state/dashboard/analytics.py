@@ -1,9 +1,10 @@
 """The dashboard's three numbers and its charts."""
 
+from typing import Any
+
 import reflex as rx
 
 from gateways import gateways
-from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
@@ -81,11 +82,10 @@ class AnalyticsState(rx.State):
     async def _read(self, actor: Actor) -> None:
         self.failed = not self.loaded
 
-        async def read() -> tuple[analytics.AnalyticsView, analytics.HistoryView]:
-            async with transaction() as db:
-                await servers.ask_again(db, gateways(), actor)
-                one = None if self.server == EVERYWHERE else int(self.server)
-                return await analytics.totals(db, actor), await analytics.history(db, actor, self.days, one)
+        async def read(db: Any) -> tuple[analytics.AnalyticsView, analytics.HistoryView]:
+            await servers.ask_again(db, gateways(), actor)
+            one = None if self.server == EVERYWHERE else int(self.server)
+            return await analytics.totals(db, actor), await analytics.history(db, actor, self.days, one)
 
         try:
             totals, history = await ask(read)

@@ -74,12 +74,8 @@ class InviteState(InviteTabs, rx.State):
         """Read from Discord which servers the person runs."""
         self.failed = True
 
-        async def read() -> list[servers.GuildView]:
-            async with transaction() as db:
-                return await servers.invite_list(db, gateways(), actor)
-
         try:
-            listed = await ask(read)
+            listed = await ask(lambda db: servers.invite_list(db, gateways(), actor))
         except NotConnected:
             self.connected, listed = False, list[servers.GuildView]()
         else:

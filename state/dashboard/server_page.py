@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -80,12 +80,8 @@ class ServerPageState(rx.State):
         self.loaded, self._read_for = True, self.server_id
 
     async def _read(self, actor: Actor) -> None:
-        async def read() -> servers.ServerView:
-            async with transaction() as db:
-                return await servers.get(db, gateways(), actor, self.server_id)
-
         try:
-            server = await ask(read)
+            server = await ask(lambda db: servers.get(db, gateways(), actor, self.server_id))
         except NotFound:
             self.missing = True
             return
@@ -162,10 +158,11 @@ class ServerTab(rx.State, mixin=True):
         """Return the page, for a change to the server that the tab shows. Raises Conflict as `page_of` does."""
         return await page_of(self, self.shown_for)
 
-    async def _tried(self, page: ServerPageState, read: Callable[[], Awaitable[T]]) -> T | None:
+    async def _tried(self, page: ServerPageState, read: Callable[[Any], Awaitable[T]]) -> T | None:
         """Return what `read` returns for the tab; None if the server no longer exists, or after a failure.
 
-        If the tab already shows its content, the content stays, and the failure is raised for a toast.
+        `read` gets a transaction. If the tab already shows its content, that stays, and the failure is raised for a
+        toast.
         """
         self.fault = ""
         try:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlencode
 
 import reflex as rx
@@ -69,10 +70,9 @@ class DashboardState(InviteTabs, rx.State):
     async def _read(self, actor: Actor) -> None:
         self.failed = not self.loaded
 
-        async def read() -> list[servers.ServerView]:
-            async with transaction() as db:
-                await servers.ask_again(db, gateways(), actor)
-                return await servers.list_servers(db, actor)
+        async def read(db: Any) -> list[servers.ServerView]:
+            await servers.ask_again(db, gateways(), actor)
+            return await servers.list_servers(db, actor)
 
         self._show(await ask(read))
         self.failed, self.loaded, self._read_at = False, True, time.monotonic()
@@ -149,11 +149,7 @@ class OpenServerState(rx.State):
         if session.audience != MEMBER:
             return None
 
-        async def read() -> list[servers.ServerView]:
-            async with transaction() as db:
-                return await servers.list_servers(db, actor)
-
-        mine = {server.internal_id: server for server in await ask(read)}
+        mine = {server.internal_id: server for server in await ask(lambda db: servers.list_servers(db, actor))}
         server = mine.get(row_id(number) or 0)
         return rx.redirect("/dashboard" if server is None else _server_card(server).configure_url, replace=True)
 

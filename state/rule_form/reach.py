@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import reflex as rx
 
@@ -133,10 +134,9 @@ class ReachState(rx.State):
         found: Sequence[ReachOnDay] = ()
         if rule.rule_id:
 
-            async def read() -> Sequence[ReachOnDay]:
-                async with transaction() as db:
-                    await permissions.require_admin_to_read(db, gateways(), actor, page.server_id)
-                    return await reach_by_day.of_rule(db, page.server_id, rule.rule_id)
+            async def read(db: Any) -> Sequence[ReachOnDay]:
+                await permissions.require_admin_to_read(db, gateways(), actor, page.server_id)
+                return await reach_by_day.of_rule(db, page.server_id, rule.rule_id)
 
             try:
                 found = await ask(read)

@@ -110,7 +110,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         self.visit = visit
         yield
         try:
-            await ask(lambda: self._read(actor, page, number))
+            await ask(lambda db: self._read(db, actor, page, number))
         except RuleNotFound:
             self.missing = True
         except ServerNotFound:
@@ -125,19 +125,18 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         async for outcome in self._read_traits():
             yield outcome
 
-    async def _read(self, actor: Actor, page: ServerPageState, number: str) -> None:
+    async def _read(self, db: Any, actor: Actor, page: ServerPageState, number: str) -> None:
         """Read the server, its roles, and the stored rule unless `number` is empty."""
-        async with transaction() as db:
-            server = await servers.get(db, gateways(), actor, page.server_id)
-            page._name(server.id, server.name)
-            if number:
-                rule = await rules.get(db, gateways(), actor, self.rule_id)
-                tree = parsed(rule.expression)
-                places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
-                self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
-            self._show_room(await limits.room(db, page.server_id))
-            found = await servers.roles(db, gateways(), actor, server.id)
-            self.members_unheard = not await members_intent.hears_members(db)
+        server = await servers.get(db, gateways(), actor, page.server_id)
+        page._name(server.id, server.name)
+        if number:
+            rule = await rules.get(db, gateways(), actor, self.rule_id)
+            tree = parsed(rule.expression)
+            places = [(leaf.chain, leaf.contract) for leaf in requirements(tree)]
+            self._show_rule(rule, tree, await collections.names(db, places), page.server_id)
+        self._show_room(await limits.room(db, page.server_id))
+        found = await servers.roles(db, gateways(), actor, server.id)
+        self.members_unheard = not await members_intent.hears_members(db)
         self._offer(found)
 
     def _failed(self, fault: Exception) -> None:
@@ -156,7 +155,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         yield
         page = await self.get_state(ServerPageState)
         try:
-            await ask(lambda: self._read(actor, page, ""))
+            await ask(lambda db: self._read(db, actor, page, ""))
         except NotSignedIn:
             raise
         except UNREADABLE as fault:

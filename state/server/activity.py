@@ -18,7 +18,7 @@ from services.core.errors import HoldfastError, ProviderUnavailable, TooMany
 from services.core.relative_times import ago
 from services.runtime import rate_limits
 from services.servers import activity, undo
-from services.servers.activity import BY_ITSELF, LogChoices, LogFilter, LogLine
+from services.servers.activity import BY_ITSELF, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
 from state.core.errors import UNREADABLE
@@ -101,11 +101,7 @@ class ActivityState(ServerTab, rx.State):
         self._visit = visit
         self.asked_batch = ""
 
-        async def read() -> LogChoices:
-            async with transaction() as db:
-                return await activity.choices(db, gateways(), actor, page.server_id)
-
-        choices = await self._tried(page, read)
+        choices = await self._tried(page, lambda db: activity.choices(db, gateways(), actor, page.server_id))
         if choices is None:
             return
         self.roles = [OptionView(f"{ROLE}{role_id}", name) for role_id, name in choices.roles]
@@ -138,13 +134,10 @@ class ActivityState(ServerTab, rx.State):
         wanted = self._wanted()
         before = self._starts[self.page - 2] if self.page > 1 else None
 
-        async def read() -> list[LogLine]:
-            async with transaction() as db:
-                return await activity.read(
-                    db, gateways(), actor, page.server_id, wanted, before=before, limit=PAGE_SIZE + 1
-                )
-
-        found = await self._tried(page, read)
+        found = await self._tried(
+            page,
+            lambda db: activity.read(db, gateways(), actor, page.server_id, wanted, before=before, limit=PAGE_SIZE + 1),
+        )
         if found is None:
             return False
         self.is_last = len(found) <= PAGE_SIZE

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import reflex as rx
 
@@ -63,10 +64,9 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> tuple[tuple[ApiTokenView, ...], WebhookView | None]:
-            async with transaction() as db:
-                found = await api_tokens.list_of(db, gateways(), actor, page.server_id)
-                return found, await webhooks.find(db, gateways(), actor, page.server_id)
+        async def read(db: Any) -> tuple[tuple[ApiTokenView, ...], WebhookView | None]:
+            found = await api_tokens.list_of(db, gateways(), actor, page.server_id)
+            return found, await webhooks.find(db, gateways(), actor, page.server_id)
 
         if (seen := await self._tried(page, read)) is None:
             return

@@ -73,12 +73,8 @@ class HeldBackState(rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> list[HeldBackView]:
-            async with transaction() as db:
-                return await breaker_review.of_server(db, gateways(), actor, page.server_id)
-
         try:
-            found = await ask(read)
+            found = await ask(lambda db: breaker_review.of_server(db, gateways(), actor, page.server_id))
         except NotFound:
             page._lost()
             self.roles = []

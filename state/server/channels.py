@@ -39,11 +39,8 @@ class ChannelsState(ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> verification_channel.ChannelsView:
-            async with transaction() as db:
-                return await verification_channel.view(db, gateways(), actor, page.server_id)
-
-        if (seen := await self._tried(page, read)) is None:
+        seen = await self._tried(page, lambda db: verification_channel.view(db, gateways(), actor, page.server_id))
+        if seen is None:
             return
         self.name, self.faults = seen.name or "", list(seen.faults)
         self.options = list(seen.options)

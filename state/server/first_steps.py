@@ -47,14 +47,10 @@ class FirstStepsState(rx.State):
         if page is None:
             return
 
-        async def read() -> tuple[first_steps.FirstStep, ...]:
-            async with transaction() as db:
-                return await first_steps.view(db, gateways(), actor, page.server_id)
-
         if self.shown_for != page.server_id:
             self.steps = []
         try:
-            found = await ask(read)
+            found = await ask(lambda db: first_steps.view(db, gateways(), actor, page.server_id))
         except NotFound:
             page._lost()
         except ProviderUnavailable:

@@ -60,11 +60,8 @@ class ServerHealthState(ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> HealthView:
-            async with transaction() as db:
-                return await server_health.view(db, gateways(), actor, page.server_id)
-
-        if (view := await self._tried(page, read)) is not None:
+        view = await self._tried(page, lambda db: server_health.view(db, gateways(), actor, page.server_id))
+        if view is not None:
             self._show(view)
             self.shown_for = page.server_id
 

@@ -15,8 +15,8 @@ from services.core.errors import MemberNotFound, NotSignedIn, ProviderUnavailabl
 from services.roles import rival_reports
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
-from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
-from services.servers.member_list import MemberRow, MembersPage
+from services.servers.explain import RoleWhy, RuleWhy
+from services.servers.member_list import MemberRow
 from services.triggers import rechecks, sweep
 from settings import settings
 from state.core.errors import UNREADABLE, sentence_of
@@ -126,12 +126,10 @@ class MembersState(ServerTab, rx.State):
 
     async def _read(self, actor: Actor, page: ServerPageState) -> bool:
         """Read the page of the list; return False after a failure, or if the person no longer runs the server."""
-
-        async def read() -> MembersPage:
-            async with transaction() as db:
-                return await member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page)
-
-        found = await self._tried(page, read)
+        found = await self._tried(
+            page,
+            lambda db: member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page),
+        )
         if found is None:
             return False
         self.rows = [_row(member) for member in found.members]
@@ -147,13 +145,9 @@ class MembersState(ServerTab, rx.State):
         if not self.opened:
             return
 
-        async def read() -> MemberWhy:
-            async with transaction() as db:
-                return await explain.why(db, gateways(), actor, page.server_id, self.opened)
-
         self.why_fault = ""
         try:
-            found = await ask(read)
+            found = await ask(lambda db: explain.why(db, gateways(), actor, page.server_id, self.opened))
         except MemberNotFound:
             self.opened, self.why_of, self.why = "", "", []
             return

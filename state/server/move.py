@@ -157,11 +157,7 @@ class MoveState(FormFault, ServerTab, rx.State):
                 self._show(found)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> MoveScreen:
-            async with transaction() as db:
-                return await views.screen(db, gateways(), actor, page.server_id)
-
-        if (seen := await self._tried(page, read)) is None:
+        if (seen := await self._tried(page, lambda db: views.screen(db, gateways(), actor, page.server_id))) is None:
             return
         # What is typed stays when the tab is read again, as after a lost connection.
         is_typed = self.shown_for == page.server_id and self._typed() != self._filled

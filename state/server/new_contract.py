@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import reflex as rx
 
@@ -102,11 +103,10 @@ class MigrationState(FormFault, ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> tuple[tuple[ContractInUse, ...], tuple[RunningMigration, ...], datetime]:
-            async with transaction() as db:
-                used = await running_migrations.in_use(db, gateways(), actor, page.server_id)
-                found = await running_migrations.running(db, gateways(), actor, page.server_id)
-                return used, found, await db.now()
+        async def read(db: Any) -> tuple[tuple[ContractInUse, ...], tuple[RunningMigration, ...], datetime]:
+            used = await running_migrations.in_use(db, gateways(), actor, page.server_id)
+            found = await running_migrations.running(db, gateways(), actor, page.server_id)
+            return used, found, await db.now()
 
         if (found := await self._tried(page, read)) is None:
             return

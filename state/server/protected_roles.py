@@ -47,11 +47,7 @@ class ProtectedRolesState(ServerTab, rx.State):
             await self._read(actor, page)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
-        async def read() -> protection.ProtectionView:
-            async with transaction() as db:
-                return await protection.view(db, gateways(), actor, page.server_id)
-
-        found = await self._tried(page, read)
+        found = await self._tried(page, lambda db: protection.view(db, gateways(), actor, page.server_id))
         if found is None:
             self.rows, self.ids, self.offered = [], [], []
             return

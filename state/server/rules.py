@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -97,7 +98,7 @@ class RulesState(ServerTab, rx.State):
         if page is None:
             return
         self.asked_id = 0
-        if (found := await self._tried(page, lambda: _read(actor, page.server_id))) is not None:
+        if (found := await self._tried(page, lambda db: _read(db, actor, page.server_id))) is not None:
             self._show(found, page)
 
     def _show(self, found: "_Found", page: ServerPageState) -> None:
@@ -153,7 +154,9 @@ class RulesState(ServerTab, rx.State):
 
     async def _reread(self, actor: Actor) -> None:
         page = await self.get_state(ServerPageState)
-        self._show(await _read(actor, page.server_id), page)
+        async with transaction() as db:
+            found = await _read(db, actor, page.server_id)
+        self._show(found, page)
 
     @signed_in
     async def ask(self, actor: Actor, rule_id: int, what: str):
@@ -256,13 +259,12 @@ class _Found:
     reach: Mapping[int, ReachOnDay]
 
 
-async def _read(actor: Actor, server_id: int) -> _Found:
-    async with transaction() as db:
-        # Before the rules: a change in between is then read again at the next look.
-        versions = await views.changes_of(db, server_id)
-        listed = await rules.list_rules(db, gateways(), actor, server_id)
-        room = await limits.room(db, server_id)
-        return _Found(versions, listed, room.words, await reach_by_day.newest(db, server_id))
+async def _read(db: Any, actor: Actor, server_id: int) -> _Found:
+    # Before the rules: a change in between is then read again at the next look.
+    versions = await views.changes_of(db, server_id)
+    listed = await rules.list_rules(db, gateways(), actor, server_id)
+    room = await limits.room(db, server_id)
+    return _Found(versions, listed, room.words, await reach_by_day.newest(db, server_id))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """How often a screen retries before it gives up."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from services.core.errors import HoldfastError, NotConnected, NotSignedIn, ProviderUnavailable
@@ -14,7 +16,7 @@ class Asked:
     def __init__(self, *faults: Exception) -> None:
         self.faults, self.times = list(faults), 0
 
-    async def read(self) -> str:
+    async def read(self, db: object) -> str:
         self.times += 1
         if self.faults:
             raise self.faults.pop(0)
@@ -24,6 +26,7 @@ class Asked:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(retry, "transaction", nullcontext)
 
 
 async def test_what_is_answered_is_asked_for_once() -> None:
