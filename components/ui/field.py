@@ -12,11 +12,11 @@ def field(
     label: str,
     control: rx.Component,
     *,
-    name: str,
     hint: str | rx.Component | rx.Var[Any] = "",
     error: str | rx.Var[str] | None = None,
 ) -> rx.Component:
-    """Return a control with its label above and its hint or error below; `name`, its id, connects them."""
+    """Return a control with its label above and its hint or error below; the first id in the control connects them."""
+    name = _first_id(control)
     below: list[rx.Component] = []
     words: list[str] = []
     if not isinstance(hint, str) or hint:
@@ -50,6 +50,13 @@ def fault_line(form: type[FormFault], name: str) -> rx.Component:
         form.fault_field == name,
         rx.el.p(form.fault_text, class_name="mt-2 text-sm font-medium text-error", role="alert"),
     )
+
+
+def _first_id(part: BaseComponent) -> str:
+    """Return the id of this part of a page or of the first part inside it that has one; empty if none has."""
+    if isinstance(part, rx.Component) and isinstance(part.id, str):
+        return part.id
+    return next(filter(None, map(_first_id, part.children)), "")
 
 
 def _describe(part: BaseComponent, name: str, words: str) -> None:

@@ -56,7 +56,6 @@ def _give() -> rx.Component:
                 value=HandoverState.wallet,
                 on_change=HandoverState.set_wallet,
             ),
-            name="handoverWallet",
         ),
         rx.cond(
             HandoverState.code != "",
@@ -83,7 +82,6 @@ def _take() -> rx.Component:
         field(
             _("Code of your other account"),
             text_input("handoverCode", value=HandoverState.entered, on_change=HandoverState.set_entered),
-            name="handoverCode",
             error=HandoverState.fault,
         ),
         button(

@@ -40,7 +40,6 @@ def proof_card() -> rx.Component:
                     value=WalletProofState.address,
                     on_change=WalletProofState.enter_address,
                 ),
-                name="walletAddress",
                 error=WalletProofState.address_fault,
             ),
             _name(),
@@ -52,7 +51,6 @@ def proof_card() -> rx.Component:
                     value=WalletProofState.method,
                     on_change=WalletProofState.choose_method,
                 ),
-                name="verificationMethod",
             ),
             rx.cond(
                 WalletProofState.method == TRANSACTION,
@@ -215,7 +213,6 @@ def _by_transaction() -> rx.Component:
                     ),
                     spell_check=False,
                 ),
-                name="transactionHash",
                 hint=_("We find it automatically. If that takes too long, paste it and click Verify Wallet."),
             ),
             every(TRANSACTION_POLL_SECONDS, WalletProofState.look),
@@ -236,7 +233,6 @@ def _send() -> rx.Component:
                 value=send.chain,
                 on_change=WalletProofState.choose_chain,
             ),
-            name="proofChain",
             hint=_("Any of them works: choose one with a low fee."),
         ),
         rx.el.dl(

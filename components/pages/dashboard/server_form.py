@@ -33,16 +33,14 @@ def _form() -> rx.Component:
         field(
             _("Discord Server ID *"),
             text_input("discordServerId", placeholder="123456789012345678", input_mode="numeric"),
-            name="discordServerId",
             hint=_("In Discord: right-click the server, Copy Server ID (with developer mode on)."),
         ),
-        field(_("Server Name *"), text_input("serverName", placeholder=_("My NFT community")), name="serverName"),
+        field(_("Server Name *"), text_input("serverName", placeholder=_("My NFT community"))),
         field(
             _("Server Icon URL"),
             text_input("serverIcon", placeholder="https://cdn.discordapp.com/icons/…"),
-            name="serverIcon",
         ),
-        field(_("Description"), text_area("description"), name="description"),
+        field(_("Description"), text_area("description")),
         rx.el.div(
             link_button(_("Cancel"), "/dashboard", kind="quiet"),
             button(

@@ -104,7 +104,6 @@ def _form() -> rx.Component:
                 on_change=ApiTokensState.set_name,
                 placeholder=_("Such as: nightly report"),
             ),
-            name="tokenName",
             error=fault_of(ApiTokensState, "name"),
         ),
         rx.el.fieldset(
@@ -123,7 +122,6 @@ def _form() -> rx.Component:
                 value=ApiTokensState.life,
                 on_change=ApiTokensState.set_life,
             ),
-            name="tokenLife",
             error=fault_of(ApiTokensState, "expiresAt"),
         ),
         rx.el.div(

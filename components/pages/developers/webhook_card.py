@@ -55,7 +55,6 @@ def _form() -> rx.Component:
                 placeholder="https://",
                 input_mode="url",
             ),
-            name="webhookUrl",
             hint=_("It begins with https:// and answers within 10 seconds."),
             error=fault_of(WebhookState, "url"),
         ),

@@ -80,7 +80,6 @@ def _form() -> rx.Component:
                 value=MigrationState.old,
                 on_change=MigrationState.set_old,
             ),
-            name="oldContract",
             error=rx.cond(
                 (MigrationState.fault_field == "contract") | (MigrationState.fault_field == "chain"),
                 MigrationState.fault_text,
@@ -93,7 +92,6 @@ def _form() -> rx.Component:
                 text_input(
                     "newContract", value=MigrationState.new, on_change=MigrationState.set_new, placeholder="0x…"
                 ),
-                name="newContract",
                 error=fault_of(MigrationState, "newContract"),
             ),
             field(
@@ -105,7 +103,6 @@ def _form() -> rx.Component:
                     value=MigrationState.new_chain,
                     on_change=MigrationState.set_new_chain,
                 ),
-                name="newChain",
                 error=fault_of(MigrationState, "newChain"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",
@@ -135,7 +132,6 @@ def _form() -> rx.Component:
                     min=MigrationState.first_day,
                     on_change=MigrationState.set_until,
                 ),
-                name="bothUntil",
                 hint=_("Empty: until you end it here."),
                 error=fault_of(MigrationState, "until"),
             ),

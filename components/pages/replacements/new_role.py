@@ -53,7 +53,6 @@ def _form() -> rx.Component:
                     value=NewRoleState.old,
                     on_change=NewRoleState.set_old,
                 ),
-                name="oldRole",
                 error=fault_of(NewRoleState, "oldRole"),
             ),
             field(
@@ -65,7 +64,6 @@ def _form() -> rx.Component:
                     value=NewRoleState.new,
                     on_change=NewRoleState.set_new,
                 ),
-                name="newRole",
                 error=fault_of(NewRoleState, "newRole"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",

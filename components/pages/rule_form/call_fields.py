@@ -31,7 +31,6 @@ def called_contract() -> rx.Component:
                 value="",
                 on_change=RuleFormState.choose_template,
             ),
-            name="callTemplate",
             hint=_("Fills in the fields below. Change the function's name if your contract uses another one."),
         ),
         field(
@@ -43,7 +42,6 @@ def called_contract() -> rx.Component:
                 on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
                 spell_check=False,
             ),
-            name=CONTRACT_INPUT,
             hint=_("The contract that has the function, on the chain chosen above. It need not be a collection."),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
@@ -73,7 +71,6 @@ def call_trial() -> rx.Component:
                 ),
                 class_name="flex gap-2",
             ),
-            name=WALLET_INPUT,
             hint=_("Shows what the function answers for this wallet now. Nothing is stored."),
         ),
         rx.el.p(RuleFormState.tried, class_name="text-sm font-medium", role="status"),

@@ -92,7 +92,6 @@ def _kind() -> rx.Component:
         field(
             _("Rule Type"),
             select_input(TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
-            name=TYPE_INPUT,
         ),
         rx.cond(
             ~_is_one_of(CHAINLESS),
@@ -104,7 +103,6 @@ def _kind() -> rx.Component:
                     value=RuleFormState.chain,
                     on_change=RuleFormState.choose_chain,
                 ),
-                name="blockchain",
             ),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
@@ -161,7 +159,6 @@ def _collection() -> rx.Component:
                 ),
                 class_name="flex gap-2",
             ),
-            name=CONTRACT_INPUT,
             hint=late_hint(
                 RuleFormState.collection != "",
                 filled(
@@ -187,7 +184,6 @@ def _amounts() -> rx.Component:
                     default_value=RuleFormState.min_tokens,
                     on_change=RuleFormState.enter_min_tokens,
                 ),
-                name="minTokens",
                 hint=_("Over all wallets of a member."),
             ),
         ),
@@ -201,7 +197,6 @@ def _amounts() -> rx.Component:
                 on_change=RuleFormState.enter_max_tokens,
                 placeholder=_("No maximum"),
             ),
-            name="maxTokens",
             hint=_("Leave it empty for no limit. Members who hold more do not get the role."),
         ),
         class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-2", "grid grid-cols-1 gap-6"),
@@ -285,7 +280,7 @@ def _detail(one: DetailField) -> rx.Component:
         entry = text_input(
             one.name, value=value, on_change=enter, placeholder=_(one.placeholder), input_mode=mode, spell_check=False
         )
-    return field(_(one.label), entry, name=one.name, hint=_(one.hint))
+    return field(_(one.label), entry, hint=_(one.hint))
 
 
 def _trait_type() -> rx.Component:
@@ -300,7 +295,6 @@ def _trait_type() -> rx.Component:
                 value=RuleFormState.trait_type,
                 on_change=RuleFormState.choose_trait_type,
             ),
-            name="traitType",
         ),
         field(
             _("Trait Type"),
@@ -311,7 +305,6 @@ def _trait_type() -> rx.Component:
                 placeholder=_("Fur"),
                 spell_check=False,
             ),
-            name="traitType",
             hint=rx.match(
                 RuleFormState.types_state,
                 (PENDING, _("Looking up this collection's traits…")),
@@ -348,12 +341,10 @@ def _trait_value() -> rx.Component:
                 ),
                 class_name="flex gap-2",
             ),
-            name="traitValue",
         ),
         field(
             _("Trait Value"),
             rx.el.div(_compare(), _typed_value(), class_name="flex gap-2"),
-            name="traitValue",
             hint=rx.match(
                 RuleFormState.values_state,
                 (PENDING, _("Looking up the values…")),
@@ -428,7 +419,6 @@ def _token_ids() -> rx.Component:
                 button(_("Add"), icon="plus", type="submit", form=TOKEN_FORM),
                 class_name="flex gap-2",
             ),
-            name=TOKEN_INPUT,
             hint=rx.fragment(
                 rx.cond(_is_one_of(COUNTING), _("The minimum counts these alone."), _("Any one of them is enough.")),
                 rx.cond(solana, "", rx.fragment(" ", _("A range like 100-200 includes both ends."))),

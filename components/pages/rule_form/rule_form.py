@@ -186,7 +186,6 @@ def _name() -> rx.Component:
             ),
             class_name="flex gap-2",
         ),
-        name="ruleName",
         hint=_("The name is automatic."),
     )
 
@@ -210,7 +209,6 @@ def _role() -> rx.Component:
                 value=RuleFormState.role_id,
                 on_change=RuleFormState.choose_role,
             ),
-            name="roleId",
             hint=rx.cond(
                 RuleFormState.roles_failed,
                 rx.fragment(
@@ -236,7 +234,6 @@ def _role() -> rx.Component:
                     value=RuleFormState.removal,
                     on_change=RuleFormState.choose_removal,
                 ),
-                name="removal",
                 hint=rx.cond(grace, "", _("Once a second reading confirms it.")),
             ),
             rx.cond(
@@ -250,7 +247,6 @@ def _role() -> rx.Component:
                         default_value=RuleFormState.grace_hours,
                         on_change=RuleFormState.enter_grace,
                     ),
-                    name="graceHours",
                 ),
             ),
             class_name="flex flex-col gap-3",

@@ -35,7 +35,6 @@ def trial_panel() -> rx.Component:
                 button(_("Try"), icon="flask-conical", type="submit", form=TRIAL_FORM, busy=TrialState.busy),
                 class_name="flex gap-2",
             ),
-            name=ADDRESS_INPUT,
             hint=_("What the rule says about a member with this wallet alone. Nothing is stored."),
         ),
         rx.cond(

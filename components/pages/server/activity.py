@@ -57,7 +57,6 @@ def _filters() -> rx.Component:
                         class_name="input",
                         on_change=ActivityState.enter_member.debounce(SEARCH_DEBOUNCE_MILLISECONDS),
                     ),
-                    name="activity-member",
                 ),
                 class_name="col-span-full lg:col-span-1",
             ),
@@ -72,7 +71,6 @@ def _filters() -> rx.Component:
                     value=ActivityState.subject,
                     on_change=ActivityState.choose_subject,
                 ),
-                name="activity-subject",
             ),
             field(
                 _("Done by"),
@@ -84,7 +82,6 @@ def _filters() -> rx.Component:
                     value=ActivityState.done_by,
                     on_change=ActivityState.choose_actor,
                 ),
-                name="activity-actor",
             ),
             _choice(_("When"), "activity-days", ActivityState.days, ActivityState.choose_days, _("Any time"), PERIODS),
             class_name="grid grid-cols-1 gap-3 min-[22rem]:grid-cols-2 lg:grid-cols-5",
@@ -139,7 +136,6 @@ def _choice(
             value=value,
             on_change=on_change,
         ),
-        name=name,
     )
 
 

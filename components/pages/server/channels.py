@@ -116,7 +116,6 @@ def _log() -> rx.Component:
                     value=ChannelsState.chosen,
                     on_change=ChannelsState.choose,
                 ),
-                name="logChannel",
                 hint=_("A first message shows that the bot may write there."),
             ),
             button(

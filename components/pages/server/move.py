@@ -315,7 +315,6 @@ def _form() -> rx.Component:
                         value=MoveState.channel,
                         on_change=MoveState.set_channel,
                     ),
-                    name="channelId",
                     hint=_("One message, which mentions nobody. The panel in the verification channel says it too."),
                     error=fault_of(MoveState, "channelId"),
                 ),
@@ -350,7 +349,6 @@ def _date(
     return field(
         label,
         text_input(name, type="date", min=MoveState.first_day, value=value, on_change=on_change),
-        name=name,
         hint=hint,
         error=fault_of(MoveState, name),
     )

@@ -38,13 +38,11 @@ def panel_card() -> rx.Component:
                         value=PanelState.language,
                         on_change=PanelState.choose_language,
                     ),
-                    name=LANGUAGE,
                     hint=_("Of the default texts, the other buttons and alerts. Your own texts stay as they are."),
                 ),
                 field(
                     _("Title"),
                     _line(TITLE, PanelState.title, PanelState.enter_title),
-                    name=TITLE,
                     error=PanelState.faults[TITLE],
                 ),
                 field(
@@ -57,7 +55,6 @@ def panel_card() -> rx.Component:
                         lang=PanelState.language,
                         on_change=PanelState.enter_text.debounce(PANEL_DEBOUNCE_MILLISECONDS),
                     ),
-                    name=TEXT,
                     hint=filled(
                         # Translators: {left} is a text such as "120 of 4096 characters".
                         _("{left}. You can use Discord's markdown and the placeholders {placeholders}."),
@@ -70,7 +67,6 @@ def panel_card() -> rx.Component:
                     field(
                         _("Button label"),
                         _line(BUTTON, PanelState.button, PanelState.enter_button),
-                        name=BUTTON,
                         error=PanelState.faults[BUTTON],
                     ),
                     field(
@@ -84,7 +80,6 @@ def panel_card() -> rx.Component:
                             on_change=PanelState.choose_color.debounce(PANEL_DEBOUNCE_MILLISECONDS),
                             class_name="input cursor-pointer p-1",
                         ),
-                        name=COLOR,
                         error=PanelState.faults[COLOR],
                     ),
                     class_name="grid grid-cols-[2fr_1fr] gap-4",

@@ -85,7 +85,6 @@ def _choice() -> rx.Component:
                     value=ProtectedRolesState.chosen,
                     on_change=ProtectedRolesState.choose,
                 ),
-                name="protected-role",
             ),
             class_name="min-w-0 flex-1 basis-56",
         ),
