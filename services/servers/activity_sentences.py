@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from locales import N_, _, listed, ngettext
+from locales import N_, _, listed, ngettext, pieces
 from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.audit import BY_TOKEN, EventView
@@ -128,6 +128,10 @@ class NamedEvent:
         value = self.event.data.get(name)
         return value if isinstance(value, int) else 0
 
+    def told(self, text: str, **more: object) -> str:
+        """Return a text with its places filled in: with the facts of these names, or with `more`."""
+        return text.format(**{name: more[name] if name in more else getattr(self, name) for name in pieces(text)[1::2]})
+
 
 def actor_name(event: EventView, known: KnownNames) -> str:
     """Return the actor's name; a program is named by its API token and the person who made the token."""
@@ -147,7 +151,7 @@ def sentence(event: EventView, known: KnownNames) -> str:
     """Return the sentence of an event; a kind that is no longer declared appears by its name."""
     facts = NamedEvent(event, known)
     declared = cast("Mapping[str, EventKind]", EVENT_KINDS).get(event.kind)
-    text = declared.sentence(facts) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
+    text = declared.told(facts) if declared else f"{event.kind.replace('.', ' ').replace('_', ' ')}."
     named = [known.people[one] for one in (event.actor, event.subject) if one is not None and one in known.people]
     # A name at the beginning keeps its own capitals.
     return text if text.startswith(tuple(named)) else text[:1].upper() + text[1:]

@@ -13,16 +13,6 @@ class EventFacts(Protocol):
         ...
 
     @property
-    def who(self) -> str:
-        """The actor's name."""
-        ...
-
-    @property
-    def member(self) -> str:
-        """The member concerned."""
-        ...
-
-    @property
     def is_about_a_member(self) -> bool:
         """Whether it concerns a member."""
         ...
@@ -33,16 +23,6 @@ class EventFacts(Protocol):
         ...
 
     @property
-    def role(self) -> str:
-        """The role concerned."""
-        ...
-
-    @property
-    def rule(self) -> str:
-        """The rule concerned, in quotation marks."""
-        ...
-
-    @property
     def rules(self) -> str:
         """The rules that grant the role, as `“A” and “B”`, or empty."""
         ...
@@ -50,11 +30,6 @@ class EventFacts(Protocol):
     @property
     def asks(self) -> str:
         """What the rule asks for, or empty."""
-        ...
-
-    @property
-    def changes(self) -> str:
-        """The changes to the rule."""
         ...
 
     @property
@@ -73,4 +48,11 @@ class EventFacts(Protocol):
 
     def count(self, name: str) -> int:
         """Return a number in the data."""
+        ...
+
+    def told(self, text: str, **more: object) -> str:
+        """Return a text with its places filled in: with the facts of these names, or with `more`.
+
+        Further facts are {who}, {member}, {role}, {rule} and {changes}.
+        """
         ...
