@@ -50,7 +50,7 @@ def in_lines(tree: Expression, names: Names) -> tuple[Line, ...]:
 
 def _sentence(tree: Expression, names: Names, *, holds: bool) -> str:
     if isinstance(tree, Requirement):
-        return _condition(tree, names) if holds else _without(tree, names)
+        return _condition(tree, names, holds=holds)
     if isinstance(tree, Not):
         return _sentence(tree.branch, names, holds=not holds)
     if len(tree.of) == 1:
@@ -87,53 +87,38 @@ def _heading(tree: AtLeast, holds: bool) -> str:
     return (_("At least {count} of") if holds else _("Fewer than {count} of")).format(count=tree.n)
 
 
-def _condition(leaf: Requirement, names: Names) -> str:
+def _condition(leaf: Requirement, names: Names, *, holds: bool) -> str:
+    """Return a condition, or its opposite, in its own words."""
     if leaf.kind.source == "nothing":
         return _(UNKNOWN)
     if leaf.details is not None:
-        return leaf.details.words(_place(leaf, names))
+        return leaf.details.words(_place(leaf, names), holds=holds)
     if leaf.max_tokens is not None:
-        return _within(leaf, names, leaf.least, leaf.max_tokens)
+        return (_within if holds else _outside)(leaf, names, leaf.least, leaf.max_tokens)
     if leaf.kind.source == "anything":
-        return _("Any NFT on {chain}").format(chain=chain_title(leaf.chain))
-    place = _place_with_traits(leaf, names)
+        return (_("Any NFT on {chain}") if holds else _("No NFT on {chain}")).format(chain=chain_title(leaf.chain))
+    count, place = leaf.min_tokens, _place_with_traits(leaf, names)
     if leaf.kind.names_ids and leaf.least > 1:
-        said = _("At least {count} of the tokens {ids} of {place}")
+        fewer = _("Fewer than {count} of the tokens {ids} of {place}")
+        said = _("At least {count} of the tokens {ids} of {place}") if holds else fewer
         return said.format(count=leaf.least, ids=_ids(leaf, "and"), place=place)
-    if leaf.kind.names_ids:
-        any_of = _("Any of the tokens {ids} of {place}")
+    if leaf.kind.names_ids and _is_single(leaf.token_ids):
         # Translators: {ids} is one token's id.
-        return (_("Token {ids} of {place}") if _is_single(leaf.token_ids) else any_of).format(
-            ids=_ids(leaf), place=place
-        )
-    # Translators: {place} is a collection and its chain, such as "Cats on Base".
-    said = ngettext("At least {count} token of {place}", "At least {count} tokens of {place}", leaf.min_tokens)
-    return said.format(count=leaf.min_tokens, place=place)
-
-
-def _without(leaf: Requirement, names: Names) -> str:
-    """Return the opposite of a condition in its own words."""
-    if leaf.kind.source == "nothing":
-        return _(UNKNOWN)
-    if leaf.details is not None:
-        return leaf.details.opposite(_place(leaf, names))
-    if leaf.max_tokens is not None:
-        return _outside(leaf, names, leaf.least, leaf.max_tokens)
-    if leaf.kind.source == "anything":
-        return _("No NFT on {chain}").format(chain=chain_title(leaf.chain))
-    place = _place_with_traits(leaf, names)
-    if leaf.kind.names_ids and leaf.least > 1:
-        said = _("Fewer than {count} of the tokens {ids} of {place}")
-        return said.format(count=leaf.least, ids=_ids(leaf, "and"), place=place)
-    if leaf.kind.names_ids:
-        none_of = _("None of the tokens {ids} of {place}")
+        without = _("Not token {ids} of {place}")
         # Translators: {ids} is one token's id.
-        said = _("Not token {ids} of {place}") if _is_single(leaf.token_ids) else none_of
+        said = _("Token {ids} of {place}") if holds else without
         return said.format(ids=_ids(leaf), place=place)
-    if leaf.min_tokens == 1:
-        return _("No token of {place}").format(place=place)
-    said = ngettext("Fewer than {count} token of {place}", "Fewer than {count} tokens of {place}", leaf.min_tokens)
-    return said.format(count=leaf.min_tokens, place=place)
+    if leaf.kind.names_ids:
+        said = _("Any of the tokens {ids} of {place}") if holds else _("None of the tokens {ids} of {place}")
+        return said.format(ids=_ids(leaf), place=place)
+    if holds:
+        # Translators: {place} is a collection and its chain, such as "Cats on Base".
+        said = ngettext("At least {count} token of {place}", "At least {count} tokens of {place}", count)
+    elif count == 1:
+        said = _("No token of {place}")
+    else:
+        said = ngettext("Fewer than {count} token of {place}", "Fewer than {count} tokens of {place}", count)
+    return said.format(count=count, place=place)
 
 
 def _counted(leaf: Requirement, names: Names, count: int) -> str:

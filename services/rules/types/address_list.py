@@ -51,18 +51,14 @@ class AddressList(Details):
             raise FieldRefused(ADDRESSES, _("Add the addresses of the list."))
         return self
 
-    def words(self, place: str) -> str:
-        """Return the condition in words, with the number of addresses but none of them."""
+    def words(self, place: str, *, holds: bool = True) -> str:
+        """Return the condition, or its opposite, in words, with the number of addresses but none of them."""
         # Translators: a condition of a rule: the member has a wallet that is in a list of addresses.
-        said = ngettext("A wallet on a list of {count} address", "A wallet on a list of {count} addresses", self.count)
-        return said.format(count=number(self.count))
-
-    def opposite(self, place: str) -> str:
-        """Return the opposite of the condition in words."""
-        said = ngettext(
+        one = ngettext("A wallet on a list of {count} address", "A wallet on a list of {count} addresses", self.count)
+        none = ngettext(
             "No wallet on a list of {count} address", "No wallet on a list of {count} addresses", self.count
         )
-        return said.format(count=number(self.count))
+        return (one if holds else none).format(count=number(self.count))
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""

@@ -41,17 +41,12 @@ class AnyWallet(Details):
         """Return the details unchanged: there is nothing to normalise."""
         return self
 
-    def words(self, place: str) -> str:
-        """Return the condition in words."""
+    def words(self, place: str, *, holds: bool = True) -> str:
+        """Return the condition, or its opposite, in words."""
         if not self.family:
-            return _("Any verified wallet")
-        return _("A verified {family} wallet").format(family=FAMILIES[self.family])
-
-    def opposite(self, place: str) -> str:
-        """Return the opposite of the condition in words."""
-        if not self.family:
-            return _("No verified wallet")
-        return _("No verified {family} wallet").format(family=FAMILIES[self.family])
+            return _("Any verified wallet") if holds else _("No verified wallet")
+        said = _("A verified {family} wallet") if holds else _("No verified {family} wallet")
+        return said.format(family=FAMILIES[self.family])
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""

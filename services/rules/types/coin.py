@@ -99,33 +99,26 @@ class CoinAmount(Details):
         """Return an amount in the smallest unit as whole coins, with the comma of the reader's language."""
         return decimal(self.shown(amount))
 
-    def words(self, place: str) -> str:
-        """Return the condition as a sentence about a coin on a chain."""
-        least, most = self.least, self.most
-        if least is None and most is None:
-            # Translators: {coin} is such as "USDC on Base".
-            said = _("An amount of {coin}")
-        elif least == most or (least in {None, "0"} and most == "0"):
-            said = _("No {coin}") if most == "0" else _("Exactly {most} of {coin}")
-        elif least is None:
-            said = _("At most {most} of {coin}")
-        else:
-            said = _("At least {least} of {coin}") if most is None else _("Between {least} and {most} of {coin}")
-        return said.format(coin=place, least=least and decimal(least), most=most and decimal(most))
-
-    def opposite(self, place: str) -> str:
-        """Return the opposite of the condition in its own words."""
+    def words(self, place: str, *, holds: bool = True) -> str:
+        """Return the condition, or its opposite, as a sentence about a coin on a chain."""
         least, most = self.least, self.most
         if least is None and most is None:
             # Translators: the opposite of "An amount of {coin}".
-            said = _("Another amount of {coin}")
-        elif least == most or (least in {None, "0"} and most == "0"):
+            other = _("Another amount of {coin}")
+            # Translators: {coin} is such as "USDC on Base".
+            said = _("An amount of {coin}") if holds else other
+        elif least in {None, "0"} and most == "0":
             # Translators: any amount but none, as in "Some USDC on Base".
-            said = _("Some {coin}") if most == "0" else _("Not exactly {most} of {coin}")
+            some = _("Some {coin}")
+            said = _("No {coin}") if holds else some
+        elif least == most:
+            said = _("Exactly {most} of {coin}") if holds else _("Not exactly {most} of {coin}")
         elif least is None:
-            said = _("More than {most} of {coin}")
+            said = _("At most {most} of {coin}") if holds else _("More than {most} of {coin}")
+        elif most is None:
+            said = _("At least {least} of {coin}") if holds else _("Less than {least} of {coin}")
         else:
-            said = _("Less than {least} of {coin}") if most is None else _("Not between {least} and {most} of {coin}")
+            said = _("Between {least} and {most} of {coin}") if holds else _("Not between {least} and {most} of {coin}")
         return said.format(coin=place, least=least and decimal(least), most=most and decimal(most))
 
     def name(self, chain: str, collection: str) -> str:

@@ -70,12 +70,11 @@ class Details(ABC):
         return False
 
     @abstractmethod
-    def words(self, place: str) -> str:
-        """Return the condition in words; `place` is the collection and its chain, such as "USD Coin on Base"."""
+    def words(self, place: str, *, holds: bool = True) -> str:
+        """Return the condition, or its opposite, in words.
 
-    @abstractmethod
-    def opposite(self, place: str) -> str:
-        """Return the opposite of the condition in words."""
+        `place` is the collection and its chain, such as "USD Coin on Base".
+        """
 
     @abstractmethod
     def name(self, chain: str, collection: str) -> str:

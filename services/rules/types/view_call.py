@@ -161,23 +161,18 @@ class ViewCall(Details):
         # Translators: any number will do.
         return pgettext("amount", "any") if amount == LOWEST else number(amount)
 
-    def words(self, place: str) -> str:
-        """Return the condition in words; `place` is the contract and its chain."""
+    def words(self, place: str, *, holds: bool = True) -> str:
+        """Return the condition, or its opposite, in words; `place` is the contract and its chain."""
         if self.compare == EXACTLY:
+            none = _("{call} of {place} is {value} for none of the wallets")
             # Translators: {call} is a contract's function, {place} the contract and its chain.
-            said = _("{call} of {place} is {value} for one of the wallets")
-        else:
-            at_least = _("{call} of {place} is at least {value}")
-            said = at_least if self.compare == AT_LEAST else _("{call} of {place} is at most {value}")
-        return said.format(call=self._call, place=place, value=self._shown_value)
-
-    def opposite(self, place: str) -> str:
-        """Return the opposite of the condition in words."""
-        if self.compare == EXACTLY:
-            said = _("{call} of {place} is {value} for none of the wallets")
-        else:
+            said = _("{call} of {place} is {value} for one of the wallets") if holds else none
+        elif self.compare == AT_LEAST:
             less = _("{call} of {place} is less than {value}")
-            said = less if self.compare == AT_LEAST else _("{call} of {place} is more than {value}")
+            said = _("{call} of {place} is at least {value}") if holds else less
+        else:
+            more = _("{call} of {place} is more than {value}")
+            said = _("{call} of {place} is at most {value}") if holds else more
         return said.format(call=self._call, place=place, value=self._shown_value)
 
     def name(self, chain: str, collection: str) -> str:

@@ -72,8 +72,8 @@ def test_no_english_is_left_in_a_rule_or_its_opposite(tree: Expression) -> None:
 def test_no_english_is_left_in_an_amount_of_a_coin(least: str | None, most: str | None) -> None:
     coin = CoinAmount(least=least, most=most, decimals=2)
     with speaking("ja"):
-        assert not ENGLISH_WORD.search(coin.words("円") + coin.opposite("円"))
-        assert not ENGLISH_WORD.search(AnyWallet("").words("") + AnyWallet("").opposite(""))
+        assert not ENGLISH_WORD.search(coin.words("円") + coin.words("円", holds=False))
+        assert not ENGLISH_WORD.search(AnyWallet("").words("") + AnyWallet("").words("", holds=False))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -138,12 +138,12 @@ def test_only_a_sum_of_signed_numbers_may_fall() -> None:
 def test_the_words_and_the_name_say_what_is_asked() -> None:
     number = ViewCall(NUMBER, ("{wallet}", "5"), "", ">=", "1000")
     assert number.words("Moss on Base") == "stakedOf(wallet, 5) of Moss on Base is at least 1,000"
-    assert number.opposite("Moss on Base") == "stakedOf(wallet, 5) of Moss on Base is less than 1,000"
+    assert number.words("Moss on Base", holds=False) == "stakedOf(wallet, 5) of Moss on Base is less than 1,000"
     most = replace(number, compare="<=")
-    assert (most.words("M")[-13:], most.opposite("M")[-15:]) == ("at most 1,000", "more than 1,000")
+    assert (most.words("M")[-13:], most.words("M", holds=False)[-15:]) == ("at most 1,000", "more than 1,000")
     truth = ViewCall("isIn(address) view returns (bool)", compare="=", value="true")
     assert truth.words("Moss on Base") == "isIn of Moss on Base is true for one of the wallets"
-    assert truth.opposite("Moss on Base") == "isIn of Moss on Base is true for none of the wallets"
+    assert truth.words("Moss on Base", holds=False) == "isIn of Moss on Base is true for none of the wallets"
     listed = ViewCall("staked(address) view returns (uint256[])", path="length", value="2")
     assert listed.words("Moss on Base") == "length of staked of Moss on Base is at least 2"
     assert (number.name("base", "Moss"), number.name("base", "")) == (
