@@ -10,9 +10,7 @@ from typing import Any, Protocol
 from aiohttp import web
 
 from sandbox.base.chain_table import CHAINS
-from sandbox.base.faults import Faults
-from sandbox.base.people import PEOPLE, Person
-from sandbox.base.traffic import Traffic
+from sandbox.base.sandbox import Sandbox
 from sandbox.chains import Chains
 from sandbox.discord import LocalDiscord
 from sandbox.marketplaces import Marketplaces
@@ -36,11 +34,10 @@ class Part(Protocol):
     def routes(self) -> Sequence[web.AbstractRouteDef]: ...
 
 
-class WholeSandbox:
+class WholeSandbox(Sandbox):
     """Everything in one sandbox process. `chains`, `solana` or `marketplaces` is None where it was left out.
 
-    `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`. `strict` gives every provider
-    the limits that slow real clients down. `public_url` is the product's address, without a trailing slash.
+    `without` may name `chains` (all of them), `evm` (all but Solana) and `marketplaces`.
     """
 
     def __init__(
@@ -52,25 +49,13 @@ class WholeSandbox:
         strict: bool = False,
         public_url: str = "http://localhost:3000",
     ) -> None:
-        self.data = data
-        self.port = port
-        self.strict = strict
-        self.public_url = public_url
-        self.people: tuple[Person, ...] = PEOPLE
-        self.settings = product_settings(port)
-        self.traffic = Traffic()
-        self.faults = Faults()
+        super().__init__(data, port, product_settings(port), strict=strict, public_url=public_url)
         self.ready = asyncio.Event()
         self._lock_fd = -1
         self.discord = LocalDiscord(self)
         self.chains = None if {"chains", "evm"} & without else Chains(self)
         self.solana = None if "chains" in without else Solana(self)
         self.marketplaces = None if "marketplaces" in without else Marketplaces(self, self.chains, self.solana)
-
-    @property
-    def url(self) -> str:
-        """The address of this sandbox, without a trailing slash."""
-        return f"http://localhost:{self.port}"
 
     def parts(self) -> list[Part]:
         """Return the parts in the order in which they start."""

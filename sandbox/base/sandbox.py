@@ -1,58 +1,29 @@
-"""What every part of the sandbox needs from the whole, as a protocol, so that no part imports the whole."""
+"""What every part of the sandbox needs from the whole, so that no part imports the whole."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 
 from sandbox.base.faults import Faults
-from sandbox.base.people import Person
+from sandbox.base.people import PEOPLE
 from sandbox.base.traffic import Traffic
 
 
-class Sandbox(Protocol):
-    """The settings and registers that all parts share."""
+class Sandbox:
+    """The settings and registers that all parts share.
 
-    @property
-    def data(self) -> Path:
-        """The folder in which everything is kept."""
-        ...
+    Everything is kept in the folder `data`. `strict` gives every provider the limits that slow real clients down.
+    `public_url` is the product's address, without a trailing slash. `settings` are those that `product.env` gives the
+    product, `people` those at the start.
+    """
 
-    @property
-    def port(self) -> int:
-        """The port of the one server."""
-        ...
+    def __init__(self, data: Path, port: int, settings: dict[str, str], *, strict: bool, public_url: str) -> None:
+        self.data, self.port, self.strict, self.public_url = data, port, strict, public_url
+        self.settings, self.people = settings, PEOPLE
+        self.traffic = Traffic()
+        """The requests that reached a provider."""
+        self.faults = Faults()
+        """The running faults."""
 
     @property
     def url(self) -> str:
         """The address of this sandbox, without a trailing slash."""
-        ...
-
-    @property
-    def public_url(self) -> str:
-        """The address of the product, without a trailing slash."""
-        ...
-
-    @property
-    def strict(self) -> bool:
-        """Whether providers apply the limits that slow real clients down."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """The settings that `product.env` gives the product."""
-        ...
-
-    @property
-    def people(self) -> tuple[Person, ...]:
-        """The people at the start."""
-        ...
-
-    @property
-    def traffic(self) -> Traffic:
-        """The requests that reached a provider."""
-        ...
-
-    @property
-    def faults(self) -> Faults:
-        """The running faults."""
-        ...
+        return f"http://localhost:{self.port}"
