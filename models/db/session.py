@@ -58,10 +58,14 @@ class AsyncSession(TypedAsyncSession):
         self._driver: Driver | None = None
         """The driver's connection while the session has one, because getting it costs as much as a statement."""
 
-    async def execute(self, statement: Executable, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Run a statement; `params` is one mapping, or a list of mappings to run it once for each."""
+    async def execute(self, statement: Executable | str, params: Any = None) -> Result[*tuple[Any, ...]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Run a statement; a text has `:name` for its values.
+
+        `params` is one mapping, or a list of mappings to run it once for each.
+        """
         await self._send_waiting()
-        return await PlainAsyncSession.execute(self, statement, params)
+        asked = text(statement) if isinstance(statement, str) else statement
+        return await PlainAsyncSession.execute(self, asked, params)
 
     if not TYPE_CHECKING:  # type checkers use SQLModel's and SQLAlchemy's own signatures
 

@@ -6,8 +6,6 @@ They are remembered as a keyed digest of their Discord id, from which the id can
 from collections.abc import Collection
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 from services.accounts import encryption
 
@@ -21,10 +19,8 @@ DIGEST = "#"
 async def remember(db: AsyncSession, discord_id: str, pseudonym: str) -> None:
     """Remember a person of whom nothing is stored any more, for REMEMBERED_FOR."""
     await db.execute(
-        text(
-            "INSERT INTO farewell (discord_id, pseudonym, asked_at, renamed_at) VALUES (:digest, :pseudonym, now(), "
-            "now()) ON CONFLICT (discord_id) DO UPDATE SET pseudonym = EXCLUDED.pseudonym, asked_at = now()"
-        ),
+        "INSERT INTO farewell (discord_id, pseudonym, asked_at, renamed_at) VALUES (:digest, :pseudonym, now(), "
+        "now()) ON CONFLICT (discord_id) DO UPDATE SET pseudonym = EXCLUDED.pseudonym, asked_at = now()",
         {"digest": _digests(discord_id)[0], "pseudonym": pseudonym},
     )
 
@@ -33,12 +29,12 @@ async def pseudonyms(db: AsyncSession, people: Collection[str]) -> dict[str, str
     """Return the pseudonyms of those of these people who deleted their data lately and have not returned."""
     keys = {key: who for who in people for key in (who, *_digests(who))}
     rows = await db.execute(
-        text("SELECT discord_id, pseudonym FROM farewell WHERE discord_id = ANY(CAST(:keys AS text[]))"),
+        "SELECT discord_id, pseudonym FROM farewell WHERE discord_id = ANY(CAST(:keys AS text[]))",
         {"keys": sorted(keys)},
     )
     found = {keys[str(key)]: str(pseudonym) for key, pseudonym in rows.all()}
     back = await db.execute(
-        text('SELECT discord_id FROM "user" WHERE discord_id = ANY(CAST(:people AS text[]))'),
+        'SELECT discord_id FROM "user" WHERE discord_id = ANY(CAST(:people AS text[]))',
         {"people": sorted(found)},
     )
     returned = {str(who) for (who,) in back.all()}
@@ -48,7 +44,7 @@ async def pseudonyms(db: AsyncSession, people: Collection[str]) -> dict[str, str
 async def clear(db: AsyncSession) -> None:
     """Delete the digests that are no longer needed."""
     await db.execute(
-        text("DELETE FROM farewell WHERE starts_with(discord_id, :digest) AND asked_at < now() - :kept"),
+        "DELETE FROM farewell WHERE starts_with(discord_id, :digest) AND asked_at < now() - :kept",
         {"digest": DIGEST, "kept": REMEMBERED_FOR},
     )
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from datetime import timedelta
 
-from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
@@ -126,10 +125,8 @@ async def names(db: AsyncSession, places: Iterable[tuple[str, str]]) -> dict[tup
     if not wanted:
         return {}
     rows = await db.execute(
-        text(
-            "SELECT c.chain, c.contract, c.name FROM unnest(CAST(:chains AS text[]), CAST(:contracts AS text[])) "
-            "AS w (chain, contract) JOIN collection c ON c.chain = w.chain AND c.contract = w.contract"
-        ),
+        "SELECT c.chain, c.contract, c.name FROM unnest(CAST(:chains AS text[]), CAST(:contracts AS text[])) "
+        "AS w (chain, contract) JOIN collection c ON c.chain = w.chain AND c.contract = w.contract",
         {"chains": [chain for chain, _ in wanted], "contracts": [contract for _, contract in wanted]},
     )
     return {(str(chain), str(contract)): str(name) for chain, contract, name in rows.all()}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import delete, text, tuple_
+from sqlalchemy import delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -89,7 +89,7 @@ async def forget_old(db: AsyncSession) -> None:
     """Delete tokens whose traits were last read more than KEPT_FOR ago, and the oldest of more than KEPT_BYTES."""
     await db.execute(delete(Token).where(col(Token.updated_at) < now() - KEPT_FOR))
     # The size of the table is known at once, and adding up its rows takes a second for a million.
-    await db.execute(text(_FORGET_EXCESS), {"most": KEPT_BYTES})
+    await db.execute(_FORGET_EXCESS, {"most": KEPT_BYTES})
 
 
 _FORGET_EXCESS = """

@@ -7,8 +7,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
-
 from models import Event, GrantKey, now
 from models.db.session import AsyncSession
 from services.core import actors, request_ids
@@ -80,7 +78,7 @@ async def record(db: AsyncSession, entry: dict[str, Any]) -> None:
 async def record_all(db: AsyncSession, entries: list[dict[str, Any]]) -> None:
     """Write many lines in one statement; the database counts them (see `models.counts`)."""
     if entries:
-        await db.execute(text(_RECORD), {"rows": json.dumps(entries, default=str)})
+        await db.execute(_RECORD, {"rows": json.dumps(entries, default=str)})
 
 
 # The transaction of an event also queues its delivery to the webhooks that ask for it. An undo that puts rules back is

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 
@@ -25,16 +23,14 @@ async def by_day(
     The triggers that count cut days in UTC.
     """
     rows = await db.execute(
-        text(
-            """
-            SELECT kind, day, sum(total) FROM (
-                SELECT kind, day, total FROM rollup WHERE server_id = ANY(CAST(:servers AS integer[]))
-                AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
-                UNION ALL SELECT kind, day, total FROM rollup_delta WHERE server_id = ANY(CAST(:servers AS integer[]))
-                AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
-            ) c GROUP BY 1, 2
-            """
-        ),
+        """
+        SELECT kind, day, sum(total) FROM (
+            SELECT kind, day, total FROM rollup WHERE server_id = ANY(CAST(:servers AS integer[]))
+            AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
+            UNION ALL SELECT kind, day, total FROM rollup_delta WHERE server_id = ANY(CAST(:servers AS integer[]))
+            AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
+        ) c GROUP BY 1, 2
+        """,
         {"servers": list(server_ids), "kinds": list(kinds), "first": first},
     )
     return {(str(kind), day): int(total) for kind, day, total in rows.all()}
@@ -43,15 +39,13 @@ async def by_day(
 async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]:
     """Return, by rule, how many members hold its role because of it; rules without holders are left out."""
     rows = await db.execute(
-        text(
-            """
-            SELECT rule_id, sum(total) FROM (
-                SELECT rule_id, total FROM holder_count WHERE server_id = ANY(CAST(:servers AS integer[]))
-                UNION ALL SELECT rule_id, total FROM rollup_delta
-                WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
-            ) c GROUP BY rule_id HAVING sum(total) <> 0
-            """
-        ),
+        """
+        SELECT rule_id, sum(total) FROM (
+            SELECT rule_id, total FROM holder_count WHERE server_id = ANY(CAST(:servers AS integer[]))
+            UNION ALL SELECT rule_id, total FROM rollup_delta
+            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
+        ) c GROUP BY rule_id HAVING sum(total) <> 0
+        """,
         {"servers": list(server_ids)},
     )
     return {int(rule_id): int(total) for rule_id, total in rows.all()}
@@ -60,14 +54,12 @@ async def holders(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 async def members(db: AsyncSession, server_id: int) -> int:
     """Return how many members a server has, without bots."""
     found = await db.execute(
-        text(
-            """
-            SELECT COALESCE(sum(total), 0) FROM (
-                SELECT total FROM rollup WHERE server_id = :server AND kind = 'members'
-                UNION ALL SELECT total FROM rollup_delta WHERE server_id = :server AND kind = 'members'
-            ) c
-            """
-        ),
+        """
+        SELECT COALESCE(sum(total), 0) FROM (
+            SELECT total FROM rollup WHERE server_id = :server AND kind = 'members'
+            UNION ALL SELECT total FROM rollup_delta WHERE server_id = :server AND kind = 'members'
+        ) c
+        """,
         {"server": server_id},
     )
     return int(found.scalar_one())
@@ -76,18 +68,16 @@ async def members(db: AsyncSession, server_id: int) -> int:
 async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[int, HolderSteps]:
     """Return the present holders and the daily changes since `first` by rule, from one snapshot of the database."""
     rows = await db.execute(
-        text(
-            """
-            SELECT rule_id, CAST(NULL AS date) AS day, total FROM holder_count
-            WHERE server_id = ANY(CAST(:servers AS integer[]))
-            UNION ALL SELECT rule_id, NULL, total FROM rollup_delta
-            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
-            UNION ALL SELECT rule_id, day, total FROM rollup
-            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
-            UNION ALL SELECT rule_id, day, total FROM rollup_delta
-            WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
-            """
-        ),
+        """
+        SELECT rule_id, CAST(NULL AS date) AS day, total FROM holder_count
+        WHERE server_id = ANY(CAST(:servers AS integer[]))
+        UNION ALL SELECT rule_id, NULL, total FROM rollup_delta
+        WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[]))
+        UNION ALL SELECT rule_id, day, total FROM rollup
+        WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
+        UNION ALL SELECT rule_id, day, total FROM rollup_delta
+        WHERE kind = 'holders' AND server_id = ANY(CAST(:servers AS integer[])) AND day >= :first
+        """,
         {"servers": list(server_ids), "first": first},
     )
     present: dict[int, int] = {}
@@ -103,14 +93,14 @@ async def holder_steps(db: AsyncSession, server_ids: Iterable[int], first: date)
 
 async def fold(db: AsyncSession) -> int:
     """Add the changes since the last call to the counts; return how many, 0 while another process does it."""
-    return int((await db.execute(text("SELECT rollup_fold()"))).scalar_one())
+    return int((await db.execute("SELECT rollup_fold()")).scalar_one())
 
 
 async def begin(db: AsyncSession) -> None:
     """Reset every count, then count holders and members. Blocks all writers of these and of the log: commit at once."""
-    await db.execute(text("SELECT rollup_begin()"))
+    await db.execute("SELECT rollup_begin()")
 
 
 async def fill(db: AsyncSession) -> None:
     """Count the lines that were in the log when the counts began; call this once. Blocks no writers."""
-    await db.execute(text("SELECT rollup_fill()"))
+    await db.execute("SELECT rollup_fill()")

@@ -2,8 +2,6 @@
 
 import json
 
-from sqlalchemy import text
-
 from gateways.discord.invalid_requests import GUILD_ALLOWED, WINDOW, Refusals
 from models import transaction
 from models.db.session import AsyncSession
@@ -63,10 +61,8 @@ _REST = """
 
 async def clear(db: AsyncSession) -> None:
     """Delete minutes that no longer count, and guilds whose last refusals and pause are more than a day old."""
-    await db.execute(text("DELETE FROM refusal WHERE minute < now() - interval '1 hour'"))
+    await db.execute("DELETE FROM refusal WHERE minute < now() - interval '1 hour'")
     await db.execute(
-        text(
-            "DELETE FROM guild_refusal WHERE began_at < now() - interval '1 day' "
-            "AND (rests_until IS NULL OR rests_until < now() - interval '1 day')"
-        )
+        "DELETE FROM guild_refusal WHERE began_at < now() - interval '1 day' "
+        "AND (rests_until IS NULL OR rests_until < now() - interval '1 day')"
     )

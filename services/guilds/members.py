@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, func, text, tuple_, update
+from sqlalchemy import delete, func, tuple_, update
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -100,7 +100,7 @@ async def keep(
         for member in members
     ]  # fmt: skip
     if rows:
-        await db.execute(text(_KEEP), {"server": server_id, "rows": json.dumps(rows), "news": read_at is None})
+        await db.execute(_KEEP, {"server": server_id, "rows": json.dumps(rows), "news": read_at is None})
 
 
 # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
@@ -134,10 +134,8 @@ async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     A vault's holdings count for the member with the oldest claim, which may now be somebody else.
     """
     wallets = await db.execute(
-        text(
-            'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
-            "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))"
-        ),
+        'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
+        "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))",
         {"people": [discord_id for _, discord_id in gone]},
     )
     if addresses := [str(address) for (address,) in wallets.all()]:
@@ -185,7 +183,7 @@ async def _record_late_gifts(db: AsyncSession, gone: Sequence[tuple[int, str]]) 
     removes the roles of those who leave, so older gifts need no record.
     """
     servers, people = map(list, zip(*gone, strict=True))
-    await db.execute(text(_LATE_GIFTS), {"servers": servers, "people": people})
+    await db.execute(_LATE_GIFTS, {"servers": servers, "people": people})
 
 
 _LATE_GIFTS = """
@@ -211,7 +209,7 @@ async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) ->
         f"UPDATE member_choice c SET payout_wallet_id = NULL FROM {named} AND c.payout_wallet_id IS NOT NULL",
         f"DELETE FROM payout_listing c USING {named}",
     ):
-        await db.execute(text(statement), {"servers": servers, "people": people})
+        await db.execute(statement, {"servers": servers, "people": people})
 
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:
@@ -285,10 +283,8 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
     rejoined.
     """
     result = await db.execute(
-        text(
-            "SELECT discord_id, roles FROM member WHERE server_id = :server AND left_at IS NULL "
-            "AND discord_id = ANY(CAST(:people AS text[]))"
-        ),
+        "SELECT discord_id, roles FROM member WHERE server_id = :server AND left_at IS NULL "
+        "AND discord_id = ANY(CAST(:people AS text[]))",
         {"server": server_id, "people": [member.discord_id for member in members]},
     )
     had = {str(discord_id): frozenset[str](roles) for discord_id, roles in result.all()}
@@ -308,11 +304,9 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     delete anything from the ledger. `began` is the database's time.
     """
     result = await db.execute(
-        text(
-            'SELECT m.discord_id, EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id '
-            "AND g.discord_id = m.discord_id) FROM member m WHERE m.server_id = :server AND m.left_at IS NULL "
-            "AND m.seen_at < :began ORDER BY m.discord_id LIMIT :most"
-        ),
+        'SELECT m.discord_id, EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id '
+        "AND g.discord_id = m.discord_id) FROM member m WHERE m.server_id = :server AND m.left_at IS NULL "
+        "AND m.seen_at < :began ORDER BY m.discord_id LIMIT :most",
         {"server": server_id, "began": began, "most": LEFT_AT_ONCE},
     )
     missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from sqlalchemy import text
-
 from gateways import gateways
 from gateways.discord.rate_limiter import LAPSED_PER_SECOND, READS, WRITES, RequestTurns
 from models import transaction
@@ -143,7 +141,7 @@ async def is_beside_an_older_bot(db: AsyncSession) -> bool:
 
     A bot that claims them passes its name to `keep_renewed`; that name contains a colon.
     """
-    found = await db.execute(text(_CLAIMS_NOTHING), {"bot": BOT, "lease": LEASE_SECONDS})
+    found = await db.execute(_CLAIMS_NOTHING, {"bot": BOT, "lease": LEASE_SECONDS})
     return bool(found.scalar_one())
 
 

@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
-
 from models import GrantKey
 from models.db.session import AsyncSession
 from services.core import audit, queue
@@ -41,11 +39,11 @@ async def record(db: AsyncSession, found: Sequence[Reversal], *, against: bool =
     if not found:
         return
     rows = json.dumps([asdict(one) for one in found])
-    await db.execute(text(_RECORD), {"rows": rows, "against": against, "skew": _SKEW})
+    await db.execute(_RECORD, {"rows": rows, "against": against, "skew": _SKEW})
     if not against:
         return
     values = {"rows": rows, "most": REVERSALS, "within": WITHIN, "truce": TRUCE}
-    begun = (await db.execute(text(_BEGIN), values)).all()
+    begun = (await db.execute(_BEGIN, values)).all()
     await audit.record_all(
         db,
         [
@@ -63,7 +61,7 @@ async def record_theirs(
     Leaves out our own changes, and those that the ledger records once Discord confirms them.
     """
     values = {"server": server_id, "who": who, "given": list(given), "taken": list(taken), "settling": _SETTLING}
-    rows = (await db.execute(text(_OTHERS), values)).all()
+    rows = (await db.execute(_OTHERS, values)).all()
     if rows:
         await record(db, [Reversal(server_id, who, role_id, was_taken) for role_id, was_taken in rows])
 
@@ -122,10 +120,8 @@ _OTHERS = """
 async def last_taker(db: AsyncSession, server_id: int, who: str) -> dict[str, tuple[str, datetime]]:
     """Return, for each role, who last took it from a member and when; leave out roles for which that is not known."""
     rows = await db.execute(
-        text(
-            "SELECT DISTINCT ON (role_id) role_id, actor_name, at FROM rival_move "
-            "WHERE server_id = :server AND discord_id = :who AND taken ORDER BY role_id, at DESC, id DESC"
-        ),
+        "SELECT DISTINCT ON (role_id) role_id, actor_name, at FROM rival_move "
+        "WHERE server_id = :server AND discord_id = :who AND taken ORDER BY role_id, at DESC, id DESC",
         {"server": server_id, "who": who},
     )
     return {str(role_id): (str(name), at) for role_id, name, at in rows.all() if name is not None}
@@ -158,10 +154,8 @@ async def forget(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         return
     servers, people = map(list, zip(*gone, strict=True))
     await db.execute(
-        text(
-            "DELETE FROM truce t USING unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) "
-            "AS g (server_id, discord_id) WHERE t.server_id = g.server_id AND t.discord_id = g.discord_id"
-        ),
+        "DELETE FROM truce t USING unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) "
+        "AS g (server_id, discord_id) WHERE t.server_id = g.server_id AND t.discord_id = g.discord_id",
         {"servers": servers, "people": people},
     )
 
@@ -172,7 +166,7 @@ async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> 
     Without a grant, the role is given again if a rule says yes.
     """
     found = await db.execute(
-        text(f"SELECT server_id, discord_id, role_id FROM truce WHERE {which} ORDER BY discord_id, role_id"), values
+        f"SELECT server_id, discord_id, role_id FROM truce WHERE {which} ORDER BY discord_id, role_id", values
     )
     lines = [GrantKey(*line) for line in found.all()]
     if not lines:
@@ -180,9 +174,9 @@ async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> 
     # Before the other writes, as in all code that writes about members.
     await queue.mark_members(db, lines[0].server_id, sorted({one.discord_id for one in lines}), queue.CHANGED)
     rows = {"rows": json.dumps([one._asdict() for one in lines])}
-    ended = (await db.execute(text(_END), rows)).all()
+    ended = (await db.execute(_END, rows)).all()
     for statement in _SETTLE:
-        await db.execute(text(statement), rows)
+        await db.execute(statement, rows)
     return [GrantKey(*line) for line in ended]
 
 

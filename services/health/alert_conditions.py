@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import func, text
+from sqlalchemy import func
 from sqlmodel import col, select
 
 from gateways.chains.catalogue import CHAINS
@@ -196,14 +196,12 @@ def _too_many_rules(server_id: int, row: tuple[int, str]) -> Trouble:
 
 async def _stopped(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
     result = await db.execute(
-        text(
-            f"""
-            SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
-                   COALESCE({newest_role_name("b")}, b.role_id)
-            FROM breaker b WHERE {breaker.IS_WAITING}
-            AND b.server_id = ANY(CAST(:servers AS integer[]))
-            """
-        ),
+        f"""
+        SELECT b.server_id, b.role_id, b.would_lose, b.holders, extract(epoch FROM b.tripped_at)::bigint,
+               COALESCE({newest_role_name("b")}, b.role_id)
+        FROM breaker b WHERE {breaker.IS_WAITING}
+        AND b.server_id = ANY(CAST(:servers AS integer[]))
+        """,
         {"servers": list(asked.languages)},
     )
     return _each(asked, [(server_id, tuple(row)) for server_id, *row in result.all()], _stopped_removals)
@@ -277,14 +275,12 @@ async def _nodes(db: AsyncSession, asked: AskedServers) -> list[Trouble]:
         return []
     chains = {row.provider.partition(":")[0] for row in shaky}
     asking = await db.execute(
-        text(
-            """
-            SELECT DISTINCT r.server_id, chain #>> '{}' FROM rule r,
-                   LATERAL jsonb_path_query(r.expression, '$.**.chain') AS chain
-            WHERE r.server_id = ANY(CAST(:servers AS integer[])) AND r.deleted_at IS NULL
-            AND chain #>> '{}' = ANY(CAST(:chains AS text[]))
-            """
-        ),
+        """
+        SELECT DISTINCT r.server_id, chain #>> '{}' FROM rule r,
+               LATERAL jsonb_path_query(r.expression, '$.**.chain') AS chain
+        WHERE r.server_id = ANY(CAST(:servers AS integer[])) AND r.deleted_at IS NULL
+        AND chain #>> '{}' = ANY(CAST(:chains AS text[]))
+        """,
         {"servers": list(asked.languages), "chains": sorted(chains)},
     )
     concerned: dict[str, list[int]] = {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import text, update
+from sqlalchemy import update
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -74,7 +74,7 @@ async def _begin(db: AsyncSession, troubles: Iterable[Trouble]) -> None:
     ]
     if rows:
         # One document and not one parameter for each value: a node that fails can be a problem of every server.
-        await db.execute(text(_BEGIN), {"rows": json.dumps(rows), "now": now()})
+        await db.execute(_BEGIN, {"rows": json.dumps(rows), "now": now()})
 
 
 _BEGIN = """
@@ -98,21 +98,19 @@ async def claim(db: AsyncSession) -> list[AlertMessage]:
     it. A problem that ended before its first message is never reported.
     """
     result = await db.execute(
-        text(
-            """
-            WITH next AS (
-                SELECT a.id, s.log_channel_id, a.ended_at IS NOT NULL AS over, s.language FROM alert a
-                JOIN server s ON s.id = a.server_id
-                WHERE s.log_channel_id IS NOT NULL AND s.bot_invited AND a.next_at <= clock_timestamp()
-                AND ((a.told_at IS NULL AND a.ended_at IS NULL)
-                     OR (a.told_at IS NOT NULL AND a.ended_at IS NOT NULL AND a.end_told_at IS NULL))
-                ORDER BY a.id LIMIT :limit FOR UPDATE OF a SKIP LOCKED
-            )
-            UPDATE alert a SET next_at = clock_timestamp() + :lease, attempts = a.attempts + 1
-            FROM next WHERE a.id = next.id
-            RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts - 1, next.language
-            """
-        ),
+        """
+        WITH next AS (
+            SELECT a.id, s.log_channel_id, a.ended_at IS NOT NULL AS over, s.language FROM alert a
+            JOIN server s ON s.id = a.server_id
+            WHERE s.log_channel_id IS NOT NULL AND s.bot_invited AND a.next_at <= clock_timestamp()
+            AND ((a.told_at IS NULL AND a.ended_at IS NULL)
+                 OR (a.told_at IS NOT NULL AND a.ended_at IS NOT NULL AND a.end_told_at IS NULL))
+            ORDER BY a.id LIMIT :limit FOR UPDATE OF a SKIP LOCKED
+        )
+        UPDATE alert a SET next_at = clock_timestamp() + :lease, attempts = a.attempts + 1
+        FROM next WHERE a.id = next.id
+        RETURNING a.id, next.log_channel_id, a.title, a.text, a.mend, next.over, a.attempts - 1, next.language
+        """,
         {"limit": _AT_ONCE, "lease": _LEASE},
     )
     return [AlertMessage(*row) for row in sorted(result.all())]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from locales import N_, _, ngettext, sentences, series
@@ -136,7 +135,7 @@ def own_fault(fault: Exception) -> str:
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     """Return the members who wait to be reconciled, and the role changes that wait."""
     values = {"server": server_id, "members": f"{server_id}:%", "many": _LASTING_TRIES, "late": LATE_AFTER}
-    row = (await db.execute(text(_WAITING_HERE), values)).one()
+    row = (await db.execute(_WAITING_HERE, values)).one()
     due, oldest_at, failing, stuck, writes, writes_failing, rests, nothing_is_written = row
     # Many changes take hours at Discord's limits, so only a server without any recent one or any recent try waits for
     # the writer.
@@ -242,17 +241,15 @@ _STUCK = N_(
 async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...]:
     """Return why members of this server wait for a retry, the most frequent reason first."""
     rows = await db.execute(
-        text(
-            """
-            SELECT 'unknown', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-            AND reason IS NOT NULL GROUP BY reason
-            UNION ALL
-            SELECT 'not written', last_error, count(DISTINCT discord_id) FROM "grant"
-            WHERE server_id = CAST(:server AS integer) AND state IN ('giving', 'taking') AND last_error IS NOT NULL
-            GROUP BY last_error
-            ORDER BY 3 DESC, 2 LIMIT 20
-            """
-        ),
+        """
+        SELECT 'unknown', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
+        AND reason IS NOT NULL GROUP BY reason
+        UNION ALL
+        SELECT 'not written', last_error, count(DISTINCT discord_id) FROM "grant"
+        WHERE server_id = CAST(:server AS integer) AND state IN ('giving', 'taking') AND last_error IS NOT NULL
+        GROUP BY last_error
+        ORDER BY 3 DESC, 2 LIMIT 20
+        """,
         {"server": str(server_id), "members": f"{server_id}:%"},
     )
     return tuple(
@@ -340,12 +337,10 @@ async def _truce(db: AsyncSession, one: TruceOfRole, named: bool) -> TruceHealth
 
 async def _left_alone(db: AsyncSession, one: TruceOfRole) -> tuple[LeftAlone, ...]:
     rows = await db.execute(
-        text(
-            "SELECT t.discord_id, COALESCE(m.name, t.discord_id), t.until FROM truce t "
-            "LEFT JOIN member m ON m.server_id = t.server_id AND m.discord_id = t.discord_id "
-            "WHERE t.server_id = :server AND t.role_id = :role AND t.until > now() "
-            "ORDER BY lower(m.name), t.discord_id LIMIT :most"
-        ),
+        "SELECT t.discord_id, COALESCE(m.name, t.discord_id), t.until FROM truce t "
+        "LEFT JOIN member m ON m.server_id = t.server_id AND m.discord_id = t.discord_id "
+        "WHERE t.server_id = :server AND t.role_id = :role AND t.until > now() "
+        "ORDER BY lower(m.name), t.discord_id LIMIT :most",
         {"server": one.server_id, "role": one.role_id, "most": MOST_LEFT_ALONE},
     )
     return tuple(LeftAlone(*row) for row in rows.all())

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import text
-
 from gateways.transport import provider_reports
 from models import Schedule, now
 from models.db.session import AsyncSession
@@ -147,18 +145,14 @@ async def _sweep(db: AsyncSession) -> list[Metric]:
 async def _sizes(db: AsyncSession) -> list[Metric]:
     row = (
         await db.execute(
-            text(
-                f"""
-                SELECT (SELECT count(*) FROM server WHERE bot_invited), (SELECT count(*) FROM wallet),
-                       (SELECT count(*) FROM "grant" WHERE state = 'held'),
-                       (SELECT count(*) FROM breaker b WHERE {breaker.IS_WAITING})
-                """
-            )
+            f"""
+            SELECT (SELECT count(*) FROM server WHERE bot_invited), (SELECT count(*) FROM wallet),
+                   (SELECT count(*) FROM "grant" WHERE state = 'held'),
+                   (SELECT count(*) FROM breaker b WHERE {breaker.IS_WAITING})
+            """
         )
     ).one()
-    states = await db.execute(
-        text("SELECT state, count(*) FROM rule WHERE deleted_at IS NULL GROUP BY state ORDER BY state")
-    )
+    states = await db.execute("SELECT state, count(*) FROM rule WHERE deleted_at IS NULL GROUP BY state ORDER BY state")
     return [
         _gauge("holdfast_servers", "Servers with the bot", row[0]),
         _gauge("holdfast_wallets", "Proven wallets", row[1]),

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
-
 from locales import _, ngettext, sentences
 from locales.stored_texts import said
 from models import Schedule, now
@@ -101,21 +99,19 @@ async def work(db: AsyncSession) -> WorkHealth:
     """Return the queues over all servers."""
     row = (
         await db.execute(
-            text(
-                f"""
-                SELECT d.due, d.age, d.retrying, g.open, g.age, g.failing FROM
-                (SELECT count(*) FILTER (WHERE due_at <= now()) AS due,
-                        count(*) FILTER (WHERE attempts > 0) AS retrying,
-                        EXTRACT(EPOCH FROM now() - min(due_at) FILTER (WHERE due_at <= now())) AS age
-                 FROM due WHERE kind = 'member') d,
-                (SELECT count(*) AS open, count(*) FILTER (WHERE g.last_error IS NOT NULL) AS failing,
-                        EXTRACT(EPOCH FROM now() - min(g.intended_at)) AS age
-                 FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
-                 LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
-                      AND {breaker.IS_WAITING} AND g.state = 'taking'
-                 WHERE g.state IN ('giving', 'taking') AND b.role_id IS NULL) g
-                """
-            )
+            f"""
+            SELECT d.due, d.age, d.retrying, g.open, g.age, g.failing FROM
+            (SELECT count(*) FILTER (WHERE due_at <= now()) AS due,
+                    count(*) FILTER (WHERE attempts > 0) AS retrying,
+                    EXTRACT(EPOCH FROM now() - min(due_at) FILTER (WHERE due_at <= now())) AS age
+             FROM due WHERE kind = 'member') d,
+            (SELECT count(*) AS open, count(*) FILTER (WHERE g.last_error IS NOT NULL) AS failing,
+                    EXTRACT(EPOCH FROM now() - min(g.intended_at)) AS age
+             FROM "grant" g JOIN server s ON s.id = g.server_id AND s.bot_invited
+             LEFT JOIN breaker b ON b.server_id = g.server_id AND b.role_id = g.role_id
+                  AND {breaker.IS_WAITING} AND g.state = 'taking'
+             WHERE g.state IN ('giving', 'taking') AND b.role_id IS NULL) g
+            """
         )
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)

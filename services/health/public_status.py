@@ -11,8 +11,6 @@ from datetime import datetime
 from functools import partial
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import text
-
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
 from locales import LANGUAGES, N_, _, language, listed, ngettext, speaking
@@ -135,7 +133,7 @@ async def _read() -> Views:
     try:
         async with asyncio.timeout(READING_SECONDS), transaction() as db:
             await db.execute(
-                text("SELECT set_config('statement_timeout', :limit, true)"),
+                "SELECT set_config('statement_timeout', :limit, true)",
                 {"limit": str(round(1000 * STATEMENT_SECONDS))},
             )
             found = await read(db)

@@ -6,7 +6,6 @@ import logging
 from typing import ClassVar
 
 import psycopg
-from sqlalchemy import text
 
 from models.db import schema_version
 from models.db.database import connect
@@ -68,7 +67,7 @@ async def _is_too_old() -> bool:
 
 async def database_answers(db: AsyncSession) -> None:
     """Return if the database answers; otherwise raise the driver's error."""
-    await db.execute(text("SELECT 1"))
+    await db.execute("SELECT 1")
 
 
 async def bot_ready(db: AsyncSession, seconds: float | None) -> bool:
@@ -78,7 +77,7 @@ async def bot_ready(db: AsyncSession, seconds: float | None) -> bool:
     the bot of this machine may stand by. All times are the database's, because this machine's clock may differ or be
     set.
     """
-    found = await db.execute(text(_READY), {"name": BOT_READY, "seconds": seconds})
+    found = await db.execute(_READY, {"name": BOT_READY, "seconds": seconds})
     if found.scalar_one():
         return True
     # If `seconds` is longer than a lease, every lease from before then has lapsed.

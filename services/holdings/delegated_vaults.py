@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sqlalchemy import text, tuple_
+from sqlalchemy import tuple_
 from sqlmodel import col, select
 
 from gateways.transport.chunks import chunks
@@ -170,24 +170,22 @@ async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[Dele
     A claim is as old as the later of its delegation and its member's proof of the wallet.
     """
     result = await db.execute(
-        text(
-            """
-            SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount, d.single,
-                   k.standard
-            FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
-            JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
-            LEFT JOIN collection k ON k.chain = d.chain AND k.contract = d.contract
-            JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain)
-            JOIN "user" u ON u.id = w.user_id
-            CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
-            LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
-            LEFT JOIN member_choice c ON c.server_id = s.server_id AND c.user_id = u.id
-            WHERE COALESCE(c.use_wallets, true) AND m.left_at IS NULL AND (
-                m.discord_id IS NOT NULL OR (s.server_id, u.discord_id) IN (
-                    SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:people AS text[]))))
-            ORDER BY 1, 2, 3, GREATEST(d.first_seen_at, w.created_at), w.id, d.contract, d.token_id
-            """
-        ),
+        """
+        SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount, d.single,
+               k.standard
+        FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+        JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
+        LEFT JOIN collection k ON k.chain = d.chain AND k.contract = d.contract
+        JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain)
+        JOIN "user" u ON u.id = w.user_id
+        CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
+        LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
+        LEFT JOIN member_choice c ON c.server_id = s.server_id AND c.user_id = u.id
+        WHERE COALESCE(c.use_wallets, true) AND m.left_at IS NULL AND (
+            m.discord_id IS NOT NULL OR (s.server_id, u.discord_id) IN (
+                SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:people AS text[]))))
+        ORDER BY 1, 2, 3, GREATEST(d.first_seen_at, w.created_at), w.id, d.contract, d.token_id
+        """,
         {
             "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
             "servers": [server_id for server_id, _ in people], "people": [who for _, who in people],
@@ -218,17 +216,15 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
 async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[DelegateKey]) -> Owned:
     """Return which of these vaults are proved wallets of members in these servers, by server, chain and address."""
     result = await db.execute(
-        text(
-            """
-            SELECT m.server_id, v.chain, v.vault, u.discord_id
-            FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
-            JOIN wallet w ON w.family = 'evm' AND w.address = v.vault AND w.chain IN ('', v.chain)
-            JOIN "user" u ON u.id = w.user_id
-            JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
-            LEFT JOIN member_choice c ON c.server_id = m.server_id AND c.user_id = u.id
-            WHERE m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
-            """
-        ),
+        """
+        SELECT m.server_id, v.chain, v.vault, u.discord_id
+        FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+        JOIN wallet w ON w.family = 'evm' AND w.address = v.vault AND w.chain IN ('', v.chain)
+        JOIN "user" u ON u.id = w.user_id
+        JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+        LEFT JOIN member_choice c ON c.server_id = m.server_id AND c.user_id = u.id
+        WHERE m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
+        """,
         {
             "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
             "servers": list(servers),

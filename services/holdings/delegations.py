@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import delete, text, tuple_
+from sqlalchemy import delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -100,18 +100,16 @@ async def stale(
     if not asked:
         return {}
     result = await db.execute(
-        text(
-            """
-            SELECT DISTINCT a.chain, w.address, COALESCE(d.block, 0)
-            FROM unnest(CAST(:chains AS text[]), CAST(:people AS text[]), CAST(:urgent AS boolean[]))
-                AS a (chain, discord_id, urgent)
-            JOIN "user" u ON u.discord_id = a.discord_id
-            JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' AND w.chain IN ('', a.chain)
-            LEFT JOIN delegation_read d ON d.chain = a.chain AND d.delegate = w.address
-            WHERE a.urgent OR d.read_at IS NULL OR d.fault IS NOT NULL OR d.read_at < now() - :fresh
-            ORDER BY 1, 2
-            """
-        ),
+        """
+        SELECT DISTINCT a.chain, w.address, COALESCE(d.block, 0)
+        FROM unnest(CAST(:chains AS text[]), CAST(:people AS text[]), CAST(:urgent AS boolean[]))
+            AS a (chain, discord_id, urgent)
+        JOIN "user" u ON u.discord_id = a.discord_id
+        JOIN wallet w ON w.user_id = u.id AND w.family = 'evm' AND w.chain IN ('', a.chain)
+        LEFT JOIN delegation_read d ON d.chain = a.chain AND d.delegate = w.address
+        WHERE a.urgent OR d.read_at IS NULL OR d.fault IS NOT NULL OR d.read_at < now() - :fresh
+        ORDER BY 1, 2
+        """,
         {
             "chains": [chain for chain, _, _ in asked], "people": [who for _, who, _ in asked],
             "urgent": [urgent for _, _, urgent in asked],
@@ -211,15 +209,13 @@ async def doubt(db: AsyncSession, chain: str, changes: Iterable[tuple[str, int]]
         newest[delegate] = max(block, newest.get(delegate, 0))
     if newest:
         await db.execute(
-            text(
-                """
-                UPDATE delegation_read d SET read_at = to_timestamp(0), block = GREATEST(d.block, c.block)
-                FROM (SELECT r.delegate, c.block FROM delegation_read r
-                      JOIN unnest(CAST(:delegates AS text[]), CAST(:blocks AS bigint[])) AS c (delegate, block)
-                      ON r.chain = :chain AND r.delegate = c.delegate ORDER BY r.delegate FOR UPDATE OF r) c
-                WHERE d.chain = :chain AND d.delegate = c.delegate
-                """
-            ),
+            """
+            UPDATE delegation_read d SET read_at = to_timestamp(0), block = GREATEST(d.block, c.block)
+            FROM (SELECT r.delegate, c.block FROM delegation_read r
+                  JOIN unnest(CAST(:delegates AS text[]), CAST(:blocks AS bigint[])) AS c (delegate, block)
+                  ON r.chain = :chain AND r.delegate = c.delegate ORDER BY r.delegate FOR UPDATE OF r) c
+            WHERE d.chain = :chain AND d.delegate = c.delegate
+            """,
             {"chain": chain, "delegates": list(newest), "blocks": list(newest.values())},
         )
 

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-
 from gateways.evm.client import BalanceSheet
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.runtime.loop_steps import in_steps
@@ -177,16 +175,14 @@ async def newest(
 ) -> Mapping[tuple[str, str, str], Newest]:
     """Return the newest snapshot by chain, contract and wallet."""
     result = await db.execute(
-        text(
-            """
-            SELECT d.chain, c.contract, d.address, s.block, s.source, s.observed_at
-            FROM surveyed d JOIN survey s ON s.id = d.survey_id
-            CROSS JOIN unnest(s.contracts) AS c (contract)
-            WHERE d.address = ANY(string_to_array(:addresses, ',')) AND d.chain = s.chain
-            AND c.contract = ANY(string_to_array(:contracts, ','))
-            ORDER BY s.block
-            """
-        ),
+        """
+        SELECT d.chain, c.contract, d.address, s.block, s.source, s.observed_at
+        FROM surveyed d JOIN survey s ON s.id = d.survey_id
+        CROSS JOIN unnest(s.contracts) AS c (contract)
+        WHERE d.address = ANY(string_to_array(:addresses, ',')) AND d.chain = s.chain
+        AND c.contract = ANY(string_to_array(:contracts, ','))
+        ORDER BY s.block
+        """,
         {"addresses": joined(addresses), "contracts": joined(contracts)},
     )
     return {
@@ -272,8 +268,6 @@ _NEWEST_OF_EACH = """
 async def forget_replaced(db: AsyncSession) -> None:
     """Delete snapshots that are not a wallet's newest; those of a running sweep are kept."""
     await db.execute(
-        text(
-            "DELETE FROM survey s WHERE s.observed_at < now() - interval '1 day' "
-            "AND NOT EXISTS (SELECT 1 FROM surveyed d WHERE d.survey_id = s.id)"
-        )
+        "DELETE FROM survey s WHERE s.observed_at < now() - interval '1 day' "
+        "AND NOT EXISTS (SELECT 1 FROM surveyed d WHERE d.survey_id = s.id)"
     )

@@ -92,7 +92,7 @@ async def _drop(db: AsyncSession, gone: Mapping[tuple[str, str, str], Iterable[s
             gone = t.gone - d.gone
         FROM dropped d WHERE (t.chain, t.contract, t.address) = (d.chain, d.contract, d.address)
     """
-    await db.execute(text(statement), {"rows": json.dumps(rows)})
+    await db.execute(statement, {"rows": json.dumps(rows)})
 
 
 def still_wanted(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> None:

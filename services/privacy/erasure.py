@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import cast
 
-from sqlalchemy import or_, text
+from sqlalchemy import or_
 from sqlmodel import col, select
 
 from locales import _, ngettext
@@ -93,7 +93,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
 async def _places(db: AsyncSession, actor: Actor) -> list[int]:
     """Return the servers where the person has a grant."""
     result = await db.execute(
-        text('SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id'),
+        'SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id',
         {"who": actor.discord_id},
     )
     return [int(server_id) for (server_id,) in result.all()]
@@ -138,7 +138,7 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
     for statement in _AT_ONCE:
-        await db.execute(text(statement), leaving)
+        await db.execute(statement, leaving)
     row = await db.get_one(Farewell, actor.discord_id)
     await audit.record_all(
         db, [audit.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
@@ -194,7 +194,7 @@ async def finish(db: AsyncSession) -> int:
         values = {"who": row.discord_id, "pseudonym": row.pseudonym, "before": back or _NEVER}
         for statement in _LINES:
             if left > 0:
-                left -= len((await db.execute(text(statement), values | {"most": left})).all())
+                left -= len((await db.execute(statement, values | {"most": left})).all())
         if left <= 0:
             return gone
         await db.together(*((statement, values) for statement in _UNNAME))

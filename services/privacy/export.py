@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from sqlalchemy import text
-
 from locales import N_, _
 from models import now
 from models.db.session import AsyncSession
@@ -207,7 +205,7 @@ async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
     values = {"user": actor.user_id, "who": actor.discord_id}
     for part, statement in _PARTS.items():
         rows = await db.execute(
-            text(f"SELECT COALESCE(json_agg(row_to_json(part)), '[]'::json) FROM ({statement}) part"), values
+            f"SELECT COALESCE(json_agg(row_to_json(part)), '[]'::json) FROM ({statement}) part", values
         )
         document[part] = rows.scalar_one()
     document["account"] = document["account"][0] if document["account"] else None

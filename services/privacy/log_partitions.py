@@ -8,7 +8,6 @@ import logging
 from dataclasses import dataclass
 
 import psycopg
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from models.db.session import AsyncSession
@@ -40,7 +39,7 @@ async def maintain_one_step(db: AsyncSession) -> None:
 
     After a change the next turn is due at once. If a table is locked, the next turn tries again.
     """
-    await db.execute(text(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}"))
+    await db.execute(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
     try:
         async with db.begin_nested():
             done = await _create(db) or await _drop(db, settings().log_days)
@@ -62,7 +61,7 @@ async def past(db: AsyncSession, days: int) -> list[Partition]:
     """
     if days == 0:
         return []
-    ended = await db.execute(text(_ENDED), {"days": days})
+    ended = await db.execute(_ENDED, {"days": days})
     return [one for one in (Partition(*row) for row in ended.all()) if not await _has_newer(db, one, days)]
 
 
@@ -70,7 +69,7 @@ async def kept_from(db: AsyncSession, days: int) -> int:
     """Return the first id after the oldest past partitions, which are dropped whole."""
     first = 0
     for partition in await past(db, days):
-        (before,) = (await db.execute(text(_ANY_BEFORE), {"first": first, "end": partition.end_id})).one()
+        (before,) = (await db.execute(_ANY_BEFORE, {"first": first, "end": partition.end_id})).one()
         if before:
             break
         first = partition.end_id
@@ -81,10 +80,8 @@ async def _has_newer(db: AsyncSession, partition: Partition, days: int) -> bool:
     # The line with the greatest id is nearly always the newest; all lines are read only if that one is too old.
     for lines in ("(SELECT at FROM {} ORDER BY id DESC LIMIT 1) newest", "{}"):
         found = await db.execute(
-            text(
-                f"SELECT EXISTS (SELECT 1 FROM {lines.format(partition.name)} "
-                "WHERE at >= now() - make_interval(days => :days))"
-            ),
+            f"SELECT EXISTS (SELECT 1 FROM {lines.format(partition.name)} "
+            "WHERE at >= now() - make_interval(days => :days))",
             {"days": days},
         )
         if found.scalar_one():
@@ -93,7 +90,7 @@ async def _has_newer(db: AsyncSession, partition: Partition, days: int) -> bool:
 
 
 async def _create(db: AsyncSession) -> bool:
-    made = int((await db.execute(text("SELECT event_months(:ahead)"), {"ahead": AHEAD})).scalar_one())
+    made = int((await db.execute("SELECT event_months(:ahead)", {"ahead": AHEAD})).scalar_one())
     return made > 0
 
 
@@ -101,12 +98,10 @@ async def _drop(db: AsyncSession, days: int) -> bool:
     """Drop the oldest past partition, if any, and have the verified people in it counted again."""
     for partition in (await past(db, days))[:1]:
         await db.execute(
-            text(
-                "INSERT INTO verified_stale (discord_id) SELECT DISTINCT subject "
-                f"FROM {partition.name} WHERE kind = 'wallet.proved' AND subject IS NOT NULL"
-            )
+            "INSERT INTO verified_stale (discord_id) SELECT DISTINCT subject "
+            f"FROM {partition.name} WHERE kind = 'wallet.proved' AND subject IS NOT NULL"
         )
-        await db.execute(text(f"DROP TABLE {partition.name}"))
+        await db.execute(f"DROP TABLE {partition.name}")
         log.info("dropped a month of the log partition=%s", partition.name)
         return True
     return False
@@ -114,9 +109,9 @@ async def _drop(db: AsyncSession, days: int) -> bool:
 
 async def _analyze(db: AsyncSession) -> None:
     """Analyze the log once a day: PostgreSQL analyzes each partition, but not all of them together."""
-    (due,) = (await db.execute(text(_ANALYSIS_DUE), {"least": ANALYZED_FROM})).one()
+    (due,) = (await db.execute(_ANALYSIS_DUE, {"least": ANALYZED_FROM})).one()
     if due:
-        await db.execute(text("ANALYZE event"))
+        await db.execute("ANALYZE event")
 
 
 # The sequence has passed these partitions, so nobody writes to them. A month is past only after the next has begun.

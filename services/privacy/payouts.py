@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from locales import N_, NP_, _
 from models import MemberChoice, Rule, Wallet
@@ -72,17 +70,15 @@ async def check(db: AsyncSession, actor: Actor, wallet_id: int) -> None:
 async def downloads(db: AsyncSession, actor: Actor) -> Mapping[int, tuple[PayoutDownload, ...]]:
     """Return, by server, the downloads of the person's payout address, newest first."""
     rows = await db.execute(
-        text(
-            """
-            SELECT f.server_id, COALESCE(m.name, u.global_name, u.username, 'Somebody'), f.at FROM (
-                SELECT server_id, actor, at,
-                       row_number() OVER (PARTITION BY server_id ORDER BY at DESC, id DESC) AS place
-                FROM payout_listing WHERE user_id = :user) f
-            LEFT JOIN member m ON m.server_id = f.server_id AND m.discord_id = f.actor
-            LEFT JOIN "user" u ON u.discord_id = f.actor
-            WHERE f.place <= :most ORDER BY f.server_id, f.place
-            """
-        ),
+        """
+        SELECT f.server_id, COALESCE(m.name, u.global_name, u.username, 'Somebody'), f.at FROM (
+            SELECT server_id, actor, at,
+                   row_number() OVER (PARTITION BY server_id ORDER BY at DESC, id DESC) AS place
+            FROM payout_listing WHERE user_id = :user) f
+        LEFT JOIN member m ON m.server_id = f.server_id AND m.discord_id = f.actor
+        LEFT JOIN "user" u ON u.discord_id = f.actor
+        WHERE f.place <= :most ORDER BY f.server_id, f.place
+        """,
         {"user": actor.user_id, "most": SHOWN},
     )
     found: dict[int, tuple[PayoutDownload, ...]] = {}
@@ -101,7 +97,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
         rule = await db.get(Rule, rule_id) if row_ids.fits(rule_id) else None
         if rule is None or rule.server_id != server_id or rule.deleted_at is not None:
             raise RuleNotFound
-    count = int((await db.execute(text(f"SELECT count(*) {_CHOSEN}"), {"server": server_id})).scalar_one())
+    count = int((await db.execute(f"SELECT count(*) {_CHOSEN}", {"server": server_id})).scalar_one())
     line = audit.line(
         "server.payouts_downloaded",
         server_id=server_id,
@@ -113,7 +109,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     if rule_id is not None:
         return PAGE
     rules = await db.execute(
-        text("SELECT count(*) FROM rule WHERE server_id = :server AND deleted_at IS NULL"), {"server": server_id}
+        "SELECT count(*) FROM rule WHERE server_id = :server AND deleted_at IS NULL", {"server": server_id}
     )
     return max(LEAST_PAGE, min(PAGE, ANSWERS_A_PAGE // max(1, int(rules.scalar_one()))))
 
@@ -130,10 +126,8 @@ _CHOSEN = """
 async def page(db: AsyncSession, server_id: int, after: str, most: int) -> list[Chosen]:
     """Return the next members who chose a payout address, after this Discord id; fewer than `most` at the end."""
     rows = await db.execute(
-        text(
-            f"SELECT c.user_id, m.discord_id, w.address {_CHOSEN} AND m.discord_id > :after "
-            "ORDER BY m.discord_id LIMIT :most"
-        ),
+        f"SELECT c.user_id, m.discord_id, w.address {_CHOSEN} AND m.discord_id > :after "
+        "ORDER BY m.discord_id LIMIT :most",
         {"server": server_id, "after": after, "most": most},
     )
     return [Chosen(int(user_id), str(who), str(address)) for user_id, who, address in rows.all()]
@@ -178,7 +172,7 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
 async def _still_there(db: AsyncSession, people: Sequence[Chosen]) -> list[Chosen]:
     """Return those who have not deleted their data; until the transaction ends, a deletion waits."""
     found = await db.execute(
-        text('SELECT id FROM "user" WHERE id = ANY(CAST(:people AS integer[])) ORDER BY id FOR KEY SHARE'),
+        'SELECT id FROM "user" WHERE id = ANY(CAST(:people AS integer[])) ORDER BY id FOR KEY SHARE',
         {"people": [one.user_id for one in people]},
     )
     known = {int(user_id) for (user_id,) in found.all()}
@@ -239,17 +233,15 @@ def _cells(lines: Sequence[_Line]) -> tuple[str, str]:
 async def _note(db: AsyncSession, actor: Actor, server_id: int, listed: Sequence[Chosen]) -> None:
     """Note for each of these members that the actor downloaded their address, once a day."""
     await db.execute(
-        text(
-            """
-            INSERT INTO payout_listing (server_id, user_id, actor, at)
-            SELECT :server, one, CAST(:actor AS varchar), now()
-            FROM unnest(CAST(:people AS integer[])) AS one
-            WHERE NOT EXISTS (
-                SELECT 1 FROM payout_listing p WHERE p.server_id = :server AND p.user_id = one
-                AND p.actor = CAST(:actor AS varchar) AND p.at >= date_trunc('day', now(), 'UTC'))
-            ORDER BY one
-            """
-        ),
+        """
+        INSERT INTO payout_listing (server_id, user_id, actor, at)
+        SELECT :server, one, CAST(:actor AS varchar), now()
+        FROM unnest(CAST(:people AS integer[])) AS one
+        WHERE NOT EXISTS (
+            SELECT 1 FROM payout_listing p WHERE p.server_id = :server AND p.user_id = one
+            AND p.actor = CAST(:actor AS varchar) AND p.at >= date_trunc('day', now(), 'UTC'))
+        ORDER BY one
+        """,
         {"server": server_id, "actor": actor.discord_id, "people": [one.user_id for one in listed]},
     )
 
@@ -257,9 +249,7 @@ async def _note(db: AsyncSession, actor: Actor, server_id: int, listed: Sequence
 async def forget(db: AsyncSession, days: int) -> None:
     """Delete the notes of downloads that are older than `days`; with 0 days they are kept forever, as the log is."""
     if days:
-        await db.execute(
-            text("DELETE FROM payout_listing WHERE at < now() - make_interval(days => :days)"), {"days": days}
-        )
+        await db.execute("DELETE FROM payout_listing WHERE at < now() - make_interval(days => :days)", {"days": days})
 
 
 async def choose(db: AsyncSession, actor: Actor, server_id: int, wallet_id: int | None) -> None:

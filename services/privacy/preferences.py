@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -84,13 +83,11 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
 async def _roles(db: AsyncSession, actor: Actor) -> dict[int, tuple[str, ...]]:
     """Return, by server, the names of the roles that we gave the person and they still have."""
     result = await db.execute(
-        text(
-            """
-            SELECT g.server_id, array_agg(DISTINCT r.role_name ORDER BY r.role_name)
-            FROM "grant" g JOIN rule r ON r.server_id = g.server_id AND r.role_id = g.role_id
-            WHERE g.discord_id = :who AND g.state IN ('held', 'taking') GROUP BY g.server_id
-            """
-        ),
+        """
+        SELECT g.server_id, array_agg(DISTINCT r.role_name ORDER BY r.role_name)
+        FROM "grant" g JOIN rule r ON r.server_id = g.server_id AND r.role_id = g.role_id
+        WHERE g.discord_id = :who AND g.state IN ('held', 'taking') GROUP BY g.server_id
+        """,
         {"who": actor.discord_id},
     )
     return {int(server_id): tuple(map(str, names)) for server_id, names in result.all()}

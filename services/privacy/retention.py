@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, text
+from sqlalchemy import CursorResult
 
 from models import transaction
 from models.db import future_times
@@ -108,9 +108,7 @@ async def forget_strangers(db: AsyncSession) -> None:
             server_id = after
         if gone or not server_id:
             break
-    await db.execute(
-        text("UPDATE schedule SET done = :server WHERE name = :name"), {"name": STRANGERS, "server": server_id}
-    )
+    await db.execute("UPDATE schedule SET done = :server WHERE name = :name", {"name": STRANGERS, "server": server_id})
     if server_id or gone:
         await schedules.bring_forward(db, STRANGERS)
 
@@ -124,14 +122,12 @@ async def clear_log(db: AsyncSession, days: int) -> int:
     if days == 0:
         return 0
     gone = await db.execute(
-        text(
-            """
-            WITH oldest AS (SELECT id, at FROM event WHERE id >= :first ORDER BY id LIMIT :most),
-            gone AS (DELETE FROM event e USING oldest o WHERE e.id = o.id
-                     AND o.at < now() - make_interval(days => :days) RETURNING 1)
-            SELECT count(*) FROM gone
-            """
-        ),
+        """
+        WITH oldest AS (SELECT id, at FROM event WHERE id >= :first ORDER BY id LIMIT :most),
+        gone AS (DELETE FROM event e USING oldest o WHERE e.id = o.id
+                 AND o.at < now() - make_interval(days => :days) RETURNING 1)
+        SELECT count(*) FROM gone
+        """,
         {"most": AT_ONCE, "days": days, "first": await log_partitions.kept_from(db, days)},
     )
     return int(gone.scalar_one())
@@ -145,7 +141,7 @@ def _expired(table: str, which: str, name: str = "", **values: object) -> Step:
     """
 
     async def work(db: AsyncSession) -> int:
-        gone = await db.execute(text(statement), {**values, "most": AT_ONCE})
+        gone = await db.execute(statement, {**values, "most": AT_ONCE})
         return cast("CursorResult[Any]", gone).rowcount
 
     return Step(name or table, work, in_portions=True)
@@ -155,7 +151,7 @@ def _correction(number: int, question: Question) -> Step:
     statement, values = question
 
     async def work(db: AsyncSession) -> None:
-        await db.execute(text(statement), values)
+        await db.execute(statement, values)
 
     return Step(f"future_times_{number}", work)
 

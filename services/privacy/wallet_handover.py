@@ -9,7 +9,6 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
 from sqlmodel import col, delete, select
 
 from locales import N_, _
@@ -112,9 +111,9 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
     await db.flush()
     ids = [one.id for one in wallets]
     who = {"giver": row.user_id, "taker": actor.user_id, "moved": ids, "fresh": has == 0}
-    await db.execute(text(_CHOICES), who)
-    await db.execute(text(_PAYOUTS_GONE), who)
-    await db.execute(text(_LATER), {"giver": giver.discord_id, "seconds": LATER.total_seconds()})
+    await db.execute(_CHOICES, who)
+    await db.execute(_PAYOUTS_GONE, who)
+    await db.execute(_LATER, {"giver": giver.discord_id, "seconds": LATER.total_seconds()})
     await db.delete(row)
     db.add(Notice(discord_id=giver.discord_id, kind="wallet.handed_over", data={"count": len(wallets)}))
     await _record(db, actor, giver.discord_id)
@@ -125,7 +124,7 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
 async def _record(db: AsyncSession, actor: Actor, giver: str) -> None:
     """Write to each server's log that an account handed over or got wallets; no line names the other account."""
     lines = [audit.line("wallet.handed_over", actor=giver, subject=giver)]
-    rows = await db.execute(text(_MEMBERSHIPS), {"people": [giver, actor.discord_id]})
+    rows = await db.execute(_MEMBERSHIPS, {"people": [giver, actor.discord_id]})
     lines.extend(
         audit.line("member.handed_over", server_id=int(server_id), actor=str(who), subject=str(who),
                    data={"took": str(who) == actor.discord_id})

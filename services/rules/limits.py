@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import text
-
 from locales import _, number
 from locales.stored_texts import storable
 from models.db.session import AsyncSession
@@ -50,26 +48,24 @@ async def pause(db: AsyncSession) -> int:
     """Pause the rules beyond the limits in servers that are FAR_BEYOND them; return how many. Given roles stay."""
     limits = settings()
     found = await db.execute(
-        text(
-            """
-            WITH crowded AS (
-                SELECT server_id FROM rule WHERE deleted_at IS NULL AND state = 'active' GROUP BY server_id
-                HAVING count(*) > LEAST(:far * :rules, :far * :conditions / :leaves)),
-            mine AS (
-                SELECT r.id, r.server_id, (
-                    SELECT count(*) FROM jsonb_path_query(r.expression, CAST(:conditions_in AS jsonpath))) AS leaves
-                FROM rule r JOIN crowded c ON c.server_id = r.server_id
-                WHERE r.deleted_at IS NULL AND r.state = 'active'),
-            counted AS (
-                SELECT id, server_id, row_number() OVER oldest AS rules, sum(leaves) OVER oldest AS conditions,
-                       count(*) OVER everything AS all_rules, sum(leaves) OVER everything AS all_conditions
-                FROM mine WINDOW oldest AS (PARTITION BY server_id ORDER BY id),
-                                 everything AS (PARTITION BY server_id))
-            SELECT server_id, array_agg(id ORDER BY id) FROM counted
-            WHERE (all_rules > :far * :rules OR all_conditions > :far * :conditions)
-            AND (rules > :rules OR conditions > :conditions) GROUP BY server_id ORDER BY server_id
-            """
-        ),
+        """
+        WITH crowded AS (
+            SELECT server_id FROM rule WHERE deleted_at IS NULL AND state = 'active' GROUP BY server_id
+            HAVING count(*) > LEAST(:far * :rules, :far * :conditions / :leaves)),
+        mine AS (
+            SELECT r.id, r.server_id, (
+                SELECT count(*) FROM jsonb_path_query(r.expression, CAST(:conditions_in AS jsonpath))) AS leaves
+            FROM rule r JOIN crowded c ON c.server_id = r.server_id
+            WHERE r.deleted_at IS NULL AND r.state = 'active'),
+        counted AS (
+            SELECT id, server_id, row_number() OVER oldest AS rules, sum(leaves) OVER oldest AS conditions,
+                   count(*) OVER everything AS all_rules, sum(leaves) OVER everything AS all_conditions
+            FROM mine WINDOW oldest AS (PARTITION BY server_id ORDER BY id),
+                             everything AS (PARTITION BY server_id))
+        SELECT server_id, array_agg(id ORDER BY id) FROM counted
+        WHERE (all_rules > :far * :rules OR all_conditions > :far * :conditions)
+        AND (rules > :rules OR conditions > :conditions) GROUP BY server_id ORDER BY server_id
+        """,
         {
             "rules": limits.rules_per_server, "conditions": limits.conditions_per_server, "far": FAR_BEYOND,
             "leaves": MAX_LEAVES, "conditions_in": _CONDITIONS,
@@ -235,25 +231,23 @@ async def _usage(
 ) -> Usage:
     """Return the sums over a server's rules except `without`, with the contracts in `beside` added."""
     result = await db.execute(
-        text(
-            """
-            WITH mine AS (
-                SELECT deleted_at IS NULL AS living, expression FROM rule WHERE server_id = :server AND id <> :without),
-            leaf AS (
-                SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract,
-                       jsonb_array_length(COALESCE(one -> 'tokenIds', '[]')) AS token_ids,
-                       COALESCE(CAST(one ->> 'count' AS integer), 0) AS addresses
-                FROM mine, jsonb_path_query(expression, CAST(:conditions AS jsonpath)) AS one WHERE living),
-            place AS (
-                SELECT chain, contract FROM leaf WHERE chain IS NOT NULL
-                UNION SELECT chain, contract
-                FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b (chain text, contract text))
-            SELECT (SELECT count(*) FROM mine WHERE living), (SELECT count(*) FROM leaf),
-                   (SELECT count(*) FROM place WHERE contract <> :any),
-                   (SELECT COALESCE(sum(token_ids), 0) FROM leaf), (SELECT count(*) FROM mine),
-                   (SELECT COALESCE(sum(addresses), 0) FROM leaf)
-            """
-        ),
+        """
+        WITH mine AS (
+            SELECT deleted_at IS NULL AS living, expression FROM rule WHERE server_id = :server AND id <> :without),
+        leaf AS (
+            SELECT one ->> 'chain' AS chain, one ->> 'contract' AS contract,
+                   jsonb_array_length(COALESCE(one -> 'tokenIds', '[]')) AS token_ids,
+                   COALESCE(CAST(one ->> 'count' AS integer), 0) AS addresses
+            FROM mine, jsonb_path_query(expression, CAST(:conditions AS jsonpath)) AS one WHERE living),
+        place AS (
+            SELECT chain, contract FROM leaf WHERE chain IS NOT NULL
+            UNION SELECT chain, contract
+            FROM jsonb_to_recordset(CAST(:beside AS jsonb)) AS b (chain text, contract text))
+        SELECT (SELECT count(*) FROM mine WHERE living), (SELECT count(*) FROM leaf),
+               (SELECT count(*) FROM place WHERE contract <> :any),
+               (SELECT COALESCE(sum(token_ids), 0) FROM leaf), (SELECT count(*) FROM mine),
+               (SELECT COALESCE(sum(addresses), 0) FROM leaf)
+        """,
         {
             "server": server_id, "without": without, "any": ANY_CONTRACT, "conditions": _CONDITIONS,
             "beside": json.dumps([{"chain": chain, "contract": contract} for chain, contract in set(beside)]),

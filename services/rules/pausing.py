@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, delete, func, text, true, update
+from sqlalchemy import ColumnElement, delete, func, true, update
 from sqlmodel import col
 
 from locales import N_
@@ -163,17 +163,15 @@ async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -
     """
     await pause_role(db, server_id, role_id, reason, REFUSED)
     await db.execute(
-        text(
-            """
-            INSERT INTO role_refusal (server_id, role_id, count, next_at)
-            VALUES (:server, :role, 1, now() + make_interval(secs => (CAST(:pauses AS integer[]))[1]))
-            ON CONFLICT (server_id, role_id) DO UPDATE SET
-                count = role_refusal.count + 1,
-                next_at = now() + make_interval(
-                    secs => (CAST(:pauses AS integer[]))[LEAST(role_refusal.count + 1, :longest)])
-            WHERE role_refusal.next_at <= now()
-            """
-        ),
+        """
+        INSERT INTO role_refusal (server_id, role_id, count, next_at)
+        VALUES (:server, :role, 1, now() + make_interval(secs => (CAST(:pauses AS integer[]))[1]))
+        ON CONFLICT (server_id, role_id) DO UPDATE SET
+            count = role_refusal.count + 1,
+            next_at = now() + make_interval(
+                secs => (CAST(:pauses AS integer[]))[LEAST(role_refusal.count + 1, :longest)])
+        WHERE role_refusal.next_at <= now()
+        """,
         {"server": server_id, "role": role_id, "pauses": list(RETRY_PAUSES), "longest": len(RETRY_PAUSES)},
     )
 
@@ -181,7 +179,7 @@ async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -
 async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
     """Resume the rules of a role after Discord accepted a change that it had refused."""
     await db.execute(
-        text("DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role"),
+        "DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role",
         {"server": server_id, "role": role_id},
     )
     await _resume(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
@@ -194,19 +192,17 @@ async def retry_refused(db: AsyncSession) -> int:
     not tried, perhaps never, so it does not count as waiting.
     """
     found = await db.execute(
-        text(
-            """
-            SELECT f.server_id, f.role_id FROM role_refusal f JOIN server s ON s.id = f.server_id AND s.bot_invited
-            WHERE f.next_at <= now()
-            AND EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
-                        AND r.state = 'paused' AND r.pause_cause = 'refused' AND r.deleted_at IS NULL)
-            AND NOT EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = f.server_id AND g.role_id = f.role_id
-                            AND g.state = 'giving'
-                            AND NOT EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
-                                            AND m.discord_id = g.discord_id AND m.pending))
-            ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
-            """
-        )
+        """
+        SELECT f.server_id, f.role_id FROM role_refusal f JOIN server s ON s.id = f.server_id AND s.bot_invited
+        WHERE f.next_at <= now()
+        AND EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
+                    AND r.state = 'paused' AND r.pause_cause = 'refused' AND r.deleted_at IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = f.server_id AND g.role_id = f.role_id
+                        AND g.state = 'giving'
+                        AND NOT EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
+                                        AND m.discord_id = g.discord_id AND m.pending))
+        ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
+        """
     )
     roles = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
     for server_id, role_id in roles:
@@ -217,13 +213,11 @@ async def retry_refused(db: AsyncSession) -> int:
 async def forget_refusals(db: AsyncSession) -> None:
     """Delete the refusals of roles whose next try has been due for a day and for which no rule is paused by them."""
     await db.execute(
-        text(
-            """
-            DELETE FROM role_refusal f WHERE f.next_at < now() - interval '1 day'
-            AND NOT EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
-                            AND r.pause_cause = 'refused')
-            """
-        )
+        """
+        DELETE FROM role_refusal f WHERE f.next_at < now() - interval '1 day'
+        AND NOT EXISTS (SELECT 1 FROM rule r WHERE r.server_id = f.server_id AND r.role_id = f.role_id
+                        AND r.pause_cause = 'refused')
+        """
     )
 
 
@@ -303,13 +297,11 @@ async def sweep_deleted(db: AsyncSession, rule_ids: Collection[int] | None = Non
     """
     which = "" if rule_ids is None else "AND r.id = ANY(CAST(:rules AS integer[]))"
     result = await db.execute(
-        text(
-            f"""
-            DELETE FROM rule r WHERE r.deleted_at IS NOT NULL {which} AND NOT EXISTS (
-                SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND r.id = ANY(g.rule_ids))
-            RETURNING r.id
-            """
-        ),
+        f"""
+        DELETE FROM rule r WHERE r.deleted_at IS NOT NULL {which} AND NOT EXISTS (
+            SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND r.id = ANY(g.rule_ids))
+        RETURNING r.id
+        """,
         {} if rule_ids is None else {"rules": list(rule_ids)},
     )
     return len(result.all())

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, exists, literal, literal_column, or_, text, tuple_
+from sqlalchemy import ColumnElement, exists, literal, literal_column, or_, tuple_
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 from sqlmodel import col, select
@@ -244,14 +244,12 @@ def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
 async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[str, str]:
     """Return people's names by Discord id: their name in the server or, without one, their name at Discord."""
     result = await db.execute(
-        text(
-            """
-            SELECT w.discord_id, COALESCE(m.name, u.global_name, split_part(u.username, '#', 1))
-            FROM unnest(CAST(:people AS text[])) AS w (discord_id)
-            LEFT JOIN member m ON m.server_id = :server AND m.discord_id = w.discord_id
-            LEFT JOIN "user" u ON u.discord_id = w.discord_id
-            """
-        ),
+        """
+        SELECT w.discord_id, COALESCE(m.name, u.global_name, split_part(u.username, '#', 1))
+        FROM unnest(CAST(:people AS text[])) AS w (discord_id)
+        LEFT JOIN member m ON m.server_id = :server AND m.discord_id = w.discord_id
+        LEFT JOIN "user" u ON u.discord_id = w.discord_id
+        """,
         {"people": sorted(people), "server": server_id},
     )
     return {str(discord_id): str(name) for discord_id, name in result.all() if name}
@@ -280,7 +278,7 @@ _ROLES = """
 async def _named(db: AsyncSession, statement: str, server_id: int, ids: Sequence[str]) -> dict[str, str]:
     if not ids:
         return {}
-    result = await db.execute(text(statement), {"server": server_id, "ids": list(ids)})
+    result = await db.execute(statement, {"server": server_id, "ids": list(ids)})
     return {str(one): str(name) for one, name in result.all() if name}
 
 
@@ -329,16 +327,14 @@ async def choices(db: AsyncSession, outside: Gateways, actor: Actor, server_id: 
         # Jumps in the index from each value to the next, however many lines share a value.
         following = f"SELECT min({column}) FROM event WHERE server_id = :server AND {column}"
         rows = await db.execute(
-            text(
-                f"WITH RECURSIVE found (one) AS ({following} IS NOT NULL UNION ALL "
-                f"SELECT ({following} > f.one) FROM found f WHERE f.one IS NOT NULL) "
-                "SELECT one FROM found WHERE one IS NOT NULL"
-            ),
+            f"WITH RECURSIVE found (one) AS ({following} IS NOT NULL UNION ALL "
+            f"SELECT ({following} > f.one) FROM found f WHERE f.one IS NOT NULL) "
+            "SELECT one FROM found WHERE one IS NOT NULL",
             {"server": server_id},
         )
         found.append([str(one) for (one,) in rows.all()])
     roles, rules = found
-    actors = await db.execute(text(_ACTORS), {"server": server_id, "kinds": _BY_ADMINS})
+    actors = await db.execute(_ACTORS, {"server": server_id, "kinds": _BY_ADMINS})
     people = [str(one) for (one,) in actors.all()]
     role_names = await _named(db, _ROLES, server_id, roles)
     rule_names = await _named(db, _RULES, server_id, rules)

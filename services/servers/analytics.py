@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from sqlalchemy import text
-
 from locales import _
 from models import now
 from models.db.session import AsyncSession
@@ -55,18 +53,16 @@ class HistoryView:
 async def totals(db: AsyncSession, actor: Actor) -> AnalyticsView:
     """Return the number of verified members, active rules, and servers with the bot (or, if none, of known servers)."""
     result = await db.execute(
-        text(
-            """
-            WITH mine AS (
-                SELECT s.id, s.bot_invited FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :me
-            )
-            SELECT
-              (SELECT count(*) FROM rule r JOIN mine ON mine.id = r.server_id
-               WHERE r.state = 'active' AND r.deleted_at IS NULL),
-              (SELECT count(*) FROM mine WHERE bot_invited),
-              (SELECT count(*) FROM mine)
-            """
-        ),
+        """
+        WITH mine AS (
+            SELECT s.id, s.bot_invited FROM access a JOIN server s ON s.id = a.server_id WHERE a.discord_id = :me
+        )
+        SELECT
+          (SELECT count(*) FROM rule r JOIN mine ON mine.id = r.server_id
+           WHERE r.state = 'active' AND r.deleted_at IS NULL),
+          (SELECT count(*) FROM mine WHERE bot_invited),
+          (SELECT count(*) FROM mine)
+        """,
         {"me": actor.discord_id},
     )
     rules, with_bot, servers = (int(value) for value in result.one())
@@ -100,7 +96,7 @@ async def history(db: AsyncSession, actor: Actor, days: int, server_id: int | No
 
 
 async def _servers(db: AsyncSession, actor: Actor) -> set[int]:
-    result = await db.execute(text("SELECT server_id FROM access WHERE discord_id = :me"), {"me": actor.discord_id})
+    result = await db.execute("SELECT server_id FROM access WHERE discord_id = :me", {"me": actor.discord_id})
     return {int(server_id) for (server_id,) in result.all()}
 
 
@@ -114,7 +110,7 @@ async def _holders(db: AsyncSession, servers: list[int], shown: tuple[date, ...]
     """Return each rule's series, computed backwards from its present holders; the most present holders come first."""
     kept = await rollups.holder_steps(db, servers, shown[0])
     found: list[RuleHistory] = []
-    for rule_id, name, server, color in (await db.execute(text(_RULES), {"servers": servers})).all():
+    for rule_id, name, server, color in (await db.execute(_RULES, {"servers": servers})).all():
         rule = kept.get(rule_id, rollups.HolderSteps(0, {}))
         count, series = rule.present, list[int]()
         for day in reversed(shown):

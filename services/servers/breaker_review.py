@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -82,7 +81,7 @@ async def trips(db: AsyncSession, server_id: int) -> dict[str, Trip]:
     Use it only to decide whether to call `of_server`.
     """
     waiting = await breaker.tripped(db, server_id)
-    counts = await db.execute(text(_COUNTS), {"server": server_id, "roles": [row.role_id for row in waiting]})
+    counts = await db.execute(_COUNTS, {"server": server_id, "roles": [row.role_id for row in waiting]})
     totals = {str(role_id): int(count) for role_id, count in counts.all()}
     return {row.role_id: Trip(row.tripped_at, totals.get(row.role_id, 0)) for row in waiting}
 
@@ -164,7 +163,7 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
         )
     ).first()
     named = {} if rule else (await activity.role_names(db, row.server_id, [row.role_id]))
-    waiting = await db.execute(text(_NAMES), {"server": row.server_id, "roles": [row.role_id]})
+    waiting = await db.execute(_NAMES, {"server": row.server_id, "roles": [row.role_id]})
     losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
     places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
     names = await collections.names(db, places)

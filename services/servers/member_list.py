@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -95,7 +94,7 @@ async def list_members(
         total, ids = len(few), few[first : first + PAGE_SIZE]
     else:
         if wanted:
-            total = int((await db.execute(text(f"SELECT count(*) FROM member WHERE {condition}"), values)).scalar_one())
+            total = int((await db.execute(f"SELECT count(*) FROM member WHERE {condition}", values)).scalar_one())
         else:
             total = await rollups.members(db, server_id)
         size = max(0, min(PAGE_SIZE, total - first))
@@ -115,7 +114,7 @@ async def _ids(
     """Return `size` members after skipping some, ordered by name; `from_end` counts both from the last."""
     order = "lower(name) DESC, discord_id DESC" if from_end else "lower(name), discord_id"
     found = await db.execute(
-        text(f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped"),
+        f"SELECT discord_id FROM member WHERE {condition} ORDER BY {order} LIMIT :size OFFSET :skipped",
         {**values, "size": size, "skipped": skipped},
     )
     ids = [str(discord_id) for (discord_id,) in found.all()]
@@ -196,15 +195,13 @@ def _row(
 async def wallets_of(db: AsyncSession, server_id: int, people: Sequence[str]) -> dict[str, Proved]:
     """Return the wallets that count in the server by Discord id, oldest first."""
     result = await db.execute(
-        text(
-            """
-            SELECT u.discord_id, array_agg(w.address ORDER BY w.id), bool_or(COALESCE(c.share_wallets, false))
-            FROM "user" u JOIN wallet w ON w.user_id = u.id
-            LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = :server
-            WHERE u.discord_id = ANY(CAST(:people AS text[])) AND COALESCE(c.use_wallets, true)
-            GROUP BY u.discord_id
-            """
-        ),
+        """
+        SELECT u.discord_id, array_agg(w.address ORDER BY w.id), bool_or(COALESCE(c.share_wallets, false))
+        FROM "user" u JOIN wallet w ON w.user_id = u.id
+        LEFT JOIN member_choice c ON c.user_id = u.id AND c.server_id = :server
+        WHERE u.discord_id = ANY(CAST(:people AS text[])) AND COALESCE(c.use_wallets, true)
+        GROUP BY u.discord_id
+        """,
         {"server": server_id, "people": list(people)},
     )
     return {str(who): Proved(tuple(map(str, addresses)), bool(shared)) for who, addresses, shared in result.all()}

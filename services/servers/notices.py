@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select, update
 
@@ -116,7 +115,7 @@ async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
 
 async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
     """Return a reminder for a member without a wallet who has roles of an open move; it is shown each time."""
-    rows = (await db.execute(text(_UNVERIFIED), {"server": member.server_id, "who": member.actor.discord_id})).all()
+    rows = (await db.execute(_UNVERIFIED, {"server": member.server_id, "who": member.actor.discord_id})).all()
     if not rows:
         return []
     until, roles = rows[0][0], [str(row[1]) for row in rows]

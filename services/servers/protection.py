@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import func, text
+from sqlalchemy import func
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -163,7 +163,7 @@ async def _change(db: AsyncSession, column: str, one: str, line: dict[str, Any])
         WHERE id = :server AND (CAST(:one AS text) = ANY({column})) <> :protected RETURNING id
     """
     values = {"server": line["server_id"], "one": one, "protected": line["data"]["protected"]}
-    if (await db.execute(text(statement), values)).first() is None:
+    if (await db.execute(statement, values)).first() is None:
         return False
     await audit.record(db, line)
     return True

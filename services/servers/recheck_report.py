@@ -4,8 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from locales import _
 from locales.stored_texts import said
 from models.db.session import AsyncSession
@@ -76,14 +74,12 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
     A member who waits for a retry of something unknown counts as settled, because that may take long.
     """
     result = await db.execute(
-        text(
-            f"""
-            SELECT EXISTS (SELECT 1 FROM due WHERE kind = 'member' AND key = :key AND attempts = 0
-                           AND due_at <= clock_timestamp())
-                OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = :server AND g.discord_id = :who
-                           AND g.state IN ('giving', 'taking') AND g.attempts < 2 AND NOT {_ONLY_BY_PAUSED_RULES})
-            """
-        ),
+        f"""
+        SELECT EXISTS (SELECT 1 FROM due WHERE kind = 'member' AND key = :key AND attempts = 0
+                       AND due_at <= clock_timestamp())
+            OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = :server AND g.discord_id = :who
+                       AND g.state IN ('giving', 'taking') AND g.attempts < 2 AND NOT {_ONLY_BY_PAUSED_RULES})
+        """,
         {"key": f"{server_id}:{actor.discord_id}", "server": server_id, "who": actor.discord_id},
     )
     return not result.scalar_one()
@@ -92,7 +88,7 @@ async def settled(db: AsyncSession, actor: Actor, server_id: int) -> bool:
 async def doubt(db: AsyncSession, actor: Actor, server_id: int) -> str | None:
     """Return why the last reconcile could not answer everything, or None."""
     result = await db.execute(
-        text("SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0"),
+        "SELECT reason FROM due WHERE kind = 'member' AND key = :key AND attempts > 0",
         {"key": f"{server_id}:{actor.discord_id}"},
     )
     row = result.first()
@@ -155,10 +151,8 @@ def _reason(role: RoleWhy) -> str:
 async def _just_taken(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
     """Return the roles that we took from the member a moment ago; Discord's events about them may still come."""
     result = await db.execute(
-        text(
-            "SELECT role_id FROM event WHERE server_id = :server AND subject = :who AND kind = 'role.taken' "
-            "AND at > now() - CAST(:moment AS interval)"
-        ),
+        "SELECT role_id FROM event WHERE server_id = :server AND subject = :who AND kind = 'role.taken' "
+        "AND at > now() - CAST(:moment AS interval)",
         {"server": server_id, "who": actor.discord_id, "moment": EVENTS_LATE},
     )
     return frozenset(str(role_id) for (role_id,) in result.all())

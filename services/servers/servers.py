@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import cast
 from weakref import WeakValueDictionary
 
-from sqlalchemy import delete, func, text
+from sqlalchemy import delete, func
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -229,7 +229,7 @@ async def allow(db: AsyncSession, discord_id: str, servers: Mapping[int, bool]) 
     Each change by them is still checked live.
     """
     values = {"who": discord_id, "servers": list(servers), "owners": list(servers.values()), "now": now()}
-    await db.execute(text(_ALLOW), values)
+    await db.execute(_ALLOW, values)
 
 
 # A fixed order, so that overlapping calls wait for each other instead of deadlocking.

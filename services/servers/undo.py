@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import text
 from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -48,10 +47,10 @@ async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
     await _hold_back_reconciles(db, who)
-    turned = await db.execute(text(_TURN_ROUND), who)
-    given = await db.execute(text(_GIVE), who)
+    turned = await db.execute(_TURN_ROUND, who)
+    given = await db.execute(_GIVE, who)
     people = [str(one) for (one,) in [*turned.all(), *given.all()]]
-    taken = int((await db.execute(text(_TAKEN), who)).scalar_one())
+    taken = int((await db.execute(_TAKEN, who)).scalar_one())
     await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
         nobody = _("Nobody is left to give {role} back to: they have it again, or they have left the server.")
@@ -79,7 +78,7 @@ async def give_again(db: AsyncSession, found: Rights, _actor: Actor, event: Even
     name = _grantable(found, event.role_id or "")
     who = {"server": event.server_id, "role": event.role_id, "batch": event.batch}
     await _hold_back_reconciles(db, who)
-    people = [str(one) for (one,) in (await db.execute(text(_AGAIN), who)).all()]
+    people = [str(one) for (one,) in (await db.execute(_AGAIN, who)).all()]
     await rivals.end(db, found.server.id or 0, event.role_id or "", people)
     if not people:
         raise Conflict(_("Nobody is left who misses {role}.").format(role=name))
@@ -104,9 +103,9 @@ def _grantable(found: Rights, role_id: str) -> str:
 
 async def _hold_back_reconciles(db: AsyncSession, batch: Mapping[str, Any]) -> None:
     """Invalidate running reconciles of the members whom the batch concerns, and notify the writer."""
-    people = [str(one) for (one,) in (await db.execute(text(_CONCERNED), batch)).all()]
+    people = [str(one) for (one,) in (await db.execute(_CONCERNED, batch)).all()]
     await queue.mark_members(db, batch["server"], people, queue.CHANGED)
-    await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+    await db.execute("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
 
 
 _CONCERNED = """

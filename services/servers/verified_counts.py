@@ -32,16 +32,14 @@ async def by_server(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, in
     Excludes bots and members who left.
     """
     rows = await db.execute(
-        text(
-            f"""
-            {_CHANGED}
-            SELECT server_id, sum(total) FROM (
-                SELECT server_id, total FROM verified_count WHERE server_id = ANY(CAST(:servers AS integer[]))
-                UNION ALL SELECT server_id, step FROM changed, unnest(servers) AS server_id
-                WHERE server_id = ANY(CAST(:servers AS integer[]))
-            ) c GROUP BY 1 HAVING sum(total) <> 0
-            """
-        ),
+        f"""
+        {_CHANGED}
+        SELECT server_id, sum(total) FROM (
+            SELECT server_id, total FROM verified_count WHERE server_id = ANY(CAST(:servers AS integer[]))
+            UNION ALL SELECT server_id, step FROM changed, unnest(servers) AS server_id
+            WHERE server_id = ANY(CAST(:servers AS integer[]))
+        ) c GROUP BY 1 HAVING sum(total) <> 0
+        """,
         {"servers": list(server_ids)},
     )
     return {int(server_id): int(total) for server_id, total in rows.all()}
@@ -50,16 +48,14 @@ async def by_server(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, in
 async def people(db: AsyncSession, server_ids: Iterable[int]) -> int:
     """Return how many people are verified in at least one of the servers."""
     found = await db.execute(
-        text(
-            f"""
-            {_CHANGED}
-            SELECT COALESCE(sum(total), 0) FROM (
-                SELECT total FROM audience
-                WHERE servers && CAST(:servers AS integer[]) AND day = DATE '1970-01-01'
-                UNION ALL SELECT step FROM changed WHERE servers && CAST(:servers AS integer[])
-            ) c
-            """
-        ),
+        f"""
+        {_CHANGED}
+        SELECT COALESCE(sum(total), 0) FROM (
+            SELECT total FROM audience
+            WHERE servers && CAST(:servers AS integer[]) AND day = DATE '1970-01-01'
+            UNION ALL SELECT step FROM changed WHERE servers && CAST(:servers AS integer[])
+        ) c
+        """,
         {"servers": list(server_ids)},
     )
     return int(found.scalar_one())
@@ -68,17 +64,15 @@ async def people(db: AsyncSession, server_ids: Iterable[int]) -> int:
 async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> dict[date, int]:
     """Return, by day since `first`, how many wallets were proved by people verified in one of the servers."""
     rows = await db.execute(
-        text(
-            f"""
-            {_CHANGED}
-            SELECT day, sum(total) FROM (
-                SELECT day, total FROM audience WHERE servers && CAST(:servers AS integer[]) AND day >= :first
-                UNION ALL SELECT day, step FROM changed,
-                LATERAL unnest(CASE step WHEN 1 THEN proved_on(discord_id) ELSE proved_on END) AS day
-                WHERE servers && CAST(:servers AS integer[]) AND day >= :first
-            ) c GROUP BY 1 HAVING sum(total) <> 0
-            """
-        ),
+        f"""
+        {_CHANGED}
+        SELECT day, sum(total) FROM (
+            SELECT day, total FROM audience WHERE servers && CAST(:servers AS integer[]) AND day >= :first
+            UNION ALL SELECT day, step FROM changed,
+            LATERAL unnest(CASE step WHEN 1 THEN proved_on(discord_id) ELSE proved_on END) AS day
+            WHERE servers && CAST(:servers AS integer[]) AND day >= :first
+        ) c GROUP BY 1 HAVING sum(total) <> 0
+        """,
         {"servers": list(server_ids), "first": first},
     )
     return {day: int(total) for day, total in rows.all()}
@@ -89,10 +83,10 @@ async def fold(db: AsyncSession) -> int:
     changes = text("SELECT count(*) FROM (SELECT FROM verified_stale LIMIT :most) AS found")
     if int((await db.execute(changes, {"most": MANY})).scalar_one()) >= MANY:
         # The table is nearly always empty. Expecting that, the planner compares each of 100,000 people with each.
-        await db.execute(text("ANALYZE verified_stale"))
-    return int((await db.execute(text("SELECT verified_fold()"))).scalar_one())
+        await db.execute("ANALYZE verified_stale")
+    return int((await db.execute("SELECT verified_fold()")).scalar_one())
 
 
 async def rebuild(db: AsyncSession) -> None:
     """Recount everybody; writers of members, wallets and the log are not blocked."""
-    await db.execute(text("SELECT verified_rebuild()"))
+    await db.execute("SELECT verified_rebuild()")

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from gateways import Gateways
@@ -92,7 +91,7 @@ def _changed(one: OpenChallenge) -> bool:
 async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[OpenChallenge]:
     """Return the watched challenges; only those with an open screen or a waiting transaction, or all."""
     found = await db.execute(
-        text(_OPEN + (_AT_A_SCREEN if only_at_a_screen else "")), {"most": MOST_OF_ONE, "open": SCREEN_OPEN}
+        _OPEN + (_AT_A_SCREEN if only_at_a_screen else ""), {"most": MOST_OF_ONE, "open": SCREEN_OPEN}
     )
     return await load(db, [int(number) for (number,) in found.all()])
 
@@ -102,14 +101,12 @@ async def load(db: AsyncSession, ids: Sequence[int]) -> list[OpenChallenge]:
     if not ids:
         return []
     rows = await db.execute(
-        text(
-            """
-            SELECT c.id, c.user_id, c.family, c.address, c.code, c.amount_wei, c.created_at, c.seen, c.note,
-                   t.chain, t.nonce, t.block, t.first_block, t.contract, t.scanned, t.lost
-            FROM challenge c LEFT JOIN trail t ON t.challenge_id = c.id
-            WHERE c.id = ANY(CAST(:ids AS integer[])) ORDER BY c.id
-            """
-        ),
+        """
+        SELECT c.id, c.user_id, c.family, c.address, c.code, c.amount_wei, c.created_at, c.seen, c.note,
+               t.chain, t.nonce, t.block, t.first_block, t.contract, t.scanned, t.lost
+        FROM challenge c LEFT JOIN trail t ON t.challenge_id = c.id
+        WHERE c.id = ANY(CAST(:ids AS integer[])) ORDER BY c.id
+        """,
         {"ids": list(ids)},
     )
     watched: dict[int, OpenChallenge] = {}
@@ -193,20 +190,18 @@ async def _write_points(db: AsyncSession, watched: Sequence[OpenChallenge]) -> N
         },
     }
     await db.execute(
-        text(
-            """
-            INSERT INTO trail (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
-            SELECT p.* FROM unnest(
-                CAST(:ids AS integer[]), CAST(:chains AS text[]), CAST(:nonces AS bigint[]), CAST(:blocks AS bigint[]),
-                CAST(:first_blocks AS bigint[]), CAST(:contracts AS boolean[]), CAST(:scanneds AS integer[]),
-                CAST(:losts AS boolean[])
-            ) AS p (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
-            JOIN (SELECT id FROM challenge WHERE id = ANY(CAST(:ids AS integer[])) ORDER BY id FOR KEY SHARE) c
-                ON c.id = p.challenge_id
-            ORDER BY p.challenge_id, p.chain
-            ON CONFLICT (challenge_id, chain) DO UPDATE SET nonce = EXCLUDED.nonce, block = EXCLUDED.block,
-                scanned = EXCLUDED.scanned, lost = EXCLUDED.lost
-            """
-        ),
+        """
+        INSERT INTO trail (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
+        SELECT p.* FROM unnest(
+            CAST(:ids AS integer[]), CAST(:chains AS text[]), CAST(:nonces AS bigint[]), CAST(:blocks AS bigint[]),
+            CAST(:first_blocks AS bigint[]), CAST(:contracts AS boolean[]), CAST(:scanneds AS integer[]),
+            CAST(:losts AS boolean[])
+        ) AS p (challenge_id, chain, nonce, block, first_block, contract, scanned, lost)
+        JOIN (SELECT id FROM challenge WHERE id = ANY(CAST(:ids AS integer[])) ORDER BY id FOR KEY SHARE) c
+            ON c.id = p.challenge_id
+        ORDER BY p.challenge_id, p.chain
+        ON CONFLICT (challenge_id, chain) DO UPDATE SET nonce = EXCLUDED.nonce, block = EXCLUDED.block,
+            scanned = EXCLUDED.scanned, lost = EXCLUDED.lost
+        """,
         columns,
     )

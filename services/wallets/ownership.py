@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -114,10 +113,8 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
     """
     most = settings().wallets_per_person
     found = await db.execute(
-        text(
-            "SELECT count(*), COALESCE(bool_or(family = :family AND address = :address), false) FROM wallet "
-            "WHERE user_id = :user"
-        ),
+        "SELECT count(*), COALESCE(bool_or(family = :family AND address = :address), false) FROM wallet "
+        "WHERE user_id = :user",
         {"user": user_id, "family": family, "address": address},
     )
     has, is_theirs = found.one()

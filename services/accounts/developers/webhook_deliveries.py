@@ -7,8 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import text
-
 from locales import N_
 from models.db.session import AsyncSession
 from services.accounts import encryption
@@ -78,21 +76,19 @@ async def claim(db: AsyncSession, worker: str, *, healthy: bool = False) -> Deli
     `healthy` limits the choice to webhooks whose receiver accepted the last delivery and was fast.
     """
     found = await db.execute(
-        text(
-            """
-            UPDATE webhook SET claimed_until = now() + :lease, claimed_by = :worker, served_at = now()
-            WHERE server_id = (
-                SELECT w.server_id FROM webhook w
-                WHERE w.next_at <= now() + interval '1 second' AND (w.claimed_until IS NULL OR w.claimed_until < now())
-                AND EXISTS (
-                    SELECT 1 FROM webhook_delivery d WHERE d.server_id = w.server_id AND d.state = 'waiting'
-                    AND d.next_at <= now() + interval '1 second')
-                AND NOT (CAST(:healthy AS boolean) AND (w.slow OR w.failures > 0))
-                ORDER BY w.failures > :often, w.served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-            RETURNING server_id, url, secret, CASE WHEN old_until > now() THEN old_secret END, old_until, failures,
-                slow, created_at
-            """
-        ),
+        """
+        UPDATE webhook SET claimed_until = now() + :lease, claimed_by = :worker, served_at = now()
+        WHERE server_id = (
+            SELECT w.server_id FROM webhook w
+            WHERE w.next_at <= now() + interval '1 second' AND (w.claimed_until IS NULL OR w.claimed_until < now())
+            AND EXISTS (
+                SELECT 1 FROM webhook_delivery d WHERE d.server_id = w.server_id AND d.state = 'waiting'
+                AND d.next_at <= now() + interval '1 second')
+            AND NOT (CAST(:healthy AS boolean) AND (w.slow OR w.failures > 0))
+            ORDER BY w.failures > :often, w.served_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING server_id, url, secret, CASE WHEN old_until > now() THEN old_secret END, old_until, failures,
+            slow, created_at
+        """,
         {"lease": LEASE, "worker": worker, "healthy": healthy, "often": OFTEN},
     )
     row = found.first()
@@ -110,7 +106,7 @@ async def due(db: AsyncSession, turn: DeliveryTurn) -> tuple[Delivery, ...]:
     """
     await _expire(db, turn.server_id)
     asked = {"server": turn.server_id, "since": turn.since, "most": AT_ONCE, "failing": turn.after_outage}
-    rows = await db.execute(text(_DUE), asked)
+    rows = await db.execute(_DUE, asked)
     return tuple(_order(one) for one in rows.mappings().all())
 
 
@@ -127,18 +123,16 @@ def _unsealed(secret: bytes, former: bytes | None, until: datetime | None) -> tu
 
 async def _expire(db: AsyncSession, server_id: int) -> None:
     gone = await db.execute(
-        text(
-            """
-            UPDATE webhook_delivery SET state = 'failed', done_at = now(), fault = COALESCE(fault, :not_tried)
-            WHERE id IN (SELECT id FROM webhook_delivery WHERE server_id = :server AND state = 'waiting'
-                         ORDER BY id LIMIT :most)
-            AND created_at <= now() - :life RETURNING id
-            """
-        ),
+        """
+        UPDATE webhook_delivery SET state = 'failed', done_at = now(), fault = COALESCE(fault, :not_tried)
+        WHERE id IN (SELECT id FROM webhook_delivery WHERE server_id = :server AND state = 'waiting'
+                     ORDER BY id LIMIT :most)
+        AND created_at <= now() - :life RETURNING id
+        """,
         {"server": server_id, "most": MOST_EXPIRED, "life": LIFE, "not_tried": N_("not tried in time")},
     )
     if gone.first() is not None:
-        await db.execute(text("UPDATE webhook SET gave_up_at = now() WHERE server_id = :server"), {"server": server_id})
+        await db.execute("UPDATE webhook SET gave_up_at = now() WHERE server_id = :server", {"server": server_id})
 
 
 # A wallet is read at this moment, and only if its owner still shares it with this server's admins.
@@ -229,19 +223,15 @@ async def record_delivery(db: AsyncSession, turn: DeliveryTurn, order: Delivery)
     await _finish(db, order, "delivered")
     if turn.after_outage:
         theirs = {"server": turn.server_id, "url": turn.url}
-        await db.execute(text("UPDATE webhook SET next_at = now() WHERE server_id = :server AND url = :url"), theirs)
+        await db.execute("UPDATE webhook SET next_at = now() WHERE server_id = :server AND url = :url", theirs)
         await db.execute(
-            text(
-                "UPDATE webhook_delivery SET next_at = now() "
-                "WHERE server_id = :server AND state = 'waiting' AND next_at > now()"
-            ),
+            "UPDATE webhook_delivery SET next_at = now() "
+            "WHERE server_id = :server AND state = 'waiting' AND next_at > now()",
             theirs,
         )
     await db.execute(
-        text(
-            "UPDATE webhook SET failures = 0, failing_since = NULL, gave_up_at = NULL "
-            "WHERE server_id = :server AND (failures > 0 OR gave_up_at IS NOT NULL) AND url = :url"
-        ),
+        "UPDATE webhook SET failures = 0, failing_since = NULL, gave_up_at = NULL "
+        "WHERE server_id = :server AND (failures > 0 OR gave_up_at IS NOT NULL) AND url = :url",
         {"server": turn.server_id, "url": turn.url},
     )
 
@@ -253,10 +243,8 @@ async def drop(db: AsyncSession, order: Delivery) -> None:
 
 async def _finish(db: AsyncSession, order: Delivery, state: str, *, attempted: bool = True, fault: str = "") -> None:
     await db.execute(
-        text(
-            "UPDATE webhook_delivery SET state = :state, attempts = attempts + :one, fault = NULLIF(:fault, ''), "
-            "done_at = now() WHERE id = :id AND state = 'waiting'"
-        ),
+        "UPDATE webhook_delivery SET state = :state, attempts = attempts + :one, fault = NULLIF(:fault, ''), "
+        "done_at = now() WHERE id = :id AND state = 'waiting'",
         {"id": order.id, "state": state, "one": int(attempted), "fault": fault},
     )
 
@@ -265,12 +253,10 @@ async def record_failure(db: AsyncSession, turn: DeliveryTurn, order: Delivery, 
     """Record a failed attempt: try again after a growing pause, or give up after LIFE. The webhook pauses too."""
     seconds = PAUSES[min(order.attempts, len(PAUSES) - 1)]
     tried = await db.execute(
-        text(
-            """
-            UPDATE webhook_delivery SET attempts = attempts + 1, fault = :fault, next_at = now() + :pause
-            WHERE id = :id AND state = 'waiting' AND created_at > now() + :pause - :life RETURNING id
-            """
-        ),
+        """
+        UPDATE webhook_delivery SET attempts = attempts + 1, fault = :fault, next_at = now() + :pause
+        WHERE id = :id AND state = 'waiting' AND created_at > now() + :pause - :life RETURNING id
+        """,
         {"id": order.id, "fault": fault[:200], "pause": timedelta(seconds=seconds), "life": LIFE},
     )
     gave_up = tried.first() is None
@@ -278,13 +264,11 @@ async def record_failure(db: AsyncSession, turn: DeliveryTurn, order: Delivery, 
         await _finish(db, order, "failed", fault=fault[:200])
     rest = min(PAUSES[min(turn.failures, len(PAUSES) - 1)], LONGEST_REST)
     await db.execute(
-        text(
-            """
-            UPDATE webhook SET failures = failures + 1, failing_since = COALESCE(failing_since, now()),
-                next_at = now() + :rest, gave_up_at = CASE WHEN :gave_up THEN now() ELSE gave_up_at END
-            WHERE server_id = :server AND url = :url
-            """
-        ),
+        """
+        UPDATE webhook SET failures = failures + 1, failing_since = COALESCE(failing_since, now()),
+            next_at = now() + :rest, gave_up_at = CASE WHEN :gave_up THEN now() ELSE gave_up_at END
+        WHERE server_id = :server AND url = :url
+        """,
         {"server": turn.server_id, "url": turn.url, "rest": timedelta(seconds=rest), "gave_up": gave_up},
     )
 
@@ -294,11 +278,9 @@ async def release(
 ) -> None:
     """End a turn; `rest` delays the next one. `slow` is whether the receiver was slow, or None if that is unknown."""
     await db.execute(
-        text(
-            "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL, slow = :slow, "
-            "next_at = GREATEST(next_at, now() + CAST(:rest AS interval)) "
-            "WHERE server_id = :server AND claimed_by = :worker"
-        ),
+        "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL, slow = :slow, "
+        "next_at = GREATEST(next_at, now() + CAST(:rest AS interval)) "
+        "WHERE server_id = :server AND claimed_by = :worker",
         {
             "server": turn.server_id, "worker": turn.worker, "rest": rest or timedelta(),
             "slow": turn.slow if slow is None else slow,
@@ -311,12 +293,12 @@ async def seal_again(db: AsyncSession) -> None:
     if settings().secret_key_previous is None:
         return
     for column in ("secret", "old_secret"):
-        rows = await db.execute(text(f"SELECT server_id, {column} FROM webhook WHERE {column} IS NOT NULL"))
+        rows = await db.execute(f"SELECT server_id, {column} FROM webhook WHERE {column} IS NOT NULL")
         async for server_id, sealed in in_steps(rows.all()):
             if (fresh := encryption.seal_again(bytes(sealed))) is not None:
                 # Only if nobody has made a new secret meanwhile.
                 await db.execute(
-                    text(f"UPDATE webhook SET {column} = :fresh WHERE server_id = :server AND {column} = :sealed"),
+                    f"UPDATE webhook SET {column} = :fresh WHERE server_id = :server AND {column} = :sealed",
                     {"fresh": fresh, "server": server_id, "sealed": bytes(sealed)},
                 )
 
@@ -324,5 +306,5 @@ async def seal_again(db: AsyncSession) -> None:
 async def clear(db: AsyncSession) -> None:
     """Delete deliveries created more than LIFE and KEPT ago; each has ended by then, or its webhook is gone."""
     await db.execute(
-        text("DELETE FROM webhook_delivery WHERE created_at < now() - :kept - :life"), {"kept": KEPT, "life": LIFE}
+        "DELETE FROM webhook_delivery WHERE created_at < now() - :kept - :life", {"kept": KEPT, "life": LIFE}
     )

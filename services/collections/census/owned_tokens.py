@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from gateways.evm.tokens.transfer_history import TokenMove
 from gateways.transport import base58
 from models.db.session import AsyncSession, joined
@@ -65,21 +63,19 @@ async def add(db: AsyncSession, census_id: int, part: int, changes: Amounts) -> 
     for start in range(0, len(rows), _ROWS):
         values = _columns(census_id, part, rows[start : start + _ROWS])
         found = await db.execute(
-            text(
-                """
-                WITH written AS (
-                    INSERT INTO census_token (census_id, part, owner, token, amount)
-                    SELECT :census, :part, owner, token, amount FROM unnest(
-                        string_to_array(:owners, ','), CAST(string_to_array(:tokens, ',') AS numeric[]),
-                        CAST(string_to_array(:amounts, ',') AS numeric[])) AS g (owner, token, amount)
-                    ON CONFLICT (census_id, part, owner, token)
-                    DO UPDATE SET amount = census_token.amount + EXCLUDED.amount
-                    RETURNING xmax = 0 AS is_new, amount, ctid)
-                SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE amount < 0),
-                    count(*) FILTER (WHERE amount = 0), string_agg(CAST(ctid AS text), ';') FILTER (WHERE amount = 0)
-                FROM written
-                """
-            ),
+            """
+            WITH written AS (
+                INSERT INTO census_token (census_id, part, owner, token, amount)
+                SELECT :census, :part, owner, token, amount FROM unnest(
+                    string_to_array(:owners, ','), CAST(string_to_array(:tokens, ',') AS numeric[]),
+                    CAST(string_to_array(:amounts, ',') AS numeric[])) AS g (owner, token, amount)
+                ON CONFLICT (census_id, part, owner, token)
+                DO UPDATE SET amount = census_token.amount + EXCLUDED.amount
+                RETURNING xmax = 0 AS is_new, amount, ctid)
+            SELECT count(*) FILTER (WHERE is_new), count(*) FILTER (WHERE amount < 0),
+                count(*) FILTER (WHERE amount = 0), string_agg(CAST(ctid AS text), ';') FILTER (WHERE amount = 0)
+            FROM written
+            """,
             values,
         )
         *counts, places = found.one()
@@ -88,7 +84,7 @@ async def add(db: AsyncSession, census_id: int, part: int, changes: Amounts) -> 
             # By `ctid`, which does not change within the transaction. A join would be planned from estimates of the
             # rows that the transaction has written; with wrong ones it would read the whole count for each row.
             await db.execute(
-                text("DELETE FROM census_token WHERE ctid = ANY(CAST(string_to_array(:places, ';') AS tid[]))"),
+                "DELETE FROM census_token WHERE ctid = ANY(CAST(string_to_array(:places, ';') AS tid[]))",
                 {"places": places},
             )
         added += new - zero
@@ -99,7 +95,7 @@ async def add(db: AsyncSession, census_id: int, part: int, changes: Amounts) -> 
 async def clear(db: AsyncSession, census_id: int, *parts: int) -> None:
     """Delete all rows of these parts."""
     await db.execute(
-        text("DELETE FROM census_token WHERE census_id = :census AND part = ANY(CAST(:parts AS smallint[]))"),
+        "DELETE FROM census_token WHERE census_id = :census AND part = ANY(CAST(:parts AS smallint[]))",
         {"census": census_id, "parts": list(parts)},
     )
 
@@ -107,13 +103,11 @@ async def clear(db: AsyncSession, census_id: int, *parts: int) -> None:
 async def is_negative_in_sum(db: AsyncSession, census_id: int) -> bool:
     """Return whether an owner has a negative amount of a token at the newest block."""
     found = await db.execute(
-        text(
-            """
-            SELECT EXISTS (
-                SELECT 1 FROM census_token WHERE census_id = :census AND part IN (:settled, :newest)
-                GROUP BY owner, token HAVING sum(amount) < 0)
-            """
-        ),
+        """
+        SELECT EXISTS (
+            SELECT 1 FROM census_token WHERE census_id = :census AND part IN (:settled, :newest)
+            GROUP BY owner, token HAVING sum(amount) < 0)
+        """,
         {"census": census_id, "settled": SETTLED, "newest": NEWEST},
     )
     return bool(found.scalar_one())
@@ -122,13 +116,11 @@ async def is_negative_in_sum(db: AsyncSession, census_id: int) -> bool:
 async def readings_agree(db: AsyncSession, census_id: int) -> bool:
     """Return whether the first and the second reading of a list found the same tokens with the same owners."""
     found = await db.execute(
-        text(
-            """
-            SELECT count(*) FROM (
-                SELECT owner, token, count(*) AS times FROM census_token
-                WHERE census_id = :census AND part IN (:first, :second) GROUP BY 1, 2 HAVING count(*) <> 2) AS once
-            """
-        ),
+        """
+        SELECT count(*) FROM (
+            SELECT owner, token, count(*) AS times FROM census_token
+            WHERE census_id = :census AND part IN (:first, :second) GROUP BY 1, 2 HAVING count(*) <> 2) AS once
+        """,
         {"census": census_id, "first": SETTLED, "second": SECOND_READING},
     )
     return not int(found.scalar_one())
@@ -137,10 +129,8 @@ async def readings_agree(db: AsyncSession, census_id: int) -> bool:
 async def kinds(db: AsyncSession, census_id: int) -> tuple[bool, bool]:
     """Return whether a count has amounts of a coin, and whether it has tokens."""
     found = await db.execute(
-        text(
-            "SELECT EXISTS (SELECT 1 FROM census_token WHERE census_id = :census AND token < 0), "
-            "EXISTS (SELECT 1 FROM census_token WHERE census_id = :census AND token >= 0)"
-        ),
+        "SELECT EXISTS (SELECT 1 FROM census_token WHERE census_id = :census AND token < 0), "
+        "EXISTS (SELECT 1 FROM census_token WHERE census_id = :census AND token >= 0)",
         {"census": census_id},
     )
     of_coin, of_tokens = found.one()
@@ -150,14 +140,12 @@ async def kinds(db: AsyncSession, census_id: int) -> tuple[bool, bool]:
 async def sampled(db: AsyncSession, census_id: int, most: int) -> tuple[int, dict[str, int]]:
     """Return the total of all owners, and the amounts of up to `most` of them, chosen at random."""
     found = await db.execute(
-        text(
-            """
-            WITH held AS (
-                SELECT owner, sum(amount) AS total FROM census_token
-                WHERE census_id = :census AND part IN (:settled, :newest) GROUP BY owner HAVING sum(amount) <> 0)
-            SELECT owner, total, (SELECT sum(total) FROM held) FROM held ORDER BY random() LIMIT :most
-            """
-        ),
+        """
+        WITH held AS (
+            SELECT owner, sum(amount) AS total FROM census_token
+            WHERE census_id = :census AND part IN (:settled, :newest) GROUP BY owner HAVING sum(amount) <> 0)
+        SELECT owner, total, (SELECT sum(total) FROM held) FROM held ORDER BY random() LIMIT :most
+        """,
         {"census": census_id, "settled": SETTLED, "newest": NEWEST, "most": most},
     )
     rows = found.all()

@@ -81,14 +81,12 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: One
     """
     rule = await asked_rule(db, outside, actor, proposal)
     digest = digest_of(rule.tree)
-    await db.execute(text("SELECT 1 FROM server WHERE id = :server FOR NO KEY UPDATE"), {"server": rule.server_id})
+    await db.execute("SELECT 1 FROM server WHERE id = :server FOR NO KEY UPDATE", {"server": rule.server_id})
     found = await db.execute(
-        text(
-            """
-            SELECT id FROM reach WHERE server_id = :server AND digest = :digest AND state <> 'failed'
-            AND created_at > now() - :kept ORDER BY id DESC LIMIT 1
-            """
-        ),
+        """
+        SELECT id FROM reach WHERE server_id = :server AND digest = :digest AND state <> 'failed'
+        AND created_at > now() - :kept ORDER BY id DESC LIMIT 1
+        """,
         {"server": rule.server_id, "digest": digest, "kept": KEPT},
     )
     kept = found.scalar_one_or_none()
@@ -113,7 +111,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
         for chain, contract in sorted(reach_numbers.places_of(tree)):
             census_id = await census_queue.request_count(db, chain, contract, FRESH)
             await db.execute(
-                text("INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)"),
+                "INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)",
                 {"reach": row.id, "census": census_id},
             )
     return cast("int", row.id)
@@ -164,16 +162,14 @@ class _Count:
 
 async def _counts(db: AsyncSession, reach_id: int) -> dict[ContractKey, _Count]:
     found = await db.execute(
-        text(
-            """
-            SELECT c.chain, c.contract, c.id, c.state, c.block, c.head, c.reason, CASE
-                WHEN c.state = 'done' THEN 1 WHEN c.target IS NULL THEN 0
-                WHEN c.chain <> 'solana' THEN (c.block + 1.0) / (c.target + 1)
-                WHEN c.again THEN 0.5 + 0.5 * c.moves / GREATEST(c.tokens, 1)
-                ELSE 0.5 * c.moves / (c.moves + 5000.0) END
-            FROM reach_census r JOIN census c ON c.id = r.census_id WHERE r.reach_id = :reach
-            """
-        ),
+        """
+        SELECT c.chain, c.contract, c.id, c.state, c.block, c.head, c.reason, CASE
+            WHEN c.state = 'done' THEN 1 WHEN c.target IS NULL THEN 0
+            WHEN c.chain <> 'solana' THEN (c.block + 1.0) / (c.target + 1)
+            WHEN c.again THEN 0.5 + 0.5 * c.moves / GREATEST(c.tokens, 1)
+            ELSE 0.5 * c.moves / (c.moves + 5000.0) END
+        FROM reach_census r JOIN census c ON c.id = r.census_id WHERE r.reach_id = :reach
+        """,
         {"reach": reach_id},
     )
     return {
@@ -210,16 +206,14 @@ async def settle(db: AsyncSession, row: Reach) -> bool:
     """Compute one rule's numbers, which `next_ended` returned; return False if one of its counts has begun again."""
     # Locked until the numbers are stored: a count that began again meanwhile would be read half done.
     await db.execute(
-        text(
-            "SELECT 1 FROM census c JOIN reach_census n ON n.census_id = c.id WHERE n.reach_id = :reach "
-            'ORDER BY c.chain COLLATE "C", c.contract COLLATE "C" FOR SHARE OF c'
-        ),
+        "SELECT 1 FROM census c JOIN reach_census n ON n.census_id = c.id WHERE n.reach_id = :reach "
+        'ORDER BY c.chain COLLATE "C", c.contract COLLATE "C" FOR SHARE OF c',
         {"reach": row.id},
     )
     tree, counts = parse_stored(row.expression), await _counts(db, row.id or 0)
     if any(one.state == "counting" for one in counts.values()):
         late = await db.execute(
-            text("SELECT created_at < now() - :longest FROM reach WHERE id = :reach"),
+            "SELECT created_at < now() - :longest FROM reach WHERE id = :reach",
             {"longest": LONGEST, "reach": row.id},
         )
         if not late.scalar_one():
@@ -251,14 +245,14 @@ async def settle(db: AsyncSession, row: Reach) -> bool:
             for each in result.chains
         ]
     await db.flush()
-    await db.execute(text("UPDATE reach SET ended_at = now() WHERE id = :reach"), {"reach": row.id})
+    await db.execute("UPDATE reach SET ended_at = now() WHERE id = :reach", {"reach": row.id})
     return True
 
 
 async def give_up(db: AsyncSession, reach_id: int, reason: str) -> None:
     """Store that a rule's numbers could not be computed, and why."""
     await db.execute(
-        text("UPDATE reach SET state = 'failed', reason = :reason, ended_at = now() WHERE id = :reach"),
+        "UPDATE reach SET state = 'failed', reason = :reason, ended_at = now() WHERE id = :reach",
         {"reach": reach_id, "reason": reason},
     )
 
@@ -269,7 +263,7 @@ async def _numbers(
     """Return a rule's numbers, or None if they take longer than COUNT_SECONDS."""
     try:
         async with db.begin_nested():
-            await db.execute(text(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'"))
+            await db.execute(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'")
             return await reach_numbers.count(db, tree, server_id, ids)
     except DBAPIError as fault:
         if not isinstance(fault.orig, QueryCanceled):
@@ -280,10 +274,8 @@ async def _numbers(
 async def _check_rate(db: AsyncSession, server_id: int) -> None:
     """Raise TooMany when the server has had MOST_AN_HOUR rules counted within an hour."""
     found = await db.execute(
-        text(
-            "SELECT count(*), extract(epoch FROM min(created_at) + interval '1 hour' - now()) FROM reach "
-            "WHERE server_id = :server AND NOT daily AND created_at > now() - interval '1 hour'"
-        ),
+        "SELECT count(*), extract(epoch FROM min(created_at) + interval '1 hour' - now()) FROM reach "
+        "WHERE server_id = :server AND NOT daily AND created_at > now() - interval '1 hour'",
         {"server": server_id},
     )
     times, wait = found.one()
@@ -299,18 +291,16 @@ async def _check_rate(db: AsyncSession, server_id: int) -> None:
 async def forget(db: AsyncSession) -> None:
     """Delete expired numbers, and counts that nobody has requested for a week."""
     await db.execute(
-        text("DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept AND ended_at < now() - :kept"),
+        "DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept AND ended_at < now() - :kept",
         {"kept": KEPT},
     )
     await db.execute(
-        text("DELETE FROM reach WHERE state <> 'counting' AND ended_at IS NULL AND created_at < now() - :kept"),
+        "DELETE FROM reach WHERE state <> 'counting' AND ended_at IS NULL AND created_at < now() - :kept",
         {"kept": KEPT},
     )
     await db.execute(
-        text(
-            "DELETE FROM census c WHERE wanted_at < now() - interval '7 days' "
-            "AND NOT EXISTS (SELECT 1 FROM reach_census r WHERE r.census_id = c.id)"
-        )
+        "DELETE FROM census c WHERE wanted_at < now() - interval '7 days' "
+        "AND NOT EXISTS (SELECT 1 FROM reach_census r WHERE r.census_id = c.id)"
     )
 
 

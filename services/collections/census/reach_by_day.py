@@ -8,8 +8,6 @@ import json
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from models import Reach
 from models.db.session import AsyncSession
 from services.collections.census import reach, reach_numbers
@@ -39,20 +37,18 @@ async def begin_due(db: AsyncSession) -> None:
     server without room for a count waits, or its rules would come again at once, before those of other servers.
     """
     found = await db.execute(
-        text(
-            """
-            SELECT r.id, r.server_id, r.expression FROM rule r
-            LEFT JOIN reach_day d ON d.rule_id = r.id AND d.day = CAST(now() AT TIME ZONE 'UTC' AS date)
-            LEFT JOIN census c ON c.chain = r.blockchain AND c.contract = r.contract_address
-            WHERE r.deleted_at IS NULL AND r.state IN ('active', 'shadow')
-            AND (d.rule_id IS NULL OR (d.holders IS NOT NULL AND d.at < c.moved_at + :slack AND d.at < now() - :pause))
-            AND (c.id IS NOT NULL
-                OR EXISTS (SELECT 1 FROM reach_day e WHERE e.rule_id = r.id AND e.holders IS NOT NULL))
-            AND NOT EXISTS (SELECT 1 FROM reach o WHERE o.daily AND o.server_id = r.server_id AND (o.state = 'counting'
-                OR (o.state = 'failed' AND o.reason = :no_room AND o.ended_at > now() - :pause)))
-            ORDER BY d.at NULLS FIRST, r.id LIMIT 1
-            """
-        ),
+        """
+        SELECT r.id, r.server_id, r.expression FROM rule r
+        LEFT JOIN reach_day d ON d.rule_id = r.id AND d.day = CAST(now() AT TIME ZONE 'UTC' AS date)
+        LEFT JOIN census c ON c.chain = r.blockchain AND c.contract = r.contract_address
+        WHERE r.deleted_at IS NULL AND r.state IN ('active', 'shadow')
+        AND (d.rule_id IS NULL OR (d.holders IS NOT NULL AND d.at < c.moved_at + :slack AND d.at < now() - :pause))
+        AND (c.id IS NOT NULL
+            OR EXISTS (SELECT 1 FROM reach_day e WHERE e.rule_id = r.id AND e.holders IS NOT NULL))
+        AND NOT EXISTS (SELECT 1 FROM reach o WHERE o.daily AND o.server_id = r.server_id AND (o.state = 'counting'
+            OR (o.state = 'failed' AND o.reason = :no_room AND o.ended_at > now() - :pause)))
+        ORDER BY d.at NULLS FIRST, r.id LIMIT 1
+        """,
         {"pause": SOONEST, "slack": SLACK, "no_room": NO_ROOM},
     )
     place = found.one_or_none()
@@ -70,7 +66,7 @@ async def begin_due(db: AsyncSession) -> None:
 async def note(db: AsyncSession, row: Reach) -> None:
     """Store newly counted numbers as today's numbers of each rule with the same conditions."""
     found = await db.execute(
-        text("SELECT id, expression FROM rule WHERE server_id = :server AND deleted_at IS NULL ORDER BY id"),
+        "SELECT id, expression FROM rule WHERE server_id = :server AND deleted_at IS NULL ORDER BY id",
         {"server": row.server_id},
     )
     same = [int(rule_id) for rule_id, document in found.all() if reach.digest_of(parse_stored(document)) == row.digest]
@@ -86,17 +82,15 @@ async def _write(db: AsyncSession, rule_ids: list[int], row: Reach) -> None:
     """Write today's numbers; a failure does not replace numbers of the same conditions."""
     for rule_id in rule_ids:
         await db.execute(
-            text(
-                """
-                INSERT INTO reach_day AS d (rule_id, day, holders, verified, chains, reason, digest, at)
-                VALUES (:rule, CAST(now() AT TIME ZONE 'UTC' AS date), :holders, :verified, CAST(:chains AS jsonb),
-                    :reason, :digest, now())
-                ON CONFLICT (rule_id, day) DO UPDATE SET holders = EXCLUDED.holders, verified = EXCLUDED.verified,
-                    chains = EXCLUDED.chains, reason = EXCLUDED.reason, digest = EXCLUDED.digest,
-                    at = EXCLUDED.at
-                WHERE EXCLUDED.holders IS NOT NULL OR d.holders IS NULL OR d.digest <> EXCLUDED.digest
-                """
-            ),
+            """
+            INSERT INTO reach_day AS d (rule_id, day, holders, verified, chains, reason, digest, at)
+            VALUES (:rule, CAST(now() AT TIME ZONE 'UTC' AS date), :holders, :verified, CAST(:chains AS jsonb),
+                :reason, :digest, now())
+            ON CONFLICT (rule_id, day) DO UPDATE SET holders = EXCLUDED.holders, verified = EXCLUDED.verified,
+                chains = EXCLUDED.chains, reason = EXCLUDED.reason, digest = EXCLUDED.digest,
+                at = EXCLUDED.at
+            WHERE EXCLUDED.holders IS NOT NULL OR d.holders IS NULL OR d.digest <> EXCLUDED.digest
+            """,
             {
                 "rule": rule_id,
                 "holders": row.holders,
@@ -114,13 +108,11 @@ async def of_rule(db: AsyncSession, server_id: int, rule_id: int) -> list[ReachO
     Days on which the rule had other conditions are left out.
     """
     found = await db.execute(
-        text(
-            """
-            SELECT d.day, d.holders, d.verified, d.digest, r.expression FROM reach_day d JOIN rule r ON r.id = d.rule_id
-            WHERE d.rule_id = :rule AND r.server_id = :server AND d.holders IS NOT NULL
-            ORDER BY d.day DESC LIMIT :most
-            """
-        ),
+        """
+        SELECT d.day, d.holders, d.verified, d.digest, r.expression FROM reach_day d JOIN rule r ON r.id = d.rule_id
+        WHERE d.rule_id = :rule AND r.server_id = :server AND d.holders IS NOT NULL
+        ORDER BY d.day DESC LIMIT :most
+        """,
         {"rule": rule_id, "server": server_id, "most": SHOWN_DAYS},
     )
     rows = found.all()
@@ -131,13 +123,11 @@ async def of_rule(db: AsyncSession, server_id: int, rule_id: int) -> list[ReachO
 async def newest(db: AsyncSession, server_id: int) -> dict[int, ReachOnDay]:
     """Return the newest numbers of each rule of a server; a rule whose present conditions were not counted has none."""
     found = await db.execute(
-        text(
-            """
-            SELECT DISTINCT ON (r.id) r.id, d.day, d.holders, d.verified, d.digest, r.expression
-            FROM rule r JOIN reach_day d ON d.rule_id = r.id AND d.holders IS NOT NULL
-            WHERE r.server_id = :server AND r.deleted_at IS NULL ORDER BY r.id, d.day DESC
-            """
-        ),
+        """
+        SELECT DISTINCT ON (r.id) r.id, d.day, d.holders, d.verified, d.digest, r.expression
+        FROM rule r JOIN reach_day d ON d.rule_id = r.id AND d.holders IS NOT NULL
+        WHERE r.server_id = :server AND r.deleted_at IS NULL ORDER BY r.id, d.day DESC
+        """,
         {"server": server_id},
     )
     return {
@@ -149,6 +139,4 @@ async def newest(db: AsyncSession, server_id: int) -> dict[int, ReachOnDay]:
 
 async def forget(db: AsyncSession) -> None:
     """Delete the days that are no longer kept."""
-    await db.execute(
-        text("DELETE FROM reach_day WHERE day < CURRENT_DATE - CAST(:days AS integer)"), {"days": KEPT_DAYS}
-    )
+    await db.execute("DELETE FROM reach_day WHERE day < CURRENT_DATE - CAST(:days AS integer)", {"days": KEPT_DAYS})

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS
 from locales import N_
@@ -155,16 +153,14 @@ async def count(
         # A smart account's wallet is proved for one chain; a list does not say which.
         proved = f"({proved} OR (({' OR '.join(on_list)}) AND owner IN ({_PROVED})))"
     found = await db.execute(
-        text(
-            f"""
-            WITH held AS ({" UNION ALL ".join(sums)}),
-            judged AS MATERIALIZED (SELECT owner{columns} FROM held GROUP BY owner)
-            SELECT count(*) FILTER (WHERE {_condition(tree, leaves)}),
-                count(*) FILTER (WHERE {_condition(tree, leaves)} AND {proved})
-                {on_chains}
-            FROM judged
-            """
-        ),
+        f"""
+        WITH held AS ({" UNION ALL ".join(sums)}),
+        judged AS MATERIALIZED (SELECT owner{columns} FROM held GROUP BY owner)
+        SELECT count(*) FILTER (WHERE {_condition(tree, leaves)}),
+            count(*) FILTER (WHERE {_condition(tree, leaves)} AND {proved})
+            {on_chains}
+        FROM judged
+        """,
         values,
     )
     holders, verified, *each = (int(one) for one in found.one())

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession, Question, joined
 from services.core.queue.mark_due import AGAIN, CHANNEL, SWEPT
 
@@ -103,7 +101,7 @@ async def refresh_statistics(db: AsyncSession) -> None:
 
     After a sweep the planner assumes an empty table, and would compare every row with every claim of a large batch.
     """
-    await db.execute(text("ANALYZE (SKIP_LOCKED) due"))
+    await db.execute("ANALYZE (SKIP_LOCKED) due")
 
 
 def _in_order(which: str) -> str:
@@ -121,9 +119,7 @@ _OURS = _in_order("claimed_by = :worker AND key = ANY(string_to_array(:keys, ','
 async def renew(db: AsyncSession, worker: str) -> None:
     """Renew the lease on all claims of this worker, except those whose lease has lapsed: they are over."""
     which = _in_order("claimed_by = :worker AND claimed_until > now()")
-    await db.execute(
-        text(f"UPDATE due SET claimed_until = now() + :lease WHERE {which}"), {"lease": LEASE, "worker": worker}
-    )
+    await db.execute(f"UPDATE due SET claimed_until = now() + :lease WHERE {which}", {"lease": LEASE, "worker": worker})
 
 
 async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> int:
@@ -131,11 +127,11 @@ async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> in
 
     A wrong `is_dead` costs only double work: a worker that lost a claim writes nothing for it.
     """
-    result = await db.execute(text("SELECT DISTINCT claimed_by FROM due WHERE claimed_until > now()"))
+    result = await db.execute("SELECT DISTINCT claimed_by FROM due WHERE claimed_until > now()")
     dead = [str(worker) for (worker,) in result.all() if is_dead(str(worker))]
     if dead:
         which = _in_order("claimed_by = ANY(CAST(:dead AS text[]))")
-        await db.execute(text(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {which}"), {"dead": dead})
+        await db.execute(f"UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE {which}", {"dead": dead})
     return len(dead)
 
 
@@ -206,15 +202,13 @@ async def retry_later(
     pauses = [pause_after(claim.attempts, pause) for claim, pause in zip(claims, known, strict=True)]
     more = {claim.key: [pause, reason] for claim, pause, reason in zip(claims, pauses, reasons, strict=True)}
     await db.execute(
-        text(
-            f"""
-            UPDATE due d SET attempts = d.attempts + 1, overtaken = 0, turn = :late,
-                             priority = LEAST(d.priority, :again),
-                             reason = {_MORE} ->> 1,
-                             due_at = now() + CAST({_MORE} ->> 0 AS integer) * interval '1 second'
-            WHERE {_CLAIMED} AND {_UNCHANGED}
-            """
-        ),
+        f"""
+        UPDATE due d SET attempts = d.attempts + 1, overtaken = 0, turn = :late,
+                         priority = LEAST(d.priority, :again),
+                         reason = {_MORE} ->> 1,
+                         due_at = now() + CAST({_MORE} ->> 0 AS integer) * interval '1 second'
+        WHERE {_CLAIMED} AND {_UNCHANGED}
+        """,
         {**_values(worker, claims), "more": json.dumps(more), "again": AGAIN, "late": LATE},
     )
     await release(db, worker, claims)
@@ -224,13 +218,11 @@ async def reschedule(db: AsyncSession, worker: str, moments: Sequence[tuple[Clai
     """Reschedule these claims to the given times, such as the end of a grace time."""
     more = {claim.key: moment.isoformat() for claim, moment in moments}
     await db.execute(
-        text(
-            f"""
-            UPDATE due d SET attempts = 0, overtaken = 0, priority = 0, reason = NULL, turn = :late,
-                             due_at = CAST((SELECT CAST(:more AS jsonb)) ->> d.key AS timestamptz)
-            WHERE {_CLAIMED} AND {_UNCHANGED}
-            """
-        ),
+        f"""
+        UPDATE due d SET attempts = 0, overtaken = 0, priority = 0, reason = NULL, turn = :late,
+                         due_at = CAST((SELECT CAST(:more AS jsonb)) ->> d.key AS timestamptz)
+        WHERE {_CLAIMED} AND {_UNCHANGED}
+        """,
         {**_values(worker, [claim for claim, _ in moments]), "more": json.dumps(more), "late": LATE},
     )
     await release(db, worker, [claim for claim, _ in moments])
@@ -239,10 +231,8 @@ async def reschedule(db: AsyncSession, worker: str, moments: Sequence[tuple[Clai
 async def postpone(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
     """Release these claims without a decision, due again in `seconds`; unlike `retry_later`, this counts no attempt."""
     await db.execute(
-        text(
-            "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
-            f"due_at = now() + :seconds * interval '1 second' WHERE {_OURS}"
-        ),
+        "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
+        f"due_at = now() + :seconds * interval '1 second' WHERE {_OURS}",
         {"worker": worker, "keys": joined(claim.key for claim in claims), "seconds": seconds, "late": LATE},
     )
 
@@ -250,10 +240,8 @@ async def postpone(db: AsyncSession, worker: str, claims: Sequence[Claim], secon
 async def release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> None:
     """Release these claims for any worker, this one included."""
     await db.execute(
-        text(
-            "WITH released AS (UPDATE due SET claimed_until = NULL, claimed_by = NULL "
-            f"WHERE {_OURS} RETURNING due_at) {_NOTIFY}"
-        ),
+        "WITH released AS (UPDATE due SET claimed_until = NULL, claimed_by = NULL "
+        f"WHERE {_OURS} RETURNING due_at) {_NOTIFY}",
         {"worker": worker, "keys": joined(claim.key for claim in claims), "channel": CHANNEL},
     )
 

@@ -6,8 +6,6 @@ before it writes their data. A transaction that marks people and writes their da
 
 from collections.abc import Sequence
 
-from sqlalchemy import text
-
 from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession, Question
 from services.core import request_ids
@@ -155,11 +153,9 @@ async def invalidate_running(db: AsyncSession, server_id: int) -> None:
     """Invalidate the running reconciles of a server's members, because their input has changed."""
     # A reconcile that is writing holds locks on its rows; waiting for it could deadlock.
     await db.execute(
-        text(
-            "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
-            "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
-            "FOR UPDATE SKIP LOCKED))"
-        ),
+        "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
+        "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
+        "FOR UPDATE SKIP LOCKED))",
         {"of_server": f"{server_id}:"},
     )
 

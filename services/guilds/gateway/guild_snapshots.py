@@ -3,8 +3,6 @@
 import json
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 from services.guilds.gateway.shards import SHARD_OF
 
@@ -12,17 +10,15 @@ from services.guilds.gateway.shards import SHARD_OF
 async def keep(db: AsyncSession, guild_id: str, data: str) -> None:
     """Store a guild's snapshot if it differs from the stored one."""
     await db.execute(
-        text(
-            "INSERT INTO guild_picture (guild_id, data) VALUES (:guild, :data) ON CONFLICT (guild_id) "
-            "DO UPDATE SET data = EXCLUDED.data WHERE guild_picture.data <> EXCLUDED.data"
-        ),
+        "INSERT INTO guild_picture (guild_id, data) VALUES (:guild, :data) ON CONFLICT (guild_id) "
+        "DO UPDATE SET data = EXCLUDED.data WHERE guild_picture.data <> EXCLUDED.data",
         {"guild": guild_id, "data": data},
     )
 
 
 async def colors(db: AsyncSession, guild_id: str) -> dict[str, int]:
     """Return the colours of a guild's roles, by role id, as they are in its snapshot; empty without one."""
-    found = await db.execute(text("SELECT data FROM guild_picture WHERE guild_id = :guild"), {"guild": guild_id})
+    found = await db.execute("SELECT data FROM guild_picture WHERE guild_id = :guild", {"guild": guild_id})
     data = found.scalar_one_or_none()
     return {} if data is None else {role["id"]: role["color"] for role in json.loads(data)["roles"]}
 
@@ -30,10 +26,8 @@ async def colors(db: AsyncSession, guild_id: str) -> dict[str, int]:
 async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] | None:
     """Return the snapshots of all guilds of a shard; None if any guild has no snapshot."""
     found = await db.execute(
-        text(
-            "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "
-            f"WHERE s.bot_invited AND {SHARD_OF} = :number"
-        ),
+        "SELECT p.data FROM server s LEFT JOIN guild_picture p ON p.guild_id = s.discord_id "
+        f"WHERE s.bot_invited AND {SHARD_OF} = :number",
         {"number": number, "count": count},
     )
     snapshots = [data for (data,) in found.all()]
@@ -43,5 +37,5 @@ async def of_shard(db: AsyncSession, number: int, count: int) -> Sequence[str] |
 async def forget(db: AsyncSession, guild_ids: Collection[str]) -> None:
     """Delete the snapshots of guilds that the bot has left."""
     await db.execute(
-        text("DELETE FROM guild_picture WHERE guild_id = ANY(CAST(:guilds AS text[]))"), {"guilds": sorted(guild_ids)}
+        "DELETE FROM guild_picture WHERE guild_id = ANY(CAST(:guilds AS text[]))", {"guilds": sorted(guild_ids)}
     )

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from psycopg.errors import UndefinedColumn, UndefinedTable
-from sqlalchemy import text
 
 from gateways import Gateways
 from gateways.discord.application import SessionStarts
@@ -68,15 +67,13 @@ async def read_discords_count(outside: Gateways) -> SessionStarts | None:
 async def learn(db: AsyncSession, limit: SessionStarts) -> None:
     """Store Discord's own count for all processes."""
     await db.execute(
-        text(
-            """
-            INSERT INTO gateway_limit (id, total, remaining, resets_at, max_concurrency, shards, read_at)
-            VALUES (1, :total, :remaining, now() + make_interval(secs => :reset), :concurrency, :shards, now())
-            ON CONFLICT (id) DO UPDATE SET total = EXCLUDED.total, remaining = EXCLUDED.remaining,
-                resets_at = EXCLUDED.resets_at, max_concurrency = EXCLUDED.max_concurrency, shards = EXCLUDED.shards,
-                read_at = EXCLUDED.read_at
-            """
-        ),
+        """
+        INSERT INTO gateway_limit (id, total, remaining, resets_at, max_concurrency, shards, read_at)
+        VALUES (1, :total, :remaining, now() + make_interval(secs => :reset), :concurrency, :shards, now())
+        ON CONFLICT (id) DO UPDATE SET total = EXCLUDED.total, remaining = EXCLUDED.remaining,
+            resets_at = EXCLUDED.resets_at, max_concurrency = EXCLUDED.max_concurrency, shards = EXCLUDED.shards,
+            read_at = EXCLUDED.read_at
+        """,
         {
             "total": limit.total, "remaining": limit.remaining, "reset": limit.reset_after,
             "concurrency": limit.max_concurrency, "shards": limit.shards,
@@ -126,12 +123,12 @@ async def take(db: AsyncSession, shard_id: int | None = None) -> float:
     Shards whose numbers have the same remainder when divided by `max_concurrency` wait for each other, across all
     processes.
     """
-    await db.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": KEY})
-    await db.execute(text("DELETE FROM identify WHERE at < now() - interval '1 day'"))
-    await db.execute(text(_SET_BACK), {"spacing": SPACING_SECONDS})
+    await db.execute("SELECT pg_advisory_xact_lock(:key)", {"key": KEY})
+    await db.execute("DELETE FROM identify WHERE at < now() - interval '1 day'")
+    await db.execute(_SET_BACK, {"spacing": SPACING_SECONDS})
     if (await budget(db)).is_used_up:
         raise TooManyIdentifies
-    found = await db.execute(text(_TAKE), {"spacing": SPACING_SECONDS, "shard": shard_id or 0})
+    found = await db.execute(_TAKE, {"spacing": SPACING_SECONDS, "shard": shard_id or 0})
     return float(found.scalar_one())
 
 

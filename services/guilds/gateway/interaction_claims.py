@@ -1,7 +1,5 @@
 """Claims on interactions: of all processes and sessions that receive an interaction, exactly one answers it."""
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 FORGOTTEN_SECONDS = 3_600
@@ -11,7 +9,7 @@ FORGOTTEN_SECONDS = 3_600
 async def claim(db: AsyncSession, interaction_id: str) -> bool:
     """Claim the interaction and return whether this caller must answer it; only one process and session gets True."""
     found = await db.execute(
-        text("INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id"),
+        "INSERT INTO interaction_claim (id, at) VALUES (:id, now()) ON CONFLICT DO NOTHING RETURNING id",
         {"id": interaction_id},
     )
     return found.first() is not None
@@ -20,6 +18,6 @@ async def claim(db: AsyncSession, interaction_id: str) -> bool:
 async def forget_old(db: AsyncSession) -> None:
     """Delete claims on interactions that are too old for Discord to send again."""
     await db.execute(
-        text("DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)"),
+        "DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)",
         {"old": FORGOTTEN_SECONDS},
     )

@@ -4,8 +4,6 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 from services.guilds.gateway.shards import SHARD_OF
 
@@ -53,18 +51,16 @@ async def among(
 async def list_begins(db: AsyncSession, guild_id: str) -> None:
     """Record that a guild's list is being read, so that another process reads it if this one ends too early."""
     await db.execute(
-        text("UPDATE server SET list_wanted = true WHERE discord_id = :guild AND NOT list_wanted"), {"guild": guild_id}
+        "UPDATE server SET list_wanted = true WHERE discord_id = :guild AND NOT list_wanted", {"guild": guild_id}
     )
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
     """Record that all members who had a watched role when the list began are stored."""
     values = {"server": server_id, "began": began}
-    await db.execute(text("UPDATE server SET list_wanted = false WHERE id = :server AND list_wanted"), values)
+    await db.execute("UPDATE server SET list_wanted = false WHERE id = :server AND list_wanted", values)
     await db.execute(
-        text(
-            "UPDATE role_watch SET listed_at = now() WHERE server_id = :server AND listed_at IS NULL AND at <= :began"
-        ),
+        "UPDATE role_watch SET listed_at = now() WHERE server_id = :server AND listed_at IS NULL AND at <= :began",
         values,
     )
 
@@ -72,7 +68,7 @@ async def list_ended(db: AsyncSession, server_id: int, began: object) -> None:
 async def want_list(db: AsyncSession, server_id: int) -> None:
     """Have the bot read the list of a server's members, because events about them may have been lost."""
     await db.execute(
-        text("UPDATE server SET list_wanted = true WHERE id = :server AND NOT list_wanted"), {"server": server_id}
+        "UPDATE server SET list_wanted = true WHERE id = :server AND NOT list_wanted", {"server": server_id}
     )
 
 
@@ -92,17 +88,15 @@ async def unlisted(db: AsyncSession, server_id: int, roles: Collection[str]) -> 
 async def watch(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
     """Record that everybody who has one of these roles must be stored."""
     await db.execute(
-        text(
-            "INSERT INTO role_watch (server_id, role_id) SELECT :server, r FROM unnest(CAST(:roles AS text[])) r "
-            "ORDER BY r ON CONFLICT (server_id, role_id) DO UPDATE SET at = now()"
-        ),
+        "INSERT INTO role_watch (server_id, role_id) SELECT :server, r FROM unnest(CAST(:roles AS text[])) r "
+        "ORDER BY r ON CONFLICT (server_id, role_id) DO UPDATE SET at = now()",
         {"server": server_id, "roles": sorted(roles)},
     )
 
 
 async def look_elsewhere(db: AsyncSession, server_id: int | None, discord_id: str, name: str) -> None:
     """Record that a new person must be looked for in all servers except this one, if there are few servers."""
-    await db.execute(text(_LOOK_ELSEWHERE), {"server": server_id, "who": discord_id, "name": name, "most": MOST_OTHERS})
+    await db.execute(_LOOK_ELSEWHERE, {"server": server_id, "who": discord_id, "name": name, "most": MOST_OTHERS})
 
 
 async def forget_strangers(db: AsyncSession, after: int) -> tuple[int, int]:
@@ -114,13 +108,13 @@ async def forget_strangers(db: AsyncSession, after: int) -> tuple[int, int]:
     if not found:
         return 0, 0
     server_id = int(found[0][0])
-    gone = await db.execute(text(_FORGET), {"server": server_id, "most": DELETED_AT_ONCE})
+    gone = await db.execute(_FORGET, {"server": server_id, "most": DELETED_AT_ONCE})
     return server_id, len(gone.all())
 
 
 async def forget_watches(db: AsyncSession) -> None:
     """Stop watching the roles that no rule, no move and no recent preview needs."""
-    await db.execute(text(_FORGET_WATCHES), {"days": WATCHED_DAYS})
+    await db.execute(_FORGET_WATCHES, {"days": WATCHED_DAYS})
 
 
 # A person as `p.who` with `p.roles` in the server `s`.

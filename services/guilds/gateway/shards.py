@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 from services.core.queue import worker_names
 from settings import SHARDS
@@ -132,22 +130,18 @@ async def beat(
         "lease": LEASE_SECONDS, "down": down,
     }  # fmt: skip
     await _alone(db)
-    await db.execute(text(_APPEAR), values)
-    others = await db.execute(
-        text("SELECT DISTINCT holder FROM shard WHERE holder IS NOT NULL AND holder <> :me"), values
-    )
+    await db.execute(_APPEAR, values)
+    others = await db.execute("SELECT DISTINCT holder FROM shard WHERE holder IS NOT NULL AND holder <> :me", values)
     if gone := [str(name) for (name,) in others.all() if is_gone(str(name), process)]:
-        await db.execute(
-            text("UPDATE shard SET holder = NULL WHERE holder = ANY(CAST(:gone AS text[]))"), {"gone": gone}
-        )
-        await db.execute(text("DELETE FROM bot_process WHERE name = ANY(CAST(:gone AS text[]))"), {"gone": gone})
-    await db.execute(text(_ROWS), values)
-    renewed = {int(number) for (number,) in (await db.execute(text(_RENEW), values)).all()}
-    processes, most, others_down = (await db.execute(text(_OTHERS), values)).one()
+        await db.execute("UPDATE shard SET holder = NULL WHERE holder = ANY(CAST(:gone AS text[]))", {"gone": gone})
+        await db.execute("DELETE FROM bot_process WHERE name = ANY(CAST(:gone AS text[]))", {"gone": gone})
+    await db.execute(_ROWS, values)
+    renewed = {int(number) for (number,) in (await db.execute(_RENEW, values)).all()}
+    processes, most, others_down = (await db.execute(_OTHERS, values)).one()
     share = -(-len(values["wanted"]) // max(1, int(processes)))
-    rows = (await db.execute(text(_CLAIM), {**values, "room": max(0, share - len(renewed))})).all()
+    rows = (await db.execute(_CLAIM, {**values, "room": max(0, share - len(renewed))})).all()
     claimed = {int(row[0]): _session(row) for row in rows}
-    free = (await db.execute(text(_FREE), values)).scalar_one()
+    free = (await db.execute(_FREE, values)).scalar_one()
     return ShardBeat(
         held=frozenset(renewed | set(claimed)),
         claimed=claimed,
@@ -207,10 +201,8 @@ async def _empty(db: AsyncSession, column: str, process: BotProcess, count: int,
     """Set a column of these shards to NULL where this process holds them."""
     await _alone(db)
     await db.execute(
-        text(
-            f"UPDATE shard SET {column} = NULL WHERE shards = :count AND holder = :me "
-            "AND id = ANY(CAST(:numbers AS integer[]))"
-        ),
+        f"UPDATE shard SET {column} = NULL WHERE shards = :count AND holder = :me "
+        "AND id = ANY(CAST(:numbers AS integer[]))",
         {"count": count, "me": process.name, "numbers": sorted(numbers)},
     )
 
@@ -219,7 +211,7 @@ async def end(db: AsyncSession, process: BotProcess) -> None:
     """Leave everything to other processes, because this one ends."""
     await _alone(db)
     for statement in ("UPDATE shard SET holder = NULL WHERE holder = :me", "DELETE FROM bot_process WHERE name = :me"):
-        await db.execute(text(statement), {"me": process.name})
+        await db.execute(statement, {"me": process.name})
 
 
 async def _alone(db: AsyncSession) -> None:
@@ -230,10 +222,8 @@ async def _alone(db: AsyncSession) -> None:
 async def in_use(db: AsyncSession, part: ShardPart) -> int:
     """Return the largest number of shards that any living process of this part uses; 0 if there is none."""
     found = await db.execute(
-        text(
-            "SELECT COALESCE(max(shards), 0) FROM bot_process WHERE part = :part "
-            "AND seen_at > now() - make_interval(secs => :lease)"
-        ),
+        "SELECT COALESCE(max(shards), 0) FROM bot_process WHERE part = :part "
+        "AND seen_at > now() - make_interval(secs => :lease)",
         {"part": part.name, "lease": LEASE_SECONDS},
     )
     return int(found.scalar_one())
@@ -241,7 +231,7 @@ async def in_use(db: AsyncSession, part: ShardPart) -> int:
 
 async def all_connected(db: AsyncSession) -> bool:
     """Return whether living processes hold every shard, and each of them is connected."""
-    return bool((await db.execute(text(_ALL_CONNECTED))).scalar_one())
+    return bool((await db.execute(_ALL_CONNECTED)).scalar_one())
 
 
 _APPEAR = """

@@ -6,8 +6,6 @@ A list is data of the server. It is deleted with the server, and with the last r
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from locales import N_, _
 from models.db.session import AsyncSession, Question, Rows, joined
@@ -55,13 +53,11 @@ async def put(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     read = await address_list_text.of_text(given)
     await keep(db, server_id, [read])
     await db.execute(
-        text(
-            f"""
-            DELETE FROM address_list WHERE id IN (
-                SELECT l.id FROM address_list l WHERE l.server_id = :server AND {_UNUSED}
-                ORDER BY l.used_at DESC, l.id DESC OFFSET :most)
-            """
-        ),
+        f"""
+        DELETE FROM address_list WHERE id IN (
+            SELECT l.id FROM address_list l WHERE l.server_id = :server AND {_UNUSED}
+            ORDER BY l.used_at DESC, l.id DESC OFFSET :most)
+        """,
         {"server": server_id, "most": MOST_UNUSED},
     )
     return StoredList(read.digest, read.count)
@@ -71,16 +67,14 @@ async def keep(db: AsyncSession, server_id: int, lists: Iterable[ReadList]) -> N
     """Store lists of a server; a list that is stored already stays unchanged."""
     for one in lists:
         await db.execute(
-            text(
-                """
-                WITH kept AS (
-                    INSERT INTO address_list (server_id, digest, count, used_at)
-                    VALUES (:server, :digest, :count, now())
-                    ON CONFLICT (server_id, digest) DO UPDATE SET used_at = now() RETURNING id, xmax = 0 AS is_new)
-                INSERT INTO address_list_entry (list_id, address)
-                SELECT id, unnest(string_to_array(:addresses, ',')) FROM kept WHERE is_new
-                """
-            ),
+            """
+            WITH kept AS (
+                INSERT INTO address_list (server_id, digest, count, used_at)
+                VALUES (:server, :digest, :count, now())
+                ON CONFLICT (server_id, digest) DO UPDATE SET used_at = now() RETURNING id, xmax = 0 AS is_new)
+            INSERT INTO address_list_entry (list_id, address)
+            SELECT id, unnest(string_to_array(:addresses, ',')) FROM kept WHERE is_new
+            """,
             {"server": server_id, "digest": one.digest, "count": one.count, "addresses": joined(one.addresses)},
         )
 
@@ -91,10 +85,8 @@ async def use(db: AsyncSession, server_id: int, lists: Iterable[AddressList]) ->
     if wanted:
         # An update, so that a concurrent deletion of unused lists checks the row again.
         found = await db.execute(
-            text(
-                "UPDATE address_list SET used_at = now() WHERE server_id = :server AND digest = ANY(:digests) "
-                "RETURNING digest, count"
-            ),
+            "UPDATE address_list SET used_at = now() WHERE server_id = :server AND digest = ANY(:digests) "
+            "RETURNING digest, count",
             {"server": server_id, "digests": sorted(wanted)},
         )
         _compare(wanted, found.all())
@@ -105,7 +97,7 @@ async def check(db: AsyncSession, server_id: int, lists: Iterable[AddressList], 
     wanted = {one.list: one.count for one in lists if one.list not in beside}
     if wanted:
         found = await db.execute(
-            text("SELECT digest, count FROM address_list WHERE server_id = :server AND digest = ANY(:digests)"),
+            "SELECT digest, count FROM address_list WHERE server_id = :server AND digest = ANY(:digests)",
             {"server": server_id, "digests": sorted(wanted)},
         )
         _compare(wanted, found.all())
@@ -120,7 +112,7 @@ async def drop(db: AsyncSession, server_id: int, digests: Collection[str]) -> No
     """Delete the lists with these digests that no rule of the server uses any more."""
     if digests:
         await db.execute(
-            text(f"DELETE FROM address_list l WHERE l.server_id = :server AND l.digest = ANY(:digests) AND {_UNUSED}"),
+            f"DELETE FROM address_list l WHERE l.server_id = :server AND l.digest = ANY(:digests) AND {_UNUSED}",
             {"server": server_id, "digests": sorted(digests)},
         )
 
@@ -128,7 +120,7 @@ async def drop(db: AsyncSession, server_id: int, digests: Collection[str]) -> No
 async def clear(db: AsyncSession) -> None:
     """Delete the lists that no rule has used for UNUSED_HOURS."""
     await db.execute(
-        text(f"DELETE FROM address_list l WHERE l.used_at < now() - make_interval(hours => :hours) AND {_UNUSED}"),
+        f"DELETE FROM address_list l WHERE l.used_at < now() - make_interval(hours => :hours) AND {_UNUSED}",
         {"hours": UNUSED_HOURS},
     )
 
@@ -137,14 +129,12 @@ async def mark_differing(db: AsyncSession, server_id: int, before: str, after: s
     """Queue the members with a wallet that is on only one of two lists."""
     one, other = _OF_LISTS.format(name="before"), _OF_LISTS.format(name="after")
     found = await db.execute(
-        text(
-            f"""
-            SELECT DISTINCT m.discord_id
-            FROM (({one} EXCEPT {other}) UNION ALL ({other} EXCEPT {one})) x
-            JOIN wallet w ON w.address = x.address JOIN "user" u ON u.id = w.user_id
-            JOIN member m ON m.server_id = :server AND m.discord_id = u.discord_id
-            """
-        ),
+        f"""
+        SELECT DISTINCT m.discord_id
+        FROM (({one} EXCEPT {other}) UNION ALL ({other} EXCEPT {one})) x
+        JOIN wallet w ON w.address = x.address JOIN "user" u ON u.id = w.user_id
+        JOIN member m ON m.server_id = :server AND m.discord_id = u.discord_id
+        """,
         {"server": server_id, "before": before, "after": after},
     )
     await queue.mark_members(db, server_id, [str(who) for (who,) in found.all()], priority)
@@ -182,10 +172,8 @@ def answered(rows: Rows) -> dict[int, dict[str, frozenset[str]]]:
 async def of_server(db: AsyncSession, server_id: int) -> tuple[StoredList, ...]:
     """Return the lists of a server that rules use, in a fixed order."""
     found = await db.execute(
-        text(
-            f"SELECT l.digest, l.count FROM address_list l WHERE l.server_id = :server AND NOT ({_UNUSED}) "
-            "ORDER BY l.digest"
-        ),
+        f"SELECT l.digest, l.count FROM address_list l WHERE l.server_id = :server AND NOT ({_UNUSED}) "
+        "ORDER BY l.digest",
         {"server": server_id},
     )
     return tuple(StoredList(str(digest), int(count)) for digest, count in found.all())
@@ -198,7 +186,7 @@ async def begin_download(db: AsyncSession, outside: Gateways, actor: Actor, serv
     """
     await permissions.require_admin_to_read(db, outside, actor, server_id)
     found = await db.execute(
-        text("SELECT count FROM address_list WHERE server_id = :server AND digest = :digest"),
+        "SELECT count FROM address_list WHERE server_id = :server AND digest = :digest",
         {"server": server_id, "digest": digest[:64]},
     )
     count = found.scalar_one_or_none()
@@ -210,12 +198,10 @@ async def begin_download(db: AsyncSession, outside: Gateways, actor: Actor, serv
 async def page(db: AsyncSession, server_id: int, digest: str, after: str = "") -> tuple[str, ...]:
     """Return the next PAGE addresses of a list after this one; fewer at the end."""
     found = await db.execute(
-        text(
-            """
-            SELECT e.address FROM address_list l JOIN address_list_entry e ON e.list_id = l.id
-            WHERE l.server_id = :server AND l.digest = :digest AND e.address > :after ORDER BY e.address LIMIT :most
-            """
-        ),
+        """
+        SELECT e.address FROM address_list l JOIN address_list_entry e ON e.list_id = l.id
+        WHERE l.server_id = :server AND l.digest = :digest AND e.address > :after ORDER BY e.address LIMIT :most
+        """,
         {"server": server_id, "digest": digest, "after": after, "most": PAGE},
     )
     return tuple(str(address) for (address,) in found.all())
