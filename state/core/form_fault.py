@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import FieldRefused, HoldfastError
 from state.core.toasts import refuse
 
 
@@ -16,9 +16,7 @@ class FormFault(rx.State, mixin=True):
         self.fault_field = self.fault_text = ""
 
     async def _show_fault(self, title: str, fault: HoldfastError) -> None:
-        """Show a refusal at its field, or any other fault in a toast with this title. Raises NotSignedIn."""
-        if isinstance(fault, NotSignedIn):
-            raise fault
+        """Show a refusal at its field, or any other fault in a toast with this title."""
         if isinstance(fault, FieldRefused):
             self.fault_field, self.fault_text = fault.field, fault.message
         else:

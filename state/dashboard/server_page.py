@@ -12,7 +12,7 @@ from locales import _
 from models import transaction
 from models.db.row_ids import row_id
 from services.core.actors import Actor
-from services.core.errors import Conflict, NotFound, NotSignedIn, ProviderUnavailable
+from services.core.errors import Conflict, NotFound, ProviderUnavailable
 from services.guilds import permissions
 from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
@@ -72,8 +72,6 @@ class ServerPageState(rx.State):
         self.fault = ""
         try:
             await self._read(actor)
-        except NotSignedIn:
-            raise
         except UNREADABLE as fault:
             self.fault = sentence_of(fault)
         # Not in a `finally`: a load that the next navigation cancels has read nothing, so that one has to read.
@@ -140,8 +138,6 @@ async def after_change(read: Awaitable[object]) -> None:
     """Read a tab again after a change. A failure leaves the tab as it was, because the toast says what was changed."""
     try:
         await read
-    except NotSignedIn:
-        raise
     except UNREADABLE as fault:
         _log.info("tab not read after a change reason=%s", sentence_of(fault))
 
@@ -169,8 +165,6 @@ class ServerTab(rx.State, mixin=True):
             return await ask(read)
         except NotFound:
             page._lost()
-        except NotSignedIn:
-            raise
         except UNREADABLE as fault:
             if self.shown_for == page.server_id:
                 raise

@@ -14,7 +14,7 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.collections import collections
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn, RuleNotFound, ServerNotFound
+from services.core.errors import FieldRefused, HoldfastError, RuleNotFound, ServerNotFound
 from services.engine.previews.proposals import NewRule, NewTiers, Proposal, RuleChange
 from services.guilds import members_intent
 from services.rules import limits, rules
@@ -115,8 +115,6 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
             self.missing = True
         except ServerNotFound:
             self.unknown_server = True
-        except NotSignedIn:
-            raise
         except UNREADABLE as fault:
             self._failed(fault)
         finally:
@@ -156,8 +154,6 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         page = await self.get_state(ServerPageState)
         try:
             await ask(lambda db: self._read(db, actor, page, ""))
-        except NotSignedIn:
-            raise
         except UNREADABLE as fault:
             self._failed(fault)
         finally:

@@ -6,7 +6,7 @@ from gateways import gateways
 from locales import _
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import HoldfastError, NotSignedIn
+from services.core.errors import HoldfastError
 from services.guilds import alert_channel, verification_channel
 from services.guilds.verification_channel import ChannelOption
 from services.runtime import rate_limits
@@ -97,8 +97,6 @@ class ChannelsState(ServerTab, rx.State):
             async with transaction() as db:
                 name = await alert_channel.choose(db, gateways(), actor, page.server_id, self.chosen or None)
         except HoldfastError as fault:
-            if isinstance(fault, NotSignedIn):
-                raise
             await refuse(self, _("Log channel not changed"), fault.message)
         else:
             self.log_channel_id = self.chosen

@@ -11,7 +11,7 @@ from locales import _, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
-from services.core.errors import MemberNotFound, NotSignedIn, ProviderUnavailable
+from services.core.errors import MemberNotFound, ProviderUnavailable
 from services.roles import rival_reports
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
@@ -151,8 +151,6 @@ class MembersState(ServerTab, rx.State):
         except MemberNotFound:
             self.opened, self.why_of, self.why = "", "", []
             return
-        except NotSignedIn:
-            raise
         except UNREADABLE as fault:
             self.why_fault = sentence_of(fault)
             return

@@ -8,7 +8,7 @@ from gateways import gateways
 from locales import ENGLISH, _
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, NotSignedIn
+from services.core.errors import FieldRefused, HoldfastError
 from services.guilds import panel, panel_markdown, verification_channel
 from services.guilds.panel import PanelTexts
 from services.guilds.verification_channel import ChannelsView
@@ -165,8 +165,6 @@ class PanelState(rx.State):
                 if name
                 else _("It shows once the channel is created."),
             )
-        except NotSignedIn:
-            raise
         except HoldfastError as fault:
             await refuse(self, _("Panel not saved"), fault.message)
         finally:
