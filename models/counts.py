@@ -12,10 +12,12 @@ reads these people again and corrects the counts. Readers add the correction for
 from datetime import date
 
 from sqlalchemy import ARRAY, BigInteger, Date, Index, Integer, text
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
+
+from models.db.row import Row
 
 
-class Rollup(SQLModel, table=True):
+class Rollup(Row, table=True):
     """The number of times that something happened on one day (in UTC)."""
 
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
@@ -29,20 +31,16 @@ class Rollup(SQLModel, table=True):
     total: int = Field(sa_type=BigInteger)
 
 
-class HolderCount(SQLModel, table=True):
+class HolderCount(Row, table=True):
     """The number of members who hold a rule's role because of that rule."""
-
-    __tablename__ = "holder_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     rule_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     total: int = Field(sa_type=BigInteger)
 
 
-class RollupDelta(SQLModel, table=True):
+class RollupDelta(Row, table=True):
     """A change to a `rollup` or `holder_count` that is not folded yet."""
-
-    __tablename__ = "rollup_delta"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     server_id: int
@@ -52,10 +50,8 @@ class RollupDelta(SQLModel, table=True):
     total: int = Field(sa_type=BigInteger)
 
 
-class VerifiedPerson(SQLModel, table=True):
+class VerifiedPerson(Row, table=True):
     """A person as they were last counted."""
-
-    __tablename__ = "verified_person"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     discord_id: str = Field(primary_key=True)
     servers: list[int] = Field(sa_type=ARRAY(Integer))  # pyright: ignore[reportArgumentType]
@@ -64,16 +60,14 @@ class VerifiedPerson(SQLModel, table=True):
     """The days (in UTC) of their proofs, once for each proof."""
 
 
-class VerifiedCount(SQLModel, table=True):
+class VerifiedCount(Row, table=True):
     """The number of people who are verified in a server."""
-
-    __tablename__ = "verified_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     total: int = Field(sa_type=BigInteger)
 
 
-class Audience(SQLModel, table=True):
+class Audience(Row, table=True):
     """The number of people who are verified in exactly these servers, and the number of their proofs on each day.
 
     With it, people and proofs in several servers are counted once without reading their rows. Discord lets nobody join
@@ -91,10 +85,8 @@ class Audience(SQLModel, table=True):
     total: int = Field(sa_type=BigInteger)
 
 
-class VerifiedStale(SQLModel, table=True):
+class VerifiedStale(Row, table=True):
     """A person whose verification or proofs may have changed since they were counted."""
-
-    __tablename__ = "verified_stale"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     discord_id: str

@@ -4,12 +4,13 @@ from datetime import datetime
 from decimal import Decimal
 
 from sqlalchemy import BigInteger, Index, Numeric
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import maybe_moment, moment
 
 
-class Delegation(SQLModel, table=True):
+class Delegation(Row, table=True):
     """A vault's permission for the delegate, a member's wallet, to speak for it (delegate.xyz v2).
 
     It covers everything that the vault holds on the chain; with a `contract` only that contract, with a `token_id` only
@@ -30,10 +31,8 @@ class Delegation(SQLModel, table=True):
     """When we first read it. If two members could count the same token, the older delegation has precedence."""
 
 
-class EndedDelegation(SQLModel, table=True):
+class EndedDelegation(Row, table=True):
     """A delegation that the last read did not name; its age is kept, because one read may be wrong."""
-
-    __tablename__ = "ended_delegation"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     chain: str = Field(primary_key=True)
     delegate: str = Field(primary_key=True)
@@ -44,10 +43,8 @@ class EndedDelegation(SQLModel, table=True):
     ended_at: datetime = moment()
 
 
-class DelegationRead(SQLModel, table=True):
+class DelegationRead(Row, table=True):
     """The last read of a wallet's delegations: when, at which block of which node; `fault` is why they are unknown."""
-
-    __tablename__ = "delegation_read"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     chain: str = Field(primary_key=True)
     delegate: str = Field(primary_key=True)

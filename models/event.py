@@ -6,12 +6,13 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Index, literal_column, text
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, moment
 
 
-class Event(SQLModel, table=True):
+class Event(Row, table=True):
     """One event. It never changes afterwards, except that erasure replaces a person's id with a pseudonym."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]

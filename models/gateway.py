@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from sqlalchemy import BigInteger
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import maybe_moment, moment, texts
 
 
-class Identify(SQLModel, table=True):
+class Identify(Row, table=True):
     """A time at which the bot identifies to Discord's gateway; the row is kept for a day."""
 
     id: int | None = Field(default=None, primary_key=True)
@@ -17,10 +18,8 @@ class Identify(SQLModel, table=True):
     """The shard's number modulo `max_concurrency`: Discord accepts one identify in five seconds for each lane."""
 
 
-class GatewayLimit(SQLModel, table=True):
+class GatewayLimit(Row, table=True):
     """Discord's own count of the bot's identifies, as any process last read it; one row."""
-
-    __tablename__ = "gateway_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: int = Field(default=1, primary_key=True)
     total: int
@@ -32,7 +31,7 @@ class GatewayLimit(SQLModel, table=True):
     read_at: datetime = moment()
 
 
-class ShardRow(SQLModel, table=True):
+class ShardRow(Row, table=True):
     """One of the bot's `shards` shards: the process that runs it, until when, and its session at Discord."""
 
     __tablename__ = "shard"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -54,7 +53,7 @@ class ShardRow(SQLModel, table=True):
     """The guilds that were unavailable."""
 
 
-class BotProcessRow(SQLModel, table=True):
+class BotProcessRow(Row, table=True):
     """A running process of the bot, and why it is not connected (`down`; None if it is)."""
 
     __tablename__ = "bot_process"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -67,19 +66,15 @@ class BotProcessRow(SQLModel, table=True):
     down: str | None = None
 
 
-class GuildPicture(SQLModel, table=True):
+class GuildPicture(Row, table=True):
     """The bot's last snapshot of a guild, with its roles and the bot as its member, as JSON."""
-
-    __tablename__ = "guild_picture"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     guild_id: str = Field(primary_key=True)
     data: str
 
 
-class InteractionClaim(SQLModel, table=True):
+class InteractionClaim(Row, table=True):
     """An interaction that one process answers, so that no other does."""
-
-    __tablename__ = "interaction_claim"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: str = Field(primary_key=True)
     at: datetime = moment(index=True)

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Index, Integer, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment
 
 
@@ -19,7 +20,7 @@ class GrantKey(NamedTuple):
     role_id: str
 
 
-class Grant(SQLModel, table=True):
+class Grant(Row, table=True):
     """A role that we gave a member, or are about to give or take; the row is deleted with the role."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -64,7 +65,7 @@ class Grant(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Breaker(SQLModel, table=True):
+class Breaker(Row, table=True):
     """A trip of the breaker: removals of one role were stopped because too many members would have lost it at once."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
@@ -79,7 +80,7 @@ class Breaker(SQLModel, table=True):
     dismissed_by: str | None = None
 
 
-class Unanswered(SQLModel, table=True):
+class Unanswered(Row, table=True):
     """A role write in doubt: Discord did not answer it, and may still carry it out."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
@@ -89,10 +90,8 @@ class Unanswered(SQLModel, table=True):
     at: datetime = moment()
 
 
-class RoleRefusal(SQLModel, table=True):
+class RoleRefusal(Row, table=True):
     """A role for which Discord refused a change; until a change succeeds, changes are tried one at a time."""
-
-    __tablename__ = "role_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     role_id: str = Field(primary_key=True)
@@ -102,10 +101,9 @@ class RoleRefusal(SQLModel, table=True):
     """When a change is tried again while the role's rules are paused."""
 
 
-class RivalMove(SQLModel, table=True):
+class RivalMove(Row, table=True):
     """A change by somebody else to a role that a rule of ours gives, with their name if the server's log has it."""
 
-    __tablename__ = "rival_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_rival_move_line", "server_id", "discord_id", "role_id", "at"),
         Index("ix_rival_move_server", "server_id", "at"),
@@ -143,7 +141,7 @@ class RivalMove(SQLModel, table=True):
     """When the server's log is next read for this move."""
 
 
-class Truce(SQLModel, table=True):
+class Truce(Row, table=True):
     """A role of a member that we neither give nor take for a while, because others reversed us repeatedly."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")

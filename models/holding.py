@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Index, Numeric, SmallInteger, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment, texts
 
 
-class Collection(SQLModel, table=True):
+class Collection(Row, table=True):
     """A contract on a chain, with the name by which people know it."""
 
     __table_args__ = (UniqueConstraint("chain", "contract"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -26,7 +27,7 @@ class Collection(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Token(SQLModel, table=True):
+class Token(Row, table=True):
     """One token of a collection and its traits."""
 
     collection_id: int = Field(primary_key=True, foreign_key="collection.id", ondelete="CASCADE")
@@ -35,7 +36,7 @@ class Token(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Observation(SQLModel, table=True):
+class Observation(Row, table=True):
     """One wallet's balance in one contract when it last changed; an unknown answer never overwrites it.
 
     A balance that was always zero has no row; the wallet's snapshot shows that it was read.
@@ -50,7 +51,7 @@ class Observation(SQLModel, table=True):
     observed_at: datetime = moment()
 
 
-class Survey(SQLModel, table=True):
+class Survey(Row, table=True):
     """A balance snapshot of one chain: the contracts that returned the balances of many wallets, and the block."""
 
     id: int | None = Field(default=None, primary_key=True)
@@ -61,7 +62,7 @@ class Survey(SQLModel, table=True):
     contracts: list[str] = texts()
 
 
-class Surveyed(SQLModel, table=True):
+class Surveyed(Row, table=True):
     """The newest balance snapshot of a server's member's wallet, with an answer from each of its contracts.
 
     At its block the wallet held the amounts in its observations, and nothing in contracts without an observation.
@@ -73,7 +74,7 @@ class Surveyed(SQLModel, table=True):
     survey_id: int
 
 
-class Tally(SQLModel, table=True):
+class Tally(Row, table=True):
     """The newest count of a wallet's tokens that match one requirement, which `scope` identifies.
 
     An incomplete count has `at_least` set: there may be more tokens, and `reason` says why. It never replaces a
@@ -92,15 +93,13 @@ class Tally(SQLModel, table=True):
     observed_at: datetime = moment()
 
 
-class TokenTrail(SQLModel, table=True):
+class TokenTrail(Row, table=True):
     """Token hints: tokens of a contract known to have reached a wallet, and the blocks that each node searched.
 
     They are hints of what to check on the chain, not holdings. For any collection, the contract is "any" and ids are
     "contract:id". `searched` maps a node's mark (`Node.mark`) to a first and a last block. `gone` maps an id to the
     block at which the chain first showed that the token no longer belongs to the wallet.
     """
-
-    __tablename__ = "token_trail"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     chain: str = Field(primary_key=True)
     contract: str = Field(primary_key=True)
@@ -111,7 +110,7 @@ class TokenTrail(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Census(SQLModel, table=True):
+class Census(Row, table=True):
     """The count of one collection's holders, and its progress. All servers share it."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -158,14 +157,12 @@ class Census(SQLModel, table=True):
     """When a follower last saw a transfer in the collection; written at most every few minutes."""
 
 
-class CensusToken(SQLModel, table=True):
+class CensusToken(Row, table=True):
     """The amount of one token that belongs to one address.
 
     Part 0 has the amounts at the settled block, part 1 the changes by later blocks, and part 2 the second reading of a
     list on Solana, where a token is its mint as a number.
     """
-
-    __tablename__ = "census_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     census_id: int = Field(primary_key=True, foreign_key="census.id", ondelete="CASCADE")
     part: int = Field(primary_key=True, sa_type=SmallInteger)
@@ -174,16 +171,14 @@ class CensusToken(SQLModel, table=True):
     amount: Decimal = Field(sa_type=Numeric)
 
 
-class CensusTurn(SQLModel, table=True):
+class CensusTurn(Row, table=True):
     """When a server's counts were last advanced, so that servers take turns."""
-
-    __tablename__ = "census_turn"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     at: datetime = moment()
 
 
-class Reach(SQLModel, table=True):
+class Reach(Row, table=True):
     """The number of addresses that meet a rule's conditions, and of those that are verified in its server."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -209,19 +204,15 @@ class Reach(SQLModel, table=True):
     ended_at: datetime | None = maybe_moment()
 
 
-class ReachCensus(SQLModel, table=True):
+class ReachCensus(Row, table=True):
     """A census that a rule's numbers need."""
-
-    __tablename__ = "reach_census"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     reach_id: int = Field(primary_key=True, foreign_key="reach.id", ondelete="CASCADE")
     census_id: int = Field(primary_key=True, foreign_key="census.id", ondelete="CASCADE", index=True)
 
 
-class ReachDay(SQLModel, table=True):
+class ReachDay(Row, table=True):
     """A rule's numbers on one day (in UTC), or the reason why there are none."""
-
-    __tablename__ = "reach_day"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     rule_id: int = Field(primary_key=True, foreign_key="rule.id", ondelete="CASCADE")
     day: date = Field(primary_key=True)

@@ -4,15 +4,14 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, DateTime, Index, text
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment
 
 
-class ProviderState(SQLModel, table=True):
+class ProviderState(Row, table=True):
     """One provider's last answer to any of our processes."""
-
-    __tablename__ = "provider_state"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     provider: str = Field(primary_key=True)
     """`discord`, `opensea`, `bot` (our own connection to Discord's gateway), or a node: `base:0`."""
@@ -27,13 +26,11 @@ class ProviderState(SQLModel, table=True):
     block_time: datetime | None = maybe_moment()
 
 
-class MarketLimit(SQLModel, table=True):
+class MarketLimit(Row, table=True):
     """A marketplace's limit for our key, as our processes last read it.
 
     `gateways/marketplaces/quota.py` divides it among uses.
     """
-
-    __tablename__ = "market_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     provider: str = Field(primary_key=True)
     reads: int = Field(primary_key=True)
@@ -49,13 +46,11 @@ class MarketLimit(SQLModel, table=True):
     """Reads reserved for each use, by its name."""
 
 
-class NodeLimit(SQLModel, table=True):
+class NodeLimit(Row, table=True):
     """The learned limits of a node; null means unknown, or that no limit was reached.
 
     `gateways/evm/rpc/node_limits.py` learns them.
     """
-
-    __tablename__ = "node_limit"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     node: str = Field(primary_key=True)
     """A digest of the node's URL, which may contain a key."""
@@ -68,7 +63,7 @@ class NodeLimit(SQLModel, table=True):
     seen_at: datetime = moment()
 
 
-class Alert(SQLModel, table=True):
+class Alert(Row, table=True):
     """A problem reported to a server's admins in their log channel, once when it begins and once when it ends."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -91,17 +86,15 @@ class Alert(SQLModel, table=True):
     last_error: str | None = None
 
 
-class Refusal(SQLModel, table=True):
+class Refusal(Row, table=True):
     """The number of requests of all processes that Discord refused in one minute."""
 
     minute: datetime = Field(primary_key=True, sa_type=DateTime(timezone=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     count: int
 
 
-class GuildRefusal(SQLModel, table=True):
+class GuildRefusal(Row, table=True):
     """The number of requests about one guild that Discord refused in the present window, and the guild's pause."""
-
-    __tablename__ = "guild_refusal"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     guild_id: str = Field(primary_key=True)
     began_at: datetime = moment()
@@ -111,10 +104,8 @@ class GuildRefusal(SQLModel, table=True):
     rests_until: datetime | None = maybe_moment()
 
 
-class RateShare(SQLModel, table=True):
+class RateShare(Row, table=True):
     """One process's share of the requests a second that Discord allows; it expires if the process stops reporting."""
-
-    __tablename__ = "rate_share"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     process: str = Field(primary_key=True)
     kind: str

@@ -3,12 +3,13 @@
 from datetime import datetime
 
 from sqlalchemy import BigInteger, DateTime, Index, text
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import maybe_moment, moment
 
 
-class Due(SQLModel, table=True):
+class Due(Row, table=True):
     """A queued member. Queueing a member twice keeps one row with the greater urgency."""
 
     __table_args__ = (Index("ix_due_turn", text("priority DESC"), "turn", "due_at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -35,7 +36,7 @@ class Due(SQLModel, table=True):
     """The request that last queued the member, if any, as in the processes' logs."""
 
 
-class Schedule(SQLModel, table=True):
+class Schedule(Row, table=True):
     """One scheduled job; the row decides which process runs it."""
 
     name: str = Field(primary_key=True)
@@ -46,7 +47,7 @@ class Schedule(SQLModel, table=True):
     total: int = 0
 
 
-class Cursor(SQLModel, table=True):
+class Cursor(Row, table=True):
     """The block up to which a chain has been followed, and the lease of its follower."""
 
     chain: str = Field(primary_key=True)
@@ -64,7 +65,7 @@ class Cursor(SQLModel, table=True):
     """The number of polls over which the addresses are split, if there are too many for one."""
 
 
-class Quarantine(SQLModel, table=True):
+class Quarantine(Row, table=True):
     """An address with more logs in a block than a node returns, which is not followed until `until`.
 
     `ended_at` is set when the first poll that includes the address again is stored.
@@ -82,7 +83,7 @@ class Quarantine(SQLModel, table=True):
     ended_at: datetime | None = maybe_moment()
 
 
-class Sighting(SQLModel, table=True):
+class Sighting(Row, table=True):
     """The newest block in which a token moved to or from a wallet. Answers from earlier blocks are not used."""
 
     chain: str = Field(primary_key=True)
@@ -91,7 +92,7 @@ class Sighting(SQLModel, table=True):
     seen_at: datetime = moment()
 
 
-class Counter(SQLModel, table=True):
+class Counter(Row, table=True):
     """A counter for monitoring, over all processes and since the database was created."""
 
     name: str = Field(primary_key=True)

@@ -5,12 +5,13 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Index, UniqueConstraint, Uuid, false, text
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment, texts
 
 
-class Rule(SQLModel, table=True):
+class Rule(Row, table=True):
     """One rule of a server. `expression` decides; the flat fields repeat the form with which the rule was made."""
 
     id: int | None = Field(default=None, primary_key=True)
@@ -49,10 +50,8 @@ class Rule(SQLModel, table=True):
     """When an admin deleted the rule. The row is removed once the roles that only this rule kept are settled."""
 
 
-class RuleRequest(SQLModel, table=True):
+class RuleRequest(Row, table=True):
     """The request that created a rule, if it had an `Idempotency-Key`: repeated, it creates no second one."""
-
-    __tablename__ = "rule_request"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
     key: bytes = Field(primary_key=True)
@@ -62,7 +61,7 @@ class RuleRequest(SQLModel, table=True):
     rule_id: int = Field(foreign_key="rule.id", ondelete="CASCADE", index=True)
 
 
-class AddressListRow(SQLModel, table=True):
+class AddressListRow(Row, table=True):
     """One address list of a server, identified by a digest of its addresses."""
 
     __tablename__ = "address_list"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -78,7 +77,7 @@ class AddressListRow(SQLModel, table=True):
     """When it was stored, or a rule was last saved with it."""
 
 
-class ListedAddress(SQLModel, table=True):
+class ListedAddress(Row, table=True):
     """One address of a list; EVM addresses are in lower case."""
 
     __tablename__ = "address_list_entry"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
@@ -87,10 +86,9 @@ class ListedAddress(SQLModel, table=True):
     address: str = Field(primary_key=True, index=True)
 
 
-class ContractMigration(SQLModel, table=True):
+class ContractMigration(Row, table=True):
     """The move of a collection or coin to another contract, during which rules count both contracts."""
 
-    __tablename__ = "contract_migration"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_contract_migration_open", "until", postgresql_where=text("state = 'open'")),
         Index("ix_contract_migration_server", "server_id", "id"),

@@ -4,12 +4,13 @@ from datetime import date, datetime
 from uuid import UUID, uuid4
 
 from sqlalchemy import BigInteger, Index, false, text
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import maybe_moment, moment, texts
 
 
-class Server(SQLModel, table=True):
+class Server(Row, table=True):
     """A known Discord guild: the bot is or was in it, or an admin added it with the form."""
 
     __table_args__ = (Index("ix_server_list_wanted", "id", postgresql_where=text("list_wanted")),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -54,13 +55,12 @@ class Server(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class RoleWatch(SQLModel, table=True):
+class RoleWatch(Row, table=True):
     """A role that a rule, a move or a preview concerns; all its holders are stored.
 
     Triggers add the roles of rules and moves. Housekeeping deletes rows that are no longer needed.
     """
 
-    __tablename__ = "role_watch"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_role_watch_unlisted", "server_id", postgresql_where=text("listed_at IS NULL")),
     )
@@ -72,7 +72,7 @@ class RoleWatch(SQLModel, table=True):
     """When all holders had been stored; None until then."""
 
 
-class Access(SQLModel, table=True):
+class Access(Row, table=True):
     """A person's right to run a server, as last read from Discord; every change is still checked live."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
@@ -81,7 +81,7 @@ class Access(SQLModel, table=True):
     checked_at: datetime = moment()
 
 
-class Member(SQLModel, table=True):
+class Member(Row, table=True):
     """A known member of a guild, with the roles that the gateway last reported."""
 
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -108,10 +108,9 @@ class Member(SQLModel, table=True):
     """When the member first used the bot here."""
 
 
-class MemberChoice(SQLModel, table=True):
+class MemberChoice(Row, table=True):
     """A member's choice for one server: whether their wallets count there, and whether admins may see them."""
 
-    __tablename__ = "member_choice"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index(
             "ix_member_choice_payout", "payout_wallet_id", postgresql_where=text("payout_wallet_id IS NOT NULL")
@@ -126,10 +125,9 @@ class MemberChoice(SQLModel, table=True):
     """The wallet that the member put on the server's airdrop list; None by default."""
 
 
-class PayoutListing(SQLModel, table=True):
+class PayoutListing(Row, table=True):
     """A download of a server's airdrop list that contained a member's address."""
 
-    __tablename__ = "payout_listing"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (Index("ix_payout_listing_user", "user_id", "server_id", "at"),)  # pyright: ignore[reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
@@ -140,10 +138,8 @@ class PayoutListing(SQLModel, table=True):
     at: datetime = moment()
 
 
-class ApiToken(SQLModel, table=True):
+class ApiToken(Row, table=True):
     """A token with which an admin's program calls the API about one server; only its hash is stored."""
-
-    __tablename__ = "api_token"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     id: int | None = Field(default=None, primary_key=True)
     server_id: int = Field(foreign_key="server.id", ondelete="CASCADE", index=True)
@@ -159,7 +155,7 @@ class ApiToken(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class Webhook(SQLModel, table=True):
+class Webhook(Row, table=True):
     """The address of a program to which a server's events are posted, and the state of its deliveries."""
 
     server_id: int = Field(primary_key=True, foreign_key="server.id", ondelete="CASCADE")
@@ -185,10 +181,9 @@ class Webhook(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class ServerMove(SQLModel, table=True):
+class ServerMove(Row, table=True):
     """A move of a server's roles to us; until an admin approves its end, no handed-over role is taken."""
 
-    __tablename__ = "server_move"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_server_move_open", "server_id", unique=True, postgresql_where=text("state = 'open'")),
         Index("ix_server_move_server", "server_id", "id"),
@@ -217,10 +212,8 @@ class ServerMove(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class MoveCount(SQLModel, table=True):
+class MoveCount(Row, table=True):
     """The numbers of a role's holders by their state on one day (in UTC) of a move, as last counted on that day."""
-
-    __tablename__ = "move_count"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     move_id: int = Field(primary_key=True, foreign_key="server_move.id", ondelete="CASCADE")
     role_id: str = Field(primary_key=True)
@@ -234,10 +227,9 @@ class MoveCount(SQLModel, table=True):
     at: datetime = moment()
 
 
-class WebhookDelivery(SQLModel, table=True):
+class WebhookDelivery(Row, table=True):
     """An event to post to a server's webhook; its body is made when it is sent."""
 
-    __tablename__ = "webhook_delivery"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
     __table_args__ = (  # pyright: ignore[reportUnannotatedClassAttribute]
         Index("ix_webhook_delivery_waiting", "server_id", "id", postgresql_where=text("state = 'waiting'")),
         Index("ix_webhook_delivery_server", "server_id", "id"),

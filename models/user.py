@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment
 
 
-class User(SQLModel, table=True):
+class User(Row, table=True):
     """A person, known by their Discord account; the tokens are encrypted and absent for people met only in Discord."""
 
     id: int | None = Field(default=None, primary_key=True)
@@ -28,7 +29,7 @@ class User(SQLModel, table=True):
     updated_at: datetime = moment()
 
 
-class Session(SQLModel, table=True):
+class Session(Row, table=True):
     """A signed-in browser; only the hash of its id is stored."""
 
     id_hash: bytes = Field(primary_key=True)
@@ -39,10 +40,8 @@ class Session(SQLModel, table=True):
     expires_at: datetime = moment(index=True)
 
 
-class SignIn(SQLModel, table=True):
+class SignIn(Row, table=True):
     """A sign-in that has not returned from Discord yet; used once."""
-
-    __tablename__ = "sign_in"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     state_hash: bytes = Field(primary_key=True)
     cookie_hash: bytes
@@ -54,7 +53,7 @@ class SignIn(SQLModel, table=True):
     expires_at: datetime = moment(index=True)
 
 
-class Farewell(SQLModel, table=True):
+class Farewell(Row, table=True):
     """A person who asked to be forgotten and still has roles from us; the row is deleted with the last of these roles.
 
     From then on, their Discord id is stored nowhere; the log uses the pseudonym. For some days a row with a digest of
@@ -68,7 +67,7 @@ class Farewell(SQLModel, table=True):
     """When the log's earlier lines were rewritten; lines about the last roles come later."""
 
 
-class Notice(SQLModel, table=True):
+class Notice(Row, table=True):
     """A message that a person sees with the bot's next answer."""
 
     id: int | None = Field(default=None, primary_key=True)

@@ -5,12 +5,13 @@ from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import BigInteger, Numeric, UniqueConstraint
-from sqlmodel import Field, SQLModel
+from sqlmodel import Field
 
+from models.db.row import Row
 from models.db.types import document, maybe_moment, moment
 
 
-class Wallet(SQLModel, table=True):
+class Wallet(Row, table=True):
     """A proved wallet. An address has one owner at a time; a contract account has one on each chain."""
 
     __table_args__ = (UniqueConstraint("family", "address", "chain"),)  # pyright: ignore[reportUnannotatedClassAttribute]
@@ -31,7 +32,7 @@ class Wallet(SQLModel, table=True):
     created_at: datetime = moment()
 
 
-class Challenge(SQLModel, table=True):
+class Challenge(Row, table=True):
     """The proof that a member has to show for an address: a code, and a unique amount. It works once.
 
     `seen` is the transaction that may prove it and waits for confirmations: chain, hash, block, nonce, confirmations,
@@ -53,7 +54,7 @@ class Challenge(SQLModel, table=True):
     note: str = ""
 
 
-class Trail(SQLModel, table=True):
+class Trail(Row, table=True):
     """The progress of watching one account on a chain for a challenge: up to `block` it had sent `nonce` transactions.
 
     `first_block` is the block at which watching began, 0 if it began late. On Solana `block` is a slot and `nonce` is
@@ -73,7 +74,7 @@ class Trail(SQLModel, table=True):
     """Whether something was sent while we were offline, which can only be found by its hash."""
 
 
-class Handover(SQLModel, table=True):
+class Handover(Row, table=True):
     """A code that hands wallets over from one account to another of the same person; only its hash is stored."""
 
     id: int | None = Field(default=None, primary_key=True)
@@ -86,10 +87,8 @@ class Handover(SQLModel, table=True):
     expires_at: datetime = moment(index=True)
 
 
-class SpentTransaction(SQLModel, table=True):
+class SpentTransaction(Row, table=True):
     """A transaction that has proved a wallet, so that it never proves another."""
-
-    __tablename__ = "spent_transaction"  # pyright: ignore[reportAssignmentType, reportUnannotatedClassAttribute]
 
     hash: str = Field(primary_key=True)
     chain: str
