@@ -9,13 +9,14 @@ from services.core.actors import Actor
 from services.core.errors import FieldRefused, WalletNotFound
 from services.privacy import wallet_handover
 from state.account.wallets import WalletsState
+from state.core.dialog import Dialog
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 
 LONGEST_CODE = 40
 
 
-class HandoverState(rx.State):
+class HandoverState(Dialog, rx.State):
     """The card about two accounts on the wallets screen."""
 
     giving: bool = False
@@ -27,8 +28,6 @@ class HandoverState(rx.State):
     """Until when the code is valid, as a sentence."""
     entered: str = ""
     fault: str = ""
-    asked: str = ""
-    """What the entered code would do, as a question; empty while no dialog is open."""
     working: bool = False
 
     @public
@@ -88,12 +87,6 @@ class HandoverState(rx.State):
             "{count} wallet of {account} becomes yours?", "{count} wallets of {account} become yours?", count
         )
         self.asked = asks.format(count=count, account=found.account)
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked = ""
 
     @writes
     async def take(self, actor: Actor):

@@ -21,8 +21,9 @@ from services.servers import activity, undo
 from services.servers.activity import BY_ITSELF, LogFilter, LogLine
 from services.servers.activity_sentences import FORGOTTEN
 from settings import settings
+from state.core.dialog import Dialog
 from state.core.errors import UNREADABLE
-from state.core.gate import public, signed_in, writes
+from state.core.gate import signed_in, writes
 from state.core.session import SessionState
 from state.core.toasts import refuse, say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
@@ -63,7 +64,7 @@ class OptionView:
     label: str
 
 
-class ActivityState(ServerTab, rx.State):
+class ActivityState(Dialog, ServerTab, rx.State):
     """One page of the log, its filters, and the dialog before an undo."""
 
     rows: list[EventRowView] = []
@@ -80,7 +81,6 @@ class ActivityState(ServerTab, rx.State):
     rules: list[OptionView] = []
     actors: list[OptionView] = []
     csv_url: str = ""
-    asked_batch: str = ""
     asked_text: str = ""
     undoing: str = ""
     _visit: int = -1
@@ -99,7 +99,7 @@ class ActivityState(ServerTab, rx.State):
         if self.shown_for != page.server_id or (named and visit != self._visit):
             self._clear(named)
         self._visit = visit
-        self.asked_batch = ""
+        self.asked = ""
 
         choices = await self._tried(page, lambda db: activity.choices(db, gateways(), actor, page.server_id))
         if choices is None:
@@ -214,18 +214,12 @@ class ActivityState(ServerTab, rx.State):
         except (HoldfastError, ValueError) as fault:
             await self._refuse_undo(fault)
         else:
-            self.asked_batch, self.asked_text = view.batch, view.text
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_batch = ""
+            self.asked, self.asked_text = view.batch, view.text
 
     @writes
     async def undo(self, actor: Actor):
         """Undo the batch that the dialog asks about."""
-        batch, self.asked_batch = self.asked_batch, ""
+        batch, self.asked = self.asked, ""
         if not batch:
             return
         self.undoing = batch

@@ -15,6 +15,7 @@ from services.core.relative_times import ago
 from services.servers import breaker_review
 from services.servers.breaker_review import HeldBackView, Loser, Trip
 from services.triggers import rechecks
+from state.core.dialog import Dialog
 from state.core.gate import public, signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
@@ -43,12 +44,11 @@ class HeldBackRoleView:
     more: str
 
 
-class HeldBackState(rx.State):
+class HeldBackState(Dialog, rx.State):
     """The removals that wait for an admin of the server, and the dialog before the decision."""
 
     shown_for: int = 0
     roles: list[HeldBackRoleView] = []
-    asked_role: str = ""
     asked_name: str = ""
     asked_approve: bool = False
     asked_text: str = ""
@@ -57,7 +57,7 @@ class HeldBackState(rx.State):
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read the removals that wait, if a tab with the banner is open."""
-        self.asked_role = ""
+        self.asked = ""
         if (page := await open_tab(self, *SHOWN_ON)) is not None:
             await self._read(actor, page)
 
@@ -65,7 +65,7 @@ class HeldBackState(rx.State):
     async def look(self, actor: Actor) -> None:
         """Read them again if they concern other roles or members than those shown, unless the dialog is open."""
         page = await open_tab(self, *SHOWN_ON)
-        if page is None or self.asked_role or self.deciding:
+        if page is None or self.asked or self.deciding:
             return
         async with transaction() as db:
             waiting = await breaker_review.trips(db, page.server_id)
@@ -91,7 +91,7 @@ class HeldBackState(rx.State):
         if role is None:
             return
         count = role.total
-        self.asked_role, self.asked_name, self.asked_approve = role.id, role.name, approve
+        self.asked, self.asked_name, self.asked_approve = role.id, role.name, approve
         said = (
             ngettext(
                 "{role} is taken from {count} member now, each after one more check of what they hold. The approval "
@@ -111,16 +111,10 @@ class HeldBackState(rx.State):
         )
         self.asked_text = said.format(role=role.name, count=count)
 
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_role = ""
-
     @writes
     async def decide(self, actor: Actor):
         """Carry out the decision that the dialog is about."""
-        role_id, self.asked_role = self.asked_role, ""
+        role_id, self.asked = self.asked, ""
         if not role_id:
             return
         seen = next((_trip(role) for role in self.roles if role.id == role_id), None)

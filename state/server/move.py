@@ -19,6 +19,7 @@ from services.roles.moves.coverage import CoverageDay
 from services.roles.moves.lifecycle import MoveOrder
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
+from state.core.dialog import Dialog
 from state.core.entered_dates import end_of_day, start_of_day
 from state.core.errors import UNREADABLE
 from state.core.form_fault import FormFault
@@ -93,7 +94,7 @@ class CoverageDayView:
     unknown: int
 
 
-class MoveState(FormFault, ServerTab, rx.State):
+class MoveState(FormFault, Dialog, ServerTab, rx.State):
     """The move of the server, its form, one list of names, and the dialog before its end or its undo."""
 
     state: str = NONE
@@ -126,7 +127,6 @@ class MoveState(FormFault, ServerTab, rx.State):
     names_more: int = 0
     names_hidden: bool = False
 
-    asked: str = ""
     working: bool = False
 
     @signed_in
@@ -323,12 +323,6 @@ class MoveState(FormFault, ServerTab, rx.State):
     def ask_undo(self) -> None:
         """Open the dialog that explains what undoing the move does."""
         self.asked = UNDO if self.state != NONE else ""
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked = ""
 
     @writes
     async def confirm(self, actor: Actor):

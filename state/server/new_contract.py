@@ -20,6 +20,7 @@ from services.rules.replacements.contract_migrations import LeftRule, MigrationV
 from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
 from services.rules.wording import Line
 from services.runtime import rate_limits
+from state.core.dialog import Dialog
 from state.core.entered_dates import end_of_day
 from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
@@ -63,7 +64,7 @@ class RunningMigrationView:
     text: str
 
 
-class MigrationState(FormFault, ServerTab, rx.State):
+class MigrationState(FormFault, Dialog, ServerTab, rx.State):
     """The card of the Rules tab about a collection that has another contract now."""
 
     contracts: list[OldContractView] = []
@@ -84,7 +85,6 @@ class MigrationState(FormFault, ServerTab, rx.State):
     looked: bool = False
     """Whether the two lists are about the form as it is filled in."""
 
-    asked: str = ""
     asked_title: str = ""
     asked_id: int = 0
     working: bool = False
@@ -212,12 +212,6 @@ class MigrationState(FormFault, ServerTab, rx.State):
         page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(MigrationEnd(page.server_id, one.id))
         yield RulePreviewState.watch
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked = ""
 
     @writes
     async def confirm(self, actor: Actor):

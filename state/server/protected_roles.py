@@ -11,6 +11,7 @@ from services.core.actors import Actor
 from services.core.relative_times import ago
 from services.servers import protection
 from services.servers.protection import ProtectedRole
+from state.core.dialog import Dialog
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
@@ -26,7 +27,7 @@ class ProtectedRoleView:
     since: str
 
 
-class ProtectedRolesState(ServerTab, rx.State):
+class ProtectedRolesState(Dialog, ServerTab, rx.State):
     """The protected roles, the selected next one, and the dialog before a protection ends."""
 
     rows: list[ProtectedRoleView] = []
@@ -34,14 +35,13 @@ class ProtectedRolesState(ServerTab, rx.State):
     """The ids of the protected roles, for the texts about rules."""
     offered: list[ProtectedRoleView] = []
     chosen: str = ""
-    asked_role: str = ""
     asked_name: str = ""
     working: bool = False
 
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Read them if the Rules tab is open."""
-        self.asked_role = ""
+        self.asked = ""
         page = await open_tab(self, "rules")
         if page is not None:
             await self._read(actor, page)
@@ -86,18 +86,12 @@ class ProtectedRolesState(ServerTab, rx.State):
         """Open the dialog that explains the end of a protection."""
         role = next((role for role in self.rows if role.id == role_id), None)
         if role is not None:
-            self.asked_role, self.asked_name = role.id, role.name
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_role = ""
+            self.asked, self.asked_name = role.id, role.name
 
     @writes
     async def end(self, actor: Actor):
         """End the protection that the dialog is about."""
-        role_id, self.asked_role = self.asked_role, ""
+        role_id, self.asked = self.asked, ""
         if not role_id:
             return
         self.working = True

@@ -14,6 +14,7 @@ from services.core.actors import Actor
 from services.core.errors import HoldfastError, WebhookNotFound
 from services.core.relative_times import ago
 from services.runtime import rate_limits
+from state.core.dialog import Dialog
 from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import refuse, say
@@ -46,7 +47,7 @@ class DeliveryRowView:
     detail: str
 
 
-class WebhookState(FormFault, rx.State):
+class WebhookState(FormFault, Dialog, rx.State):
     """The card with the webhook."""
 
     is_set: bool = False
@@ -63,7 +64,6 @@ class WebhookState(FormFault, rx.State):
     choices: list[SwitchView] = []
     secret: str = ""
     """The secret that was just made; shown until the admin has it."""
-    asked: str = ""
     saving: bool = False
     working: bool = False
     _chosen: list[str] = []
@@ -171,12 +171,6 @@ class WebhookState(FormFault, rx.State):
     def ask(self, what: str) -> None:
         """Open the dialog before the webhook is deleted, or gets another secret."""
         self.asked = what if self.is_set and what in {DELETE, NEW_SECRET} else ""
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked = ""
 
     @writes
     async def confirm(self, actor: Actor):

@@ -30,7 +30,7 @@ def activity_tab() -> rx.Component:
             list_outline(8, "h-14"),
         ),
         confirm(
-            is_open=ActivityState.asked_batch != "",
+            is_open=ActivityState.asked != "",
             on_open_change=ActivityState.close_dialog,
             title=_("Undo this?"),
             text=ActivityState.asked_text,

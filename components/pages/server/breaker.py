@@ -23,7 +23,7 @@ def _notices() -> rx.Component:
         rx.el.div(
             rx.foreach(HeldBackState.roles, _role),
             confirm(
-                is_open=HeldBackState.asked_role != "",
+                is_open=HeldBackState.asked != "",
                 on_open_change=HeldBackState.close_dialog,
                 title=rx.cond(
                     HeldBackState.asked_approve,

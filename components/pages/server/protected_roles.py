@@ -101,7 +101,7 @@ def _choice() -> rx.Component:
 
 def _question() -> rx.Component:
     return confirm(
-        is_open=ProtectedRolesState.asked_role != "",
+        is_open=ProtectedRolesState.asked != "",
         on_open_change=ProtectedRolesState.close_dialog,
         title=filled(_("End the protection of {name}?"), name=ProtectedRolesState.asked_name),
         text=_(

@@ -116,7 +116,7 @@ async def test_a_deleted_rule_is_brought_back_after_a_question(made: tuple[Tab, 
     for unknown in (batch, str(uuid4()), "nothing"):
         await tab.run(state.ask_undo(unknown))
         assert (await tab.toast()).startswith("This cannot be undone")
-        assert state.asked_batch == ""
+        assert state.asked == ""
 
 
 async def test_while_discord_is_away_an_undo_is_put_off_and_not_called_impossible(
@@ -134,7 +134,7 @@ async def test_while_discord_is_away_an_undo_is_put_off_and_not_called_impossibl
     with monkeypatch.context() as patched:
         patched.setattr(permissions, "require_admin", away)
         await tab.run(state.ask_undo(batch))
-        assert ((await tab.toast()), state.asked_batch, state.undoing) == (said, "", "")
+        assert ((await tab.toast()), state.asked, state.undoing) == (said, "", "")
     await tab.run(state.ask_undo(batch))
     with monkeypatch.context() as patched:
         patched.setattr(permissions, "require_admin", away)
@@ -155,10 +155,10 @@ async def test_what_an_undo_would_do_is_worked_out_as_often_as_other_previews(
     state = await opened(tab, ActivityState, rule["serverId"], "activity")
     batch = state.rows[0].batch
     await tab.run(state.ask_undo(batch))
-    assert state.asked_batch == batch
+    assert state.asked == batch
     state.close_dialog(False)
     await tab.run(state.ask_undo(batch))
-    assert (state.asked_batch, (await tab.toast()).partition(":")[0]) == ("", "Not so fast")
+    assert (state.asked, (await tab.toast()).partition(":")[0]) == ("", "Not so fast")
 
 
 async def test_nobody_else_reads_or_undoes(made: tuple[Tab, Browser, dict[str, Any]], sign_in: SignIn) -> None:
@@ -170,7 +170,7 @@ async def test_nobody_else_reads_or_undoes(made: tuple[Tab, Browser, dict[str, A
     assert (await tab.state(ServerPageState)).missing
     for asked in (state.choose_kind("rule"), state.turn(1), state.ask_undo(batch)):
         await tab.run(asked)
-    state.asked_batch = batch
+    state.asked = batch
     await tab.run(state.undo())
     assert state.rows == []
     assert (await tab.toast()) == "This cannot be undone: Server not found"

@@ -100,7 +100,7 @@ async def test_an_answer_is_given_after_a_question(tripped: tuple[Tab, Browser, 
     tab, _, rule = tripped
     state = await opened(tab, HeldBackState, rule["serverId"], "members")
     state.ask("unknown", approve)
-    assert state.asked_role == ""
+    assert state.asked == ""
     state.ask(rule["roleId"], approve)
     assert "2 members" in state.asked_text
     state.close_dialog(False)

@@ -64,7 +64,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         await tab.run(held_back.decide())
 
     async def undo() -> None:
-        activity.asked_batch = str(names["batch"])
+        activity.asked = str(names["batch"])
         await tab.run(activity.undo())
 
     async def pause() -> None:
