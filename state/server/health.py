@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import reflex as rx
 
@@ -80,96 +81,72 @@ class ServerHealthState(ServerTab, rx.State):
         self.here = _here(view)
         self.work = _work(view)
         self.providers = [_provider(one) for one in view.providers if one.used]
-        self.providers += [
-            _line(f"quota:{one.provider}:{one.reads}", one.state, one.name, one.text, one.mend) for one in view.quotas
-        ]
+        self.providers += [_line(f"quota:{one.provider}:{one.reads}", one.name, one) for one in view.quotas]
         self.others = [_provider(one) for one in view.providers if not one.used]
 
 
 def _line(
     key: str,
-    state: str,
     title: str,
-    text: str,
-    mend: str | None = None,
+    of: Any,
     since: datetime | None = None,
     *,
+    state: str | None = None,
+    text: str | None = None,
     role: str = "",
 ) -> HealthLineView:
+    """Return the line about a part of the health, with its own state and text unless others are given."""
+    state = of.state if state is None else state
     told = _("since {time}").format(time=_moment(since)) if since is not None and state in {"warning", "bad"} else ""
-    return HealthLineView(key, state, title, text, mend or "", told, role)
+    return HealthLineView(key, state, title, of.text if text is None else text, of.mend or "", told, role)
 
 
 def _here(view: HealthView) -> list[HealthLineView]:
     """Return the lines about the server: the bot, its permissions, the roles, paused rules, held-back removals."""
-    bot, may, order = view.bot, view.permissions, view.role_order
-    lines = [
-        _line("bot", bot.state, _("Bot"), bot.text, bot.mend, bot.since),
-        _line("permissions", may.state, _("Permissions"), may.text, may.mend),
-    ]
-    lines += [
-        _line(f"role:{one.role_id}", order.state, _("Role {role}").format(role=one.role_name), one.text, one.mend)
-        for one in order.problems
-    ] or [_line("roles", order.state, _("Roles"), order.text)]
-    lines += [
-        _line(
-            f"rule:{one.id}",
-            one.state,
-            _("Rule “{rule}” is paused").format(rule=one.name),
-            one.reason,
-            one.mend,
-            one.since,
-        )
-        for one in view.paused_rules
-    ]
-    lines += [
-        _line(
-            f"breaker:{one.role_id}",
-            one.state,
-            _("Removals of {role} stopped").format(role=one.role_name),
-            one.text,
-            one.mend,
-            one.since,
-        )
-        for one in view.breakers
-    ]
-    lines += [
-        _line(
-            f"truce:{one.role_id}",
-            one.state,
-            _("Role {role} left alone").format(role=one.role_name),
-            one.text,
-            one.mend,
-            one.since,
-            role=one.role_id,
-        )
-        for one in view.truces
-    ]
-    lines += [
-        _line(
-            f"rival:{one.role_id}:{one.actor_id}:{at}",
-            one.state,
-            _("{name} moves {role}").format(name=one.name or _("Somebody"), role=one.role_name),
-            one.text,
-            one.mend,
-            one.first_at,
-        )
-        for at, one in enumerate(view.rivals)
-    ]
-    lines.append(_line("alerts", view.alerts.state, _("Alerts"), view.alerts.text, view.alerts.mend))
-    return lines
+    bot, order = view.bot, view.role_order
+    return [
+        _line("bot", _("Bot"), bot, bot.since),
+        _line("permissions", _("Permissions"), view.permissions),
+        *(
+            _line(f"role:{one.role_id}", _("Role {role}").format(role=one.role_name), one, state=order.state)
+            for one in order.problems
+        ),
+        *([] if order.problems else [_line("roles", _("Roles"), order)]),
+        *(
+            _line(f"rule:{one.id}", _("Rule “{rule}” is paused").format(rule=one.name), one, one.since, text=one.reason)
+            for one in view.paused_rules
+        ),
+        *(
+            _line(f"breaker:{one.role_id}", _("Removals of {role} stopped").format(role=one.role_name), one, one.since)
+            for one in view.breakers
+        ),
+        *(
+            _line(
+                f"truce:{one.role_id}", _("Role {role} left alone").format(role=one.role_name), one, one.since,
+                role=one.role_id,
+            )
+            for one in view.truces
+        ),
+        *(
+            _line(
+                f"rival:{one.role_id}:{one.actor_id}:{at}",
+                _("{name} moves {role}").format(name=one.name or _("Somebody"), role=one.role_name), one, one.first_at,
+            )
+            for at, one in enumerate(view.rivals)
+        ),
+        _line("alerts", _("Alerts"), view.alerts),
+    ]  # fmt: skip
 
 
 def _work(view: HealthView) -> list[HealthLineView]:
     """Return the lines about background work: the sweep, the queue, failed reads, and the followers by chain."""
-    sweep, queue = view.last_sweep, view.queue
-    lines = [
-        _line("sweep", sweep.state, _("Daily sweep"), f"{sweep.text}{_next(sweep.next_at)}", sweep.mend),
-        _line("queue", queue.state, _("Queue"), queue.text, queue.mend),
+    sweep = view.last_sweep
+    return [
+        _line("sweep", _("Daily sweep"), sweep, text=f"{sweep.text}{_next(sweep.next_at)}"),
+        _line("queue", _("Queue"), view.queue),
+        *(_line(f"unknown:{at}", _waits(one), one) for at, one in enumerate(view.unknown)),
+        *(_line(f"lag:{place}", _distance(one), one) for place, one in enumerate(view.lag)),
     ]
-    lines += [_line(f"unknown:{at}", one.state, _waits(one), one.text) for at, one in enumerate(view.unknown)]
-    lines += [_line(f"lag:{place}", one.state, _distance(one), one.text) for place, one in enumerate(view.lag)]
-    return lines
 
 
 def _waits(one: UnknownReading) -> str:
@@ -197,4 +174,4 @@ def _moment(moment: datetime) -> str:
 
 def _provider(one: ProviderHealth) -> HealthLineView:
     reason = f" ({one.reason})" if one.reason and one.state in {"warning", "bad"} else ""
-    return _line(one.provider, one.state, one.name, f"{one.text}{reason}", one.mend, one.since)
+    return _line(one.provider, one.name, one, one.since, text=f"{one.text}{reason}")
