@@ -1,23 +1,12 @@
 """The REST API: one module per resource, joined here into the ASGI app that is served beside the screens."""
 
-from app.api import (
-    activity,
-    analytics,
-    auth,
-    collections,
-    discord,
-    health,
-    me,
-    protection,
-    rules,
-    servers,
-    wallets,
-)
+from app.api import analytics, auth, collections, discord, health, me, rules, servers, wallets
 from app.api.requests import openapi, problems
 from app.api.requests.address_limits import AddressLimits
 from app.api.requests.body_limit import BodyLimit
 from app.api.requests.head_requests import HeadRequests
 from app.api.server import (
+    activity,
     address_lists,
     api_tokens,
     breaker,
@@ -25,6 +14,7 @@ from app.api.server import (
     members,
     moves,
     payouts,
+    protection,
     replacements,
     rule_documents,
     webhook,

@@ -1,1 +1,1 @@
-"""The parts of one server: its members, its health, and the programs of its admins."""
+"""The parts of one server, at `/api/servers/{server_id}/…`: its members, log, health, and its admins' programs."""

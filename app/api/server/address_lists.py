@@ -6,9 +6,9 @@ from fastapi import Request
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.downloads import next_page
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, ApiAnswer, PathId, Text, attachment
-from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.core.errors import ListNotFound

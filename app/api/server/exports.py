@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.downloads import next_page
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, ApiAnswer, PathId, attachment
 from app.api.server import address_lists
 from app.api.server.address_lists import ExportedList
-from app.api.server.downloads import next_page
 from gateways import gateways
 from models import now, transaction
 from services.rules.documents import own_format

@@ -7,9 +7,9 @@ from fastapi import Query
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.downloads import next_page
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, attachment
-from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.privacy import payouts

@@ -107,7 +107,7 @@ async def test_the_log_is_told_in_words_and_filtered(browser: Browser, made: dic
 async def test_the_log_is_a_table_with_the_same_filters(
     browser: Browser, made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.api.activity.CSV_PAGE", 2)
+    monkeypatch.setattr("app.api.server.activity.CSV_PAGE", 2)
     evil = await somebody(made, "=HYPERLINK(1)")
     line = audit.line("role.given", subject=evil.discord_id, role_id=made["roleId"])
     await written(made, *[line] * 5)

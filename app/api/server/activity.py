@@ -9,10 +9,10 @@ from pydantic import Field
 from starlette.responses import StreamingResponse
 
 from app.api.requests.caller import Caller
+from app.api.requests.downloads import next_page
 from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
 from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text, TimeFrom, TimeUntil, attachment
-from app.api.server.downloads import next_page
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
