@@ -1,7 +1,10 @@
-"""Security headers for every answer that does not set its own. Screens have their policy from `html_pages.py`."""
+"""Security headers for every answer that does not set its own, and the content security policy of a screen."""
 
+import base64
+import hashlib
+import re
 from functools import cache
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -28,6 +31,7 @@ _REFUSED = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
+_INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 _HSTS = {"Strict-Transport-Security": "max-age=31536000"}
 
 
@@ -60,6 +64,31 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, add)
+
+
+def page_policy(html: str) -> str:
+    """Return the document's CSP: its inline scripts by their hashes, our own files, and pictures from Discord.
+
+    Reflex's style library writes its rules into the page, hence 'unsafe-inline' for styles alone.
+    """
+    scripts = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(html))
+    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in scripts)
+    socket = settings().public_url.replace("http", "ws", 1).rstrip("/")
+    pictures = "{0.scheme}://{0.netloc}".format(urlsplit(settings().discord_cdn_url))
+    return "; ".join(
+        (
+            "default-src 'none'",
+            f"script-src 'self' {hashes}",
+            "style-src 'self' 'unsafe-inline'",
+            f"img-src 'self' data: {pictures}",
+            "font-src 'self'",
+            f"connect-src 'self' {socket}",
+            "manifest-src 'self'",
+            "form-action 'self'",
+            "base-uri 'none'",
+            "frame-ancestors 'none'",
+        )
+    )
 
 
 def refusal(scope: Scope, status: int, message: str, **values: str) -> ASGIApp:

@@ -1,22 +1,21 @@
 """Serves every screen's HTML: for the audience named by the cookie, with its status and a strict script policy."""
 
 import asyncio
-import base64
 import gzip
-import hashlib
 import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http import languages
+from app.http.headers import page_policy
 from app.http.static_files import BUILT
 from locales import language
 from models import reading
@@ -32,7 +31,6 @@ _FAILED_LOGIN = "auth_failed"
 """The code in the address of the authentication error page that says so; any other one has another cause."""
 NOT_DOCUMENTS = ("/api/", "/_", "/assets/", "/fonts/")
 NOT_DOCUMENT = frozenset({"/api", "/health", "/ping"})
-_INLINE_SCRIPT = re.compile(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.S)
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ class Documents:
         text = text.replace('<link rel="modulepreload"', '<link fetchpriority="low" rel="modulepreload"')
         head, found, rest = text.partition("<html")
         assert found, file
-        made = _Document(changed, head + found, rest, _policy(text))
+        made = _Document(changed, head + found, rest, page_policy(text))
         self._documents[file] = made
         return made
 
@@ -195,28 +193,3 @@ def _body(document: _Document, written: str, *, packed: bool) -> bytes:
         return plain
     document.packed[written] = gzip.compress(plain, 6)
     return document.packed[written]
-
-
-def _policy(html: str) -> str:
-    """Return the document's CSP: its inline scripts by their hashes, our own files, and pictures from Discord.
-
-    Reflex's style library writes its rules into the page, hence 'unsafe-inline' for styles alone.
-    """
-    scripts = (hashlib.sha256(script.encode()).digest() for script in _INLINE_SCRIPT.findall(html))
-    hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in scripts)
-    socket = settings().public_url.replace("http", "ws", 1).rstrip("/")
-    pictures = "{0.scheme}://{0.netloc}".format(urlsplit(settings().discord_cdn_url))
-    return "; ".join(
-        (
-            "default-src 'none'",
-            f"script-src 'self' {hashes}",
-            "style-src 'self' 'unsafe-inline'",
-            f"img-src 'self' data: {pictures}",
-            "font-src 'self'",
-            f"connect-src 'self' {socket}",
-            "manifest-src 'self'",
-            "form-action 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        )
-    )
