@@ -12,7 +12,7 @@ from services.core.queue import Claim
 from services.engine import snapshot
 from services.engine.decide import NO_MOVE, NO_ROLES, GrantFacts, MoveTerms
 from services.engine.snapshot import NOT_SEEN, Rules, SeenMember, Stored, Who
-from services.holdings import delegated_vaults, delegations, surveys
+from services.holdings import delegated_vaults, delegations, stored_balances
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
@@ -24,7 +24,7 @@ from services.runtime.loop_steps import in_steps
 
 ListsByServer = Mapping[int, Mapping[str, ReadList]]
 """Lists of addresses by server and digest."""
-AskedByChain = dict[str, dict[int, surveys.Asked]]
+AskedByChain = dict[str, dict[int, stored_balances.Asked]]
 """By chain and server, the contracts and wallets that the server's rules read."""
 ASKED_FOR = frozenset({queue.WAITING, queue.JOINED, queue.CHANGED, queue.AGAIN})
 """Priorities of reconciles that may follow a purchase that no sighting reported, and of their retries."""
@@ -119,8 +119,8 @@ async def _server_facts(db: AsyncSession, claims: Sequence[Claim], found: Stored
     own = {address for mine in wallets.values() for _, address in mine} if named else set[str]()
     kinds, heads, *newest = await db.together(
         standards.question(_places(leaf for listed in leaves.values() for leaf in listed)),
-        surveys.followed_heads(sorted(asked)),
-        *(surveys.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked.items()),
+        stored_balances.followed_heads(sorted(asked)),
+        *(stored_balances.newest_blocks(chain, list(of_chain.values())) for chain, of_chain in asked.items()),
         *([stored_address_lists.question(named, own)] if named else []),
     )
     on_lists: dict[int, dict[str, frozenset[str]]] = stored_address_lists.answered(newest.pop()) if named else {}
@@ -147,7 +147,7 @@ def _blocks_seen(
     """
     seen: dict[int, dict[str, int]] = {}
     for (chain, of_chain), rows in zip(asked.items(), newest, strict=True):
-        for server_id, block in zip(of_chain, surveys.blocks_of(list(of_chain.values()), rows), strict=True):
+        for server_id, block in zip(of_chain, stored_balances.blocks_of(list(of_chain.values()), rows), strict=True):
             seen.setdefault(server_id, {})[chain] = block
     for server_id in {claim.server_id for claim in claims if claim.priority in ASKED_FOR} & seen.keys():
         of_server = seen[server_id]

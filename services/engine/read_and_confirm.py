@@ -21,7 +21,7 @@ from services.engine.batch_decisions import BatchDecisions
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, decide, left_behind
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
-from services.holdings import confirmation, delegations, evaluate, fetch, surveys, token_hints
+from services.holdings import confirmation, delegations, evaluate, fetch, stored_balances, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
 from services.holdings.delegations import DelegateKey, Fetched
 from services.holdings.evaluate import Answers, Reading, verdict_by
@@ -53,7 +53,7 @@ async def questions(db: AsyncSession, cases: Sequence[Case]) -> dict[ServerChain
     }
     counted = {place: contracts for place, contracts in one_by_one.items() if contracts}
     tallies = await db.together(
-        *(surveys.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
+        *(stored_balances.newest_tally(place[1], contracts, places[place][1]) for place, contracts in counted.items())
     )
     tallied = {place: block for place, ((block,),) in zip(counted, tallies, strict=True)}
     async for (server_id, chain), (wants, owners) in in_steps(places.items()):

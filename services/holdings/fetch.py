@@ -20,7 +20,7 @@ from models.db.session import AsyncSession
 from services.collections import standards
 from services.collections.trait_match import TokenTraits
 from services.collections.trait_sources import TokenKey
-from services.holdings import surveys, token_hints
+from services.holdings import stored_balances, token_hints
 from services.holdings.evaluate import Answers
 from services.holdings.fetch_plan import ANY, EVM, TokenWant, Wants, family_of
 from services.holdings.shared_balances import JointBalances
@@ -283,10 +283,10 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
 
     Unknown or older readings overwrite nothing.
     """
-    await surveys.remember(
+    await stored_balances.remember(
         db,
         [
-            surveys.BalanceRead(question.server_id, contracts, question.owners, answers.sheet)
+            stored_balances.BalanceRead(question.server_id, contracts, question.owners, answers.sheet)
             for question, answers in asked
             # A settled block is older than that of the first read.
             if answers.sheet is not None

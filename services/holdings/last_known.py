@@ -13,7 +13,7 @@ from locales import N_
 from models import Observation, Tally
 from models.db.session import AsyncSession, any_of, joined
 from services.core.answer import Answer
-from services.holdings import surveys
+from services.holdings import stored_balances
 from services.holdings.evaluate import Reading
 from services.holdings.fetch_plan import ANY, addresses_on
 from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for, counting, doubts_of, vaults_for
@@ -80,7 +80,7 @@ async def load(db: AsyncSession, leaves: Iterable[Requirement], addresses: Seque
     for row in balances.all():
         part = WalletShare(row.address, int(row.amount))
         memory[row.chain, row.contract, row.address, BALANCE] = LastKnown(part, row.block, row.source, row.observed_at)
-    for (chain, contract, address), one in (await surveys.newest(db, contracts, addresses)).items():
+    for (chain, contract, address), one in (await stored_balances.newest(db, contracts, addresses)).items():
         key = (chain, contract, address, BALANCE)
         before = memory.get(key)
         if before is None or before.block <= one.block:

@@ -15,7 +15,7 @@ from services.collections import stored_traits
 from services.collections.census import reach, reach_by_day
 from services.guilds import invalid_requests
 from services.guilds.gateway import interaction_claims, known_people
-from services.holdings import surveys
+from services.holdings import stored_balances
 from services.holdings.delegations import AGE_KEPT
 from services.privacy import log_partitions, payouts
 from services.roles import breaker, in_doubt, rival_names
@@ -178,7 +178,7 @@ STEPS = (
     Step("rules_beyond_limits", limits.pause),
     Step("address_lists", stored_address_lists.clear),
     Step("webhook_deliveries", webhook_deliveries.clear),
-    Step("surveys", surveys.forget_replaced),
+    Step("surveys", stored_balances.forget_replaced),
     Step("role_watches", known_people.forget_watches),
     Step("interaction_claims", interaction_claims.forget_old),
     # A member who returns later is recorded as new; the privacy policy names the time.

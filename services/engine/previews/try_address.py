@@ -29,7 +29,7 @@ from services.engine.previews import preview
 from services.engine.previews.proposals import NewRule, OneRule
 from services.engine.reconcile_outcome import BatchOutcome, ServerChain, read_all
 from services.guilds import permissions
-from services.holdings import confirmation, delegated_vaults, delegations, fetch, surveys
+from services.holdings import confirmation, delegated_vaults, delegations, fetch, stored_balances
 from services.holdings.delegations import WantedDelegations
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
@@ -102,7 +102,7 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: OneR
     standards = {**facts.known, **facts.found}
     wants = {chain: one for chain, one in by_chain(requirements(tree), standards).items() if family_of(chain) == family}
     rows, listed = await db.together(
-        surveys.followed_heads(sorted(wants)),
+        stored_balances.followed_heads(sorted(wants)),
         stored_address_lists.question([(server_id, one.list) for one in lists_in(tree)], [address]),
     )
     heads: dict[str, int] = dict(rows)

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from models import Cursor, DelegationRead, Observation, Sighting, Survey, Tally, TokenTrail, now, transaction
-from services.holdings import surveys
+from services.holdings import stored_balances
 from services.triggers import unreached_blocks
 from tests.support.builders import CONTRACT, address
 
@@ -46,8 +46,8 @@ async def newest(wallet: str) -> tuple[int, int]:
     """Return the newest blocks of the wallet's balances and of its tokens; older answers are not trusted."""
     async with transaction() as db:
         rows = await db.together(
-            surveys.newest_blocks("base", [([CONTRACT], [wallet])]),
-            surveys.newest_tally("base", [CONTRACT], [wallet]),
+            stored_balances.newest_blocks("base", [([CONTRACT], [wallet])]),
+            stored_balances.newest_tally("base", [CONTRACT], [wallet]),
         )
         return rows[0][0][0], rows[1][0][0]
 

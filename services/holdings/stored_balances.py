@@ -1,4 +1,4 @@
-"""Bulk balance readings, stored as snapshots: the changed balances, and which wallets were read at which block."""
+"""Balances as last read: store those that changed, and which wallets were read at which block."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from gateways.chains.balance_sheet import BalanceSheet, Cells, packed
 from models import transaction
-from services.holdings import fetch, surveys
+from services.holdings import fetch, stored_balances
 from services.holdings.evaluate import Answers
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import Wants
@@ -63,7 +63,7 @@ async def test_a_reading_that_came_too_late_does_not_replace_the_newer_snapshot(
         async with transaction() as db:
             await fetch.remember(db, [_asked((one, block, 2), server_id)])
     async with transaction() as db:
-        (((block,),),) = await db.together(surveys.newest_blocks("base", [([CONTRACT], [one])]))
+        (((block,),),) = await db.together(stored_balances.newest_blocks("base", [([CONTRACT], [one])]))
     assert block == 9
 
 
