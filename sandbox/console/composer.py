@@ -6,7 +6,7 @@ from sandbox.console.elements.forms import act, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
 from sandbox.discord import LocalDiscord
-from sandbox.discord.actions import talk
+from sandbox.discord.actions import messages
 from sandbox.discord.interactions import command_options
 from sandbox.discord.world import permissions
 from sandbox.discord.world.entities import Channel, Guild, Member
@@ -35,7 +35,7 @@ def composer(discord: LocalDiscord, place: Place) -> Markup:
             name="typed",
             value=place.typed,
             placeholder=asks,
-            maxlength=talk.LONGEST,
+            maxlength=messages.LONGEST,
             autocomplete="off",
             aria_controls="commands",
             aria_describedby="typed-help",

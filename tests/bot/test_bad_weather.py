@@ -25,7 +25,7 @@ from gateways.discord.invalid_requests import Refusals
 from jobs.alert_sender import ALERTS, AlertSender
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
-from sandbox.discord.actions import channels
+from sandbox.discord.actions import messages
 from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.answers.limits import Verdict, too_many
 from sandbox.discord.answers.response import answered
@@ -373,7 +373,7 @@ async def _state_alone() -> str:
 
 def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make Discord post the first message but report a failure."""
-    post, lost = channels.posted, list[str]()
+    post, lost = messages.posted, list[str]()
 
     def posted(local: Any, message: Message) -> None:
         post(local, message)
@@ -381,7 +381,7 @@ def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
             lost.append(message.id)
             raise DiscordError(500, 0, "the receipt is lost")
 
-    monkeypatch.setattr(channels, "posted", posted)
+    monkeypatch.setattr(messages, "posted", posted)
 
 
 async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_also_if_a_receipt_is_lost(

@@ -1,11 +1,10 @@
-"""What can happen to channels and messages. No permissions are checked here."""
+"""What can happen to channels. No permissions are checked here."""
 
 from typing import Any
 
 from sandbox.discord.world import intents, shapes
-from sandbox.discord.world.entities import EPHEMERAL, Channel, Message
+from sandbox.discord.world.entities import Channel
 from sandbox.discord.world.protocols import Discord
-from sandbox.discord.world.snowflakes import now_iso
 
 _CALL: dict[str, Any] = {"bitrate": 64_000, "user_limit": 0, "rtc_region": None, "video_quality_mode": 1}
 _FORUM: dict[str, Any] = {
@@ -36,58 +35,3 @@ def closed(discord: Discord, channel: Channel) -> None:
     """Delete a channel with its messages."""
     discord.world.remove(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_DELETE", shapes.channel(channel), intents.GUILDS)
-
-
-def posted(discord: Discord, message: Message) -> None:
-    """Put a message into its channel.
-
-    An ephemeral message, or one in a direct message, is only remembered with its interaction.
-    """
-    if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
-        return
-    channel = discord.world.channels[message.channel_id]
-    channel.last_message_id = message.id
-    discord.world.save(channel, message)
-    _tell(discord, "MESSAGE_CREATE", message)
-
-
-def edited(discord: Discord, message: Message) -> None:
-    """Save an edited message."""
-    message.edited_timestamp = now_iso()
-    if not message.flags & EPHEMERAL and message.channel_id in discord.world.channels:
-        discord.world.save(message)
-        _tell(discord, "MESSAGE_UPDATE", message)
-
-
-def deleted(discord: Discord, message: Message) -> None:
-    """Delete a message."""
-    if message.flags & EPHEMERAL or message.channel_id not in discord.world.channels:
-        return
-    discord.world.remove(message)
-    guild_id = discord.world.channels[message.channel_id].guild_id
-    event = {"id": message.id, "channel_id": message.channel_id, "guild_id": guild_id}
-    discord.gateway.dispatch(guild_id, "MESSAGE_DELETE", event, intents.GUILD_MESSAGES)
-
-
-def shown(discord: Discord, message: Message) -> dict[str, Any]:
-    """Return the message as its channel shows it; a reply includes the message that it answers, or null."""
-    users = discord.world.users
-    shape = shapes.message(message, users[message.author_id])
-    if message.replies_to is None:
-        return shape
-    answered = discord.world.messages[message.channel_id].get(message.replies_to)
-    return {**shape, "referenced_message": answered and shapes.message(answered, users[answered.author_id])}
-
-
-def _tell(discord: Discord, event: str, message: Message) -> None:
-    guild = discord.world.guilds[discord.world.channels[message.channel_id].guild_id]
-    author = discord.world.users[message.author_id]
-    data: dict[str, Any] = {**shown(discord, message), "guild_id": guild.id}
-    if author.id != discord.bot_id and all(one["id"] != discord.bot_id for one in message.mentions):
-        # Without the message content intent the bot reads only its own messages and those that mention it.
-        data |= {"content": "", "embeds": [], "components": []}
-    if member := guild.members.get(author.id):
-        partial = shapes.member(member, author)
-        del partial["user"]
-        data["member"] = partial
-    discord.gateway.dispatch(guild.id, event, data, intents.GUILD_MESSAGES)

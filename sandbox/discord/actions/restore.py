@@ -1,6 +1,6 @@
 """Restoring the world of the start step by step: the bot receives every step as an ordinary event."""
 
-from sandbox.discord.actions import bots, channels, members, roles
+from sandbox.discord.actions import bots, channels, members, messages, roles
 from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.world import intents, seed, shapes
 from sandbox.discord.world.audit import By
@@ -114,7 +114,7 @@ def _channels(discord: Discord, guild: Guild, start: Guild) -> None:
             channels.opened(discord, wanted)
             continue
         for message in list(discord.world.messages[channel.id].values()):
-            channels.deleted(discord, message)
+            messages.deleted(discord, message)
         if channel != wanted:
             for name, value in vars(wanted).items():
                 setattr(channel, name, value)

@@ -8,7 +8,7 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, is_whole, number, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
-from sandbox.discord.actions import bots, members, restore, rich, roles, talk
+from sandbox.discord.actions import bots, members, messages, restore, rich, roles
 from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.control import interactions
 from sandbox.discord.interactions import command_options
@@ -159,7 +159,7 @@ def speak(discord: LocalDiscord, body: Body) -> dict[str, str]:
     places = [one for one in guild.channels.values() if wanted in (None, one.id, one.name) and one.type in (0, 5)]
     if not places:
         raise Refusal(404, f"{guild.name} has no such text channel.")
-    return {"id": talk.say(discord, guild, places[0], member, text(body, "content")).id}
+    return {"id": messages.say(discord, guild, places[0], member, text(body, "content")).id}
 
 
 def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:

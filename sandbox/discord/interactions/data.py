@@ -4,7 +4,7 @@ from typing import Any
 
 from sandbox.base.body import Body, optional_text, text
 from sandbox.base.refusal import Refusal
-from sandbox.discord.actions import content
+from sandbox.discord.actions import messages
 from sandbox.discord.forms import components as parts
 from sandbox.discord.forms.commands import LOCALES
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
@@ -93,7 +93,7 @@ def _message_with(
     shown = [message for channel in places for message in interactions.discord.world.messages[channel.id].values()]
     shown += [m for m in interactions.hidden_messages(member.user_id) if m.channel_id in ids]
     for message in sorted(shown, key=lambda message: -int(message.id)):
-        if message_id in (None, message.id) and content.find(message.components, custom_id):
+        if message_id in (None, message.id) and messages.find(message.components, custom_id):
             return message
     raise Refusal(404, f"That member sees no message with a component {custom_id!r}.")
 
@@ -122,7 +122,7 @@ def _focused_type(options: list[dict[str, Any]]) -> int:
 
 
 def _component(source: Message | None, body: Body, resolving: Resolving) -> dict[str, Any]:
-    component = content.find(source.components if source else [], body["custom_id"])
+    component = messages.find(source.components if source else [], body["custom_id"])
     if component is None:
         raise Refusal(404, f"There is no component {body['custom_id']!r}.")
     if component.get("disabled"):

@@ -7,9 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.discord.actions import channels, content
+from sandbox.discord.actions import messages
 from sandbox.discord.answers.errors import DiscordError, form_error, unknown
-from sandbox.discord.forms import messages, modals
+from sandbox.discord.forms import messages as message_forms
+from sandbox.discord.forms import modals
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import EPHEMERAL, Message
@@ -128,20 +129,20 @@ class Interactions:
         match kind:
             case 4:
                 message = self._message(interaction)
-                content.write(self.discord, message, data, ephemeral_allowed=True, path=("data",))
+                messages.write(self.discord, message, data, ephemeral_allowed=True, path=("data",))
                 self._show(interaction, message)
                 interaction.original = message
             case 5:
                 message = self._message(interaction)
-                message.flags |= LOADING | (messages.message(data, ("data",)).get("flags") or 0) & EPHEMERAL
+                message.flags |= LOADING | (message_forms.message(data, ("data",)).get("flags") or 0) & EPHEMERAL
                 interaction.original = interaction.messages[message.id] = message
             case 6 | 7:
                 interaction.original = interaction.source
                 if interaction.source is not None:
                     interaction.messages[interaction.source.id] = interaction.source
                     if kind == UPDATE:
-                        content.write(self.discord, interaction.source, data, ephemeral_allowed=True, path=("data",))
-                        channels.edited(self.discord, interaction.source)
+                        messages.write(self.discord, interaction.source, data, ephemeral_allowed=True, path=("data",))
+                        messages.edited(self.discord, interaction.source)
             case 8:
                 interaction.choices = modals.choices(data, interaction.option_type, ("data",))
             case _:
@@ -154,7 +155,7 @@ class Interactions:
         if interaction.callback == DEFERRED and not interaction.edited and interaction.original is not None:
             return self.edit(interaction, interaction.original, form)
         message = self._message(interaction)
-        content.write(self.discord, message, form, ephemeral_allowed=True)
+        messages.write(self.discord, message, form, ephemeral_allowed=True)
         self._show(interaction, message)
         interaction.changed.set()
         return message
@@ -162,12 +163,12 @@ class Interactions:
     def edit(self, interaction: Interaction, message: Message, form: Form) -> Message:
         """Change a message of this interaction; ephemerality stays as it was."""
         loading = bool(message.flags & LOADING)
-        content.write(self.discord, message, form, ephemeral_allowed=False)
+        messages.write(self.discord, message, form, ephemeral_allowed=False)
         message.flags &= ~LOADING
         if loading:
             self._show(interaction, message)
         else:
-            channels.edited(self.discord, message)
+            messages.edited(self.discord, message)
         interaction.edited = interaction.edited or message is interaction.original
         interaction.changed.set()
         return message
@@ -183,7 +184,7 @@ class Interactions:
         """Delete a message of this interaction."""
         del interaction.messages[message.id]
         interaction.edited = True
-        channels.deleted(self.discord, message)
+        messages.deleted(self.discord, message)
         interaction.changed.set()
 
     def _message(self, interaction: Interaction) -> Message:
@@ -197,7 +198,7 @@ class Interactions:
         if message.flags & EPHEMERAL:
             message.seen_by = interaction.user_id
         interaction.messages[message.id] = message
-        channels.posted(self.discord, message)
+        messages.posted(self.discord, message)
 
     def seen(self, interaction: Interaction) -> dict[str, Any]:
         """Return what the person sees by now, in the form of POST /control/interactions."""

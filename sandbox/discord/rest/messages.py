@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from sandbox.discord.actions import channels, content
+from sandbox.discord.actions import messages
 from sandbox.discord.answers.errors import DiscordError, form_error, missing_permissions, unknown
 from sandbox.discord.answers.limits import POSTS
 from sandbox.discord.rest.call import Call, Endpoint
@@ -48,7 +48,7 @@ async def post_message(call: Call) -> dict[str, Any]:
         raise DiscordError(400, *_NO_PLACE[channel.type])
     form = call.form()
     message = Message(call.discord.world.ids.next(), channel.id, call.discord.bot_id, "", now_iso())
-    content.write(call.discord, message, form, ephemeral_allowed=False)
+    messages.write(call.discord, message, form, ephemeral_allowed=False)
     message.nonce = form.get("nonce")
     if form.get("enforce_nonce") and (earlier := _posted_with(call, message.nonce)):
         return _shape(call, earlier)
@@ -56,7 +56,7 @@ async def post_message(call: Call) -> dict[str, Any]:
         call.need_in(guild, channel, permissions.EMBED_LINKS)
     if reference := form.get("message_reference"):
         _refer(call, message, reference, permissions.channel_permissions(guild, channel, call.own_member(guild)))
-    channels.posted(call.discord, message)
+    messages.posted(call.discord, message)
     return _shape(call, message)
 
 
@@ -82,8 +82,8 @@ def _posted_with(call: Call, nonce: Any) -> Message | None:
     return next(
         (
             message
-            for messages in call.discord.world.messages.values()
-            for message in messages.values()
+            for posted in call.discord.world.messages.values()
+            for message in posted.values()
             if message.nonce == nonce and message.author_id == call.discord.bot_id and made_at(message.id) >= since
         ),
         None,
@@ -102,8 +102,8 @@ async def patch_message(call: Call) -> dict[str, Any]:
     message = _message(call, call.channel()[1].id)
     if message.author_id != call.discord.bot_id:
         raise DiscordError(403, 50005, "Cannot edit a message authored by another user")
-    content.write(call.discord, message, call.form(), ephemeral_allowed=False)
-    channels.edited(call.discord, message)
+    messages.write(call.discord, message, call.form(), ephemeral_allowed=False)
+    messages.edited(call.discord, message)
     return _shape(call, message)
 
 
@@ -114,7 +114,7 @@ async def delete_message(call: Call) -> None:
     granted = permissions.channel_permissions(guild, channel, call.own_member(guild))
     if message.author_id != call.discord.bot_id and not granted & permissions.MANAGE_MESSAGES:
         raise missing_permissions()
-    channels.deleted(call.discord, message)
+    messages.deleted(call.discord, message)
 
 
 def _message(call: Call, channel_id: str) -> Message:
@@ -125,7 +125,7 @@ def _message(call: Call, channel_id: str) -> Message:
 
 
 def _shape(call: Call, message: Message) -> dict[str, Any]:
-    return channels.shown(call.discord, message)
+    return messages.shown(call.discord, message)
 
 
 ENDPOINTS = (
