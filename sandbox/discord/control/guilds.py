@@ -8,7 +8,7 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, is_whole, number, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
-from sandbox.discord.actions import bots, members, messages, restore, rich, roles
+from sandbox.discord.actions import bots, members, messages, restore, rich_guild, roles
 from sandbox.discord.actions.roles import RoleEdit
 from sandbox.discord.control import interactions
 from sandbox.discord.interactions import command_options
@@ -72,7 +72,7 @@ def change_guild(discord: LocalDiscord, body: Body) -> dict[str, str]:
         case "populate":
             return _populate(discord, guild, body)
         case "enrich":
-            rich.enrich(discord, guild, by, _member_count(body))
+            rich_guild.enrich(discord, guild, by, _member_count(body))
         case "edit_guild":
             _edit_guild(discord, guild, body)
         case "kick_bot":
@@ -185,7 +185,7 @@ def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     guild = seed.furnished(discord.world.ids.next(), name, None, owner.id, admins, others, ids)
     restore.plant(discord, guild)
     if body.get("rich") is True:
-        rich.enrich(discord, guild, By(guild.owner_id), _member_count(body))
+        rich_guild.enrich(discord, guild, By(guild.owner_id), _member_count(body))
     return guild
 
 

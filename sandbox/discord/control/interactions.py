@@ -10,7 +10,7 @@ from aiohttp import web
 from sandbox.base.body import Body, fields, number
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
-from sandbox.discord.interactions import data, elsewhere
+from sandbox.discord.interactions import in_guild, outside_guild
 from sandbox.discord.interactions.interactions import ANSWER_SECONDS, DEFERRED_UPDATE, Interaction
 
 # Seconds to wait for a deferred answer, unless the call has `wait`; and for a change of the message once the bot has
@@ -39,12 +39,12 @@ async def used(discord: LocalDiscord, body: Body) -> tuple[int, dict[str, Any]]:
 
     Returns 200 or 504, and what the person sees by then. Raises Refusal for what Discord's client would not offer.
     """
-    builder = elsewhere if body.get("context") is not None else data
+    builder = in_guild if body.get("context") is None else outside_guild
     interaction, event = builder.build(discord.interactions, body)
     discord.interactions.begin(interaction)
     if not discord.gateway.sessions:
         return _nothing(discord, interaction, "No bot is connected to the gateway.")
-    if builder is elsewhere:
+    if builder is outside_guild:
         discord.gateway.send_from_outside(interaction.guild_id, "INTERACTION_CREATE", event)
     else:
         discord.gateway.dispatch(interaction.guild_id, "INTERACTION_CREATE", event, 0)

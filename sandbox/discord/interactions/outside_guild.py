@@ -1,11 +1,11 @@
-"""Commands used outside the servers that the bot is in: in a direct message, a group, or as a user's own app."""
+"""INTERACTION_CREATE for commands outside the bot's guilds: in a direct message, a group, or as a user's own app."""
 
 from typing import Any
 
 from sandbox.base.body import Body, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.command_options import chosen_options, find_command
-from sandbox.discord.interactions.data import locale_in
+from sandbox.discord.interactions.in_guild import locale_in
 from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction, Interactions
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
@@ -44,7 +44,7 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
     if contexts is None and context == "bot_dm" and definition.get("dm_permission") is False:
         raise Refusal(403, f"Discord does not offer /{definition['name']} in direct messages.")
     if context != "bot_dm" and not (discord.application.user_install or USER_INSTALL in (types or ())):
-        raise Refusal(403, f"/{definition['name']} cannot be used by who installed it for themselves.")
+        raise Refusal(403, f"/{definition['name']} is not offered to somebody who installed the app for themselves.")
     resolving = Resolving(discord, guild, member)
     options = chosen_options(definition, [], body, kind == "autocomplete", resolving)
     data: Json = {"id": command.id, "name": definition["name"], "type": definition["type"], "options": options}

@@ -1,4 +1,4 @@
-"""Building INTERACTION_CREATE from a control call: only what a person could do in Discord's own client."""
+"""INTERACTION_CREATE for what a person does in a guild that the bot is in: only what Discord's client offers them."""
 
 from typing import Any
 
@@ -8,7 +8,6 @@ from sandbox.discord.actions import messages
 from sandbox.discord.forms import components as parts
 from sandbox.discord.forms.commands import LOCALES
 from sandbox.discord.interactions.command_options import STRING, chosen_options, find_command, may_use
-from sandbox.discord.interactions.filling import filled_in
 from sandbox.discord.interactions.interactions import (
     AUTOCOMPLETE,
     COMMAND,
@@ -17,6 +16,7 @@ from sandbox.discord.interactions.interactions import (
     Interaction,
     Interactions,
 )
+from sandbox.discord.interactions.modal_submit import filled_in
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.entities import Channel, Guild, Member, Message
