@@ -84,7 +84,7 @@ def _let_in(request: Request) -> None:
     else:
         allowed = settings().local and _is_loopback(request.client.host if request.client else "")
     if not allowed:
-        raise NotFound("Not found")
+        raise NotFound
 
 
 def _is_loopback(address: str) -> bool:

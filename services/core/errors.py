@@ -44,8 +44,8 @@ class NotSignedIn(HoldfastError):
 
     status: ClassVar[int] = 401
 
-    def __init__(self, message: str = "Unauthorized") -> None:
-        super().__init__(message)
+    def __init__(self) -> None:
+        super().__init__("Unauthorized")
 
 
 class Forbidden(HoldfastError):
@@ -57,112 +57,102 @@ class Forbidden(HoldfastError):
 class NotConnected(Forbidden):
     """Discord no longer accepts the person's grant, so they have to connect again."""
 
-    def __init__(self, message: str = N_("Connect Discord first")) -> None:
-        super().__init__(_(message))
+    def __init__(self) -> None:
+        super().__init__(_("Connect Discord first"))
 
 
 class NotFound(HoldfastError):
-    """Not found, or hidden from the caller. The caller cannot distinguish the two."""
+    """Not found, or hidden from the caller. The caller cannot distinguish the two. Without a message: `sentence`."""
 
     status: ClassVar[int] = 404
+    sentence: ClassVar[str] = "Not found"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or _(self.sentence))
 
 
 class ServerNotFound(NotFound):
     """The caller runs no such server."""
 
-    def __init__(self, message: str = N_("Server not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Server not found")
 
 
 class MoveNotFound(NotFound):
     """The server has no move, or none that can still be ended."""
 
-    def __init__(self, message: str = N_("This server has no move.")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("This server has no move.")
 
 
 class MigrationNotFound(NotFound):
     """The server has no such migration in which both contracts count."""
 
-    def __init__(self, message: str = N_("There is no such migration, or it has ended.")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("There is no such migration, or it has ended.")
 
 
 class RuleNotFound(NotFound):
     """No such rule in the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("Verification rule not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Verification rule not found")
 
 
 class RoleNotFound(NotFound):
     """No rule of the server gives such a role."""
 
-    def __init__(self, message: str = N_("No rule of this server gives that role.")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("No rule of this server gives that role.")
 
 
 class ReachNotFound(NotFound):
     """No such count in the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("Count not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Count not found")
 
 
 class WalletNotFound(NotFound):
     """The caller has no such wallet."""
 
-    def __init__(self, message: str = N_("Wallet not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Wallet not found")
 
 
 class SessionNotFound(NotFound):
     """The caller has no such session."""
 
-    def __init__(self, message: str = N_("Session not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Session not found")
 
 
 class MemberNotFound(NotFound):
     """No such member in the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("Member not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Member not found")
 
 
 class BatchNotFound(NotFound):
     """No such batch in the logs of the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("Nothing in the log has this number")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Nothing in the log has this number")
 
 
 class ListNotFound(NotFound):
     """No such list of addresses in the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("List not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("List not found")
 
 
 class ApiTokenNotFound(NotFound):
     """No such API token in the servers that the caller runs."""
 
-    def __init__(self, message: str = N_("Token not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Token not found")
 
 
 class WebhookNotFound(NotFound):
     """The server has no webhook."""
 
-    def __init__(self, message: str = N_("This server has no webhook.")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("This server has no webhook.")
 
 
 class CollectionNotFound(NotFound):
     """No such collection, or none that a rule can use."""
 
-    def __init__(self, message: str = N_("Collection not found")) -> None:
-        super().__init__(_(message))
+    sentence: ClassVar[str] = N_("Collection not found")
 
 
 class CollectionElsewhere(CollectionNotFound):
@@ -201,10 +191,8 @@ class KeyReused(HoldfastError):
 
     status: ClassVar[int] = 422
 
-    def __init__(
-        self, message: str = N_("This Idempotency-Key was sent with another rule. Send a new key with a new rule.")
-    ) -> None:
-        super().__init__(_(message))
+    def __init__(self) -> None:
+        super().__init__(_("This Idempotency-Key was sent with another rule. Send a new key with a new rule."))
 
 
 class Retryable(HoldfastError):
@@ -220,8 +208,8 @@ class QuestionTimedOut(Retryable):
 
     status: ClassVar[int] = 503
 
-    def __init__(self, message: str = N_("This took too long, so we stopped it. Please try again later.")) -> None:
-        super().__init__(_(message), retry_after=60)
+    def __init__(self) -> None:
+        super().__init__(_("This took too long, so we stopped it. Please try again later."), retry_after=60)
 
 
 def explained(fault: Exception) -> Exception:
@@ -258,8 +246,8 @@ class SignInFailed(HoldfastError):
 
     status: ClassVar[int] = 400
 
-    def __init__(self, message: str = N_("Discord authentication failed.")) -> None:
-        super().__init__(_(message))
+    def __init__(self) -> None:
+        super().__init__(_("Discord authentication failed."))
 
 
 def _offered(offers: Sequence[CollectionView]) -> Mapping[str, object]:
