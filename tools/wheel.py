@@ -18,9 +18,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MADE = ROOT / "data" / "wheels"
 
 
-def pins(requirements: Path = ROOT / "requirements.txt") -> list[str]:
+def pins() -> list[str]:
     """Return the wheel's dependencies: the product's pins, without node, which only a build needs."""
-    return sorted(pin for pin in read_pins(requirements) if not pin.startswith(NODE))
+    return sorted(pin for pin in read_pins(ROOT / "requirements.txt") if not pin.startswith(NODE))
 
 
 def project(version: str, dependencies: list[str]) -> str:

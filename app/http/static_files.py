@@ -42,9 +42,8 @@ def _own_origin(match: re.Match[str]) -> str:
 class BuiltFiles:
     """Serves the rewritten chunk, and sets cache headers on the other files."""
 
-    def __init__(self, app: ASGIApp, built: Path = BUILT) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._built = built
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the rewritten chunk, or pass the request on."""
@@ -52,10 +51,10 @@ class BuiltFiles:
         if scope["type"] != "http" or not path.startswith(("/assets/", "/fonts/")):
             await self._app(scope, receive, send)
             return
-        own, lasting = languages.script(self._built, path)
+        own, lasting = languages.script(BUILT, path)
         if own != path:
             path, scope = own, {**scope, "path": own, "raw_path": own.encode()}
-        file = self._built / path.lstrip("/")
+        file = BUILT / path.lstrip("/")
         if _ENVIRONMENT.fullmatch(path) and file.is_file():
             await self._rewritten(file)(scope, receive, send)
             return

@@ -11,7 +11,7 @@ import orjson
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
-from gateways.evm.rpc.node import CHAIN_AGAIN, STALE_AFTER, Head, Node
+from gateways.evm.rpc.node import CHAIN_AGAIN, Head, Node
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
@@ -46,10 +46,8 @@ class SolanaNode(Node):
 
     unit = "slot"
 
-    def __init__(
-        self, index: int, url: str, *, request_seconds: float = REQUEST_SECONDS, stale_after: float = STALE_AFTER
-    ) -> None:
-        super().__init__(SOLANA, index, url, request_seconds=request_seconds, stale_after=stale_after)
+    def __init__(self, index: int, url: str, *, request_seconds: float = REQUEST_SECONDS) -> None:
+        super().__init__(SOLANA, index, url, request_seconds=request_seconds)
         self.sent = 0
         """The number of requests so far."""
         self._turns = FairGate(AT_ONCE, MOST_FOR_ONE, FOR_URGENT)
@@ -143,13 +141,9 @@ class SolanaNodes:
         *,
         deadline: float = DEADLINE,
         request_seconds: float = REQUEST_SECONDS,
-        stale_after: float = STALE_AFTER,
     ) -> None:
         self.deadline = deadline
-        self.nodes = tuple(
-            SolanaNode(index, url, request_seconds=request_seconds, stale_after=stale_after)
-            for index, url in enumerate(urls)
-        )
+        self.nodes = tuple(SolanaNode(index, url, request_seconds=request_seconds) for index, url in enumerate(urls))
         for node in self.nodes:
             node.others = [other for other in self.nodes if other is not node]
 

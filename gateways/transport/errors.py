@@ -98,7 +98,7 @@ def no_answer(fault: Exception) -> str:
     return "the connection was lost"
 
 
-def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float | None:
+def seconds_to_wait(header: str | None) -> float | None:
     """Return a Retry-After header, a number or an HTTP date (RFC 9110 §10.2.3), in seconds; None for anything else.
 
     At most LONGEST_PAUSE: some proxies write the time of day in place of seconds, and people read when to try again.
@@ -113,5 +113,5 @@ def seconds_to_wait(header: str | None, *, now: datetime | None = None) -> float
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        seconds = (moment - (now or datetime.now(UTC))).total_seconds()
+        seconds = (moment - datetime.now(UTC)).total_seconds()
     return min(max(0.0, seconds), LONGEST_PAUSE) if math.isfinite(seconds) else None

@@ -68,9 +68,9 @@ class Head:
     block_hash: str = ""
 
 
-def stale_seconds(chain: Chain, least: float = STALE_AFTER) -> float:
+def stale_seconds(chain: Chain) -> float:
     """Return how many seconds old a node's newest block may be on a chain; an older one is not believed."""
-    return max(least, STALE_BLOCKS * chain.block_seconds)
+    return max(STALE_AFTER, STALE_BLOCKS * chain.block_seconds)
 
 
 _SharedHead = tuple[asyncio.Task[Head], question_time.TimedQuestion]
@@ -92,13 +92,13 @@ class Node:
     unit = "block"
     """What the chain counts, as messages name it."""
 
-    def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float, stale_after: float) -> None:
+    def __init__(self, chain: Chain, index: int, url: str, *, request_seconds: float) -> None:
         self.chain, self.index, self.url = chain, index, url
         self.name = f"{chain.title} (node {index + 1})"
         self.source = source_name(chain.title, index)
         self.resting_until = 0.0
         self.request_seconds = request_seconds
-        self._stale_after = stale_seconds(chain, stale_after)
+        self._stale_after = stale_seconds(chain)
         self.others: Sequence[Node] = ()
         """The chain's other nodes, with which this one is compared."""
         self.mark = int.from_bytes(hashlib.sha256(url.encode()).digest()[:6])

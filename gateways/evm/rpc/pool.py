@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.failover import REQUEST_SECONDS, all_silent, first_answer, rested_first
-from gateways.evm.rpc.node import STALE_AFTER, Node
+from gateways.evm.rpc.node import Node
 from gateways.transport.errors import ProviderDown
 
 DEADLINE = 15.0
@@ -25,14 +25,12 @@ class NodePool:
         *,
         deadline: float = DEADLINE,
         request_seconds: float = REQUEST_SECONDS,
-        stale_after: float = STALE_AFTER,
     ) -> None:
         self.deadline = deadline
         self.request_seconds = request_seconds
         self._nodes = {
             key: [
-                Node(chain, index, url, request_seconds=request_seconds, stale_after=stale_after)
-                for index, url in enumerate(rpc.get(key, ()))
+                Node(chain, index, url, request_seconds=request_seconds) for index, url in enumerate(rpc.get(key, ()))
             ]
             for key, chain in CHAINS.items()
             if chain.family == "evm"

@@ -55,10 +55,10 @@ def press_form(place: Place, kind: str, message: Message, custom_id: str, *child
     return act(place, kind, *children, message_id=message.id, custom_id=custom_id)
 
 
-def choice(label: str, name: str, values: Mapping[str, str] | Iterable[str], chosen: str | None = None) -> Markup:
+def choice(label: str, name: str, values: Mapping[str, str] | Iterable[str]) -> Markup:
     """Return a menu of values, each with the text that people read."""
     named = values if isinstance(values, Mapping) else {value: value for value in values}
-    options = [el("option", text, value=value, selected=value == chosen) for value, text in named.items()]
+    options = [el("option", text, value=value) for value, text in named.items()]
     return el("label", el("span", label), el("select", options, name=name))
 
 

@@ -236,7 +236,7 @@ async def test_logs_are_answered_as_any_other_question(server: Wire, said: str) 
     """Status, errors and shapes mean the same in the answer that has its own decoder."""
     status, body = ANSWERS[said]
     server.says(web.Response(status=status, body=body))
-    node = Node(CHAINS["base"], 0, server.url, request_seconds=5.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, server.url, request_seconds=5.0)
 
     async def outcome(decode: Decode) -> object:
         try:

@@ -51,7 +51,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 async def test_questions_that_are_given_up_at_any_moment_leave_the_connections_free(server: Server) -> None:
-    node = Node(CHAINS["base"], 0, server.url, request_seconds=30.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, server.url, request_seconds=30.0)
     try:
         for turns in range(STEPS * ROUNDS):
             server.answered.clear()

@@ -80,7 +80,7 @@ async def hanging() -> AsyncIterator[Hanging]:
 async def test_the_first_request_after_each_hang_of_a_node_is_answered(
     hanging: Hanging, waiting: int, hangs: int
 ) -> None:
-    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=PATIENCE, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=PATIENCE)
     try:
         for _ in range(hangs):
             hanging.well.clear()
@@ -106,7 +106,7 @@ async def test_the_first_request_after_each_hang_of_a_node_is_answered(
 async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_gets_no_answer(
     hanging: Hanging,
 ) -> None:
-    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=2.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=2.0)
     try:
         asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(60)]
         done, waiting = await asyncio.wait(asks, timeout=20)
@@ -119,7 +119,7 @@ async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_g
 
 
 async def test_a_tenant_that_fills_its_share_of_a_node_does_not_keep_others_waiting(hanging: Hanging) -> None:
-    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0)
 
     async def asked(number: int) -> None:
         async with asyncio.timeout(20):
@@ -308,7 +308,7 @@ async def test_who_does_not_wait_for_long_is_told_so(hanging: Hanging) -> None:
 
 
 async def test_whoever_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> None:
-    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0)
     asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(40)]
     try:
         async with asyncio.timeout(20):
@@ -326,7 +326,7 @@ async def test_whoever_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> No
 
 async def test_servers_are_told_who_asks(hanging: Hanging) -> None:
     hanging.well.set()
-    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=10.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, hanging.url, request_seconds=10.0)
     market = MarketWire("OpenSea", {})
     try:
         await node.call("eth_chainId", ())

@@ -87,7 +87,7 @@ async def limited(request: pytest.FixtureRequest) -> AsyncIterator[Limited]:
 
 @pytest.fixture
 async def node(limited: Limited) -> AsyncIterator[Node]:
-    made = Node(CHAINS["base"], 0, limited.url, request_seconds=10.0, stale_after=90.0)
+    made = Node(CHAINS["base"], 0, limited.url, request_seconds=10.0)
     yield made
     await made.close()
 

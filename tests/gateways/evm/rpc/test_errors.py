@@ -91,7 +91,7 @@ def test_only_the_beginning_of_a_message_is_read() -> None:
 async def test_a_node_that_repeats_its_key_tells_it_to_nobody(place: str, error: object) -> None:
     async with wire() as server:
         server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}))
-        node = Node(CHAINS["base"], 0, server.url + place, request_seconds=5, stale_after=90)
+        node = Node(CHAINS["base"], 0, server.url + place, request_seconds=5)
         with pytest.raises(ProviderError, match=r"\[key\]") as told:
             await node.call("eth_chainId", ())
         await node.close()

@@ -75,7 +75,7 @@ async def end(node: str) -> AsyncIterator[Front]:
 @pytest.fixture
 async def asker(end: Front) -> AsyncIterator[Asker]:
     async with AsyncExitStack() as stack:
-        made = Node(CHAINS["base"], 0, end.url, request_seconds=5.0, stale_after=90.0)
+        made = Node(CHAINS["base"], 0, end.url, request_seconds=5.0)
         stack.push_async_callback(made.close)
         yield Asker(made)
 

@@ -36,7 +36,7 @@ def calls() -> "Web3Calls":
     """Calls to a node that is not there."""
     from gateways.evm.tokens.web3_calls import Web3Calls
 
-    node = Node(CHAINS["base"], 0, f"http://127.0.0.1:{free_port()}", request_seconds=30, stale_after=60)
+    node = Node(CHAINS["base"], 0, f"http://127.0.0.1:{free_port()}", request_seconds=30)
     return Web3Calls(node, 30)
 
 
