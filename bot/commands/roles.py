@@ -12,9 +12,9 @@ from bot.messages.reply import MOST_FIELDS, Reply
 from locales import N_, NP_, _
 from models import transaction
 from services.core.relative_times import in_seconds
+from services.guilds.members import MemberContext
 from services.rules import views
 from services.servers import explain, recheck_report
-from services.servers.notices import MemberContext
 from services.triggers import rechecks
 
 Interaction = nextcord.Interaction[nextcord.Client]

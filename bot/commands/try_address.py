@@ -16,10 +16,10 @@ from models import transaction
 from services.core.errors import RuleNotFound
 from services.engine.previews import try_address
 from services.engine.previews.proposals import RuleChange
+from services.guilds.members import MemberContext
 from services.rules import views
 from services.rules.views import RuleName
 from services.runtime import rate_limits
-from services.servers.notices import MemberContext
 
 Interaction = nextcord.Interaction[nextcord.Client]
 NOT_YOURS = N_("There is no such rule in this server, or you do not run the server (its owner and administrators do).")

@@ -18,8 +18,8 @@ from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
+from services.guilds.members import MemberContext
 from services.runtime import rate_limits
-from services.servers.notices import MemberContext
 from services.wallets import bio_proof, bio_schedule, names, wallets
 from services.wallets.ownership import Verdict
 from services.wallets.wallets import ChallengeView

@@ -16,8 +16,8 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.core.chain_names import chain_title
 from services.core.errors import WalletNotFound
+from services.guilds.members import MemberContext
 from services.privacy import preferences
-from services.servers.notices import MemberContext
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
 

@@ -16,10 +16,12 @@ from services.accounts.users import whole_username
 from services.core import request_ids
 from services.core.discord_text import plain
 from services.core.errors import HoldfastError, TooMany
+from services.guilds import members
+from services.guilds.members import MemberContext
 from services.runtime import rate_limits
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.servers import notices as notice_service
-from services.servers.notices import MemberContext, NoticeView
+from services.servers.notices import NoticeView
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -42,7 +44,7 @@ class InteractionContext:
     async def find_member(self, *, keep: bool = False) -> MemberContext:
         """Return the person and the server as we know them; `keep` stores a new person. Raises ServerNotFound."""
         async with transaction() as db:
-            return await notice_service.find_member(db, self.guild_id, self.discord_id, self.username, keep=keep)
+            return await members.find_member(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
 def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from models import transaction
+from services.guilds.members import MemberContext
 from services.privacy import preferences
 from services.privacy.preferences import ChoiceView
-from services.servers.notices import MemberContext
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
 

@@ -5,8 +5,8 @@ import asyncio
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from models import transaction
+from services.guilds.members import MemberContext
 from services.servers import recheck_report
-from services.servers.notices import MemberContext
 
 SETTLES_WITHIN, LOOKED_EVERY = 20.0, 0.4
 """Seconds to wait. A longer re-check continues in the background, and /why shows its result."""

@@ -14,11 +14,15 @@ from gateways.discord.types import GuildMember as LiveMember
 from gateways.discord.types import read_member
 from gateways.discord.types import shown_name as shown_name
 from gateways.transport.errors import ProviderError
-from models import Grant, Member, Rule, now
+from locales import _
+from models import Grant, Member, Rule, User, now
 from models.db.session import AsyncSession
+from services.accounts import users
 from services.core import audit, queue
-from services.core.errors import MemberNotFound, unavailable
+from services.core.actors import Actor
+from services.core.errors import MemberNotFound, ServerNotFound, unavailable
 from services.guilds import rivals
+from services.guilds.gateway.known_guilds import server_of
 
 LEFT_AT_ONCE = 1_000
 """Members recorded as gone in one transaction."""
@@ -63,6 +67,30 @@ async def read_from_discord(outside: Gateways, guild_id: str, discord_id: str) -
     except ProviderError as fault:
         raise unavailable(fault) from fault
     return None if found is None else facts_from(found)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberContext:
+    """The person behind an interaction in a server; the actor's `user_id` is 0 for a person without a row."""
+
+    actor: Actor
+    server_id: int
+    guild_id: str
+    server_name: str
+
+
+async def find_member(
+    db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False
+) -> MemberContext:
+    """Return the member in the server; `keep` creates a row for a person without one. Raises ServerNotFound."""
+    server = await server_of(db, guild_id)
+    if server is None or not server.bot_invited:
+        raise ServerNotFound(_("This server is not known here yet. Try again in a minute."))
+    if keep:
+        user_id = await users.ensure(db, discord_id, username)
+    else:
+        user_id = (await db.exec(select(User.id).where(User.discord_id == discord_id))).first() or 0
+    return MemberContext(Actor(user_id, discord_id, username), server.id or 0, guild_id, server.name)
 
 
 async def current_member(db: AsyncSession, server_id: int, discord_id: str) -> Member:

@@ -1,4 +1,4 @@
-"""Notices that a member sees with the bot's next answer, and the member behind an interaction in Discord."""
+"""Notices that a member sees with the bot's next answer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,14 +9,11 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select, update
 
 from locales import _, day_and_time, listed
-from models import Grant, Notice, User, now
+from models import Grant, Notice, now
 from models.db.session import AsyncSession
-from services.accounts import users
-from services.core.actors import Actor
 from services.core.discord_text import plain
-from services.core.errors import ServerNotFound
 from services.engine import grace_warnings
-from services.guilds.gateway.known_guilds import server_of
+from services.guilds.members import MemberContext
 from services.guilds.role_safety import UNKNOWN_ROLE
 from services.servers import activity
 from services.wallets.ownership import has_counting_wallet
@@ -54,16 +51,6 @@ _REPEATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class MemberContext:
-    """A member in a server; the actor's `user_id` is 0 for a person without a row."""
-
-    actor: Actor
-    server_id: int
-    guild_id: str
-    server_name: str
-
-
-@dataclass(frozen=True, slots=True)
 class NoticeView:
     """A sentence for the member: a notice that they have not been shown yet, or a reminder, whose id is 0.
 
@@ -72,20 +59,6 @@ class NoticeView:
 
     id: int
     text: str
-
-
-async def find_member(
-    db: AsyncSession, guild_id: str, discord_id: str, username: str, *, keep: bool = False
-) -> MemberContext:
-    """Return the member in the server; `keep` creates a row for a person without one. Raises ServerNotFound."""
-    server = await server_of(db, guild_id)
-    if server is None or not server.bot_invited:
-        raise ServerNotFound(_("This server is not known here yet. Try again in a minute."))
-    if keep:
-        user_id = await users.ensure(db, discord_id, username)
-    else:
-        user_id = (await db.exec(select(User.id).where(User.discord_id == discord_id))).first() or 0
-    return MemberContext(Actor(user_id, discord_id, username), server.id or 0, guild_id, server.name)
 
 
 async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:

@@ -23,10 +23,10 @@ from bot.messages.reply import Button, Reply
 from models import now
 from services.core.actors import Actor
 from services.core.discord_text import plain
+from services.guilds.members import MemberContext
 from services.holdings.requirement_view import RequirementView
 from services.rules.views import RuleName, RuleView
 from services.servers.explain import MemberWhy, RoleWhy, RuleWhy
-from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
 from services.wallets import bio_schedule
 from services.wallets.ownership import LinkedProfile, Verdict

@@ -9,8 +9,8 @@ from bot.interaction.answering import InteractionContext
 from bot.interaction.presses import Presses
 from models import transaction
 from services.core.actors import Actor
+from services.guilds.members import MemberContext
 from services.rules import views
-from services.servers.notices import MemberContext
 from tests.bot.interaction.test_database_away import person
 from tests.services.conftest import database as database
 from tests.support.builders import a_rule, a_server

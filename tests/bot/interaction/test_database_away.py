@@ -13,8 +13,9 @@ from bot.interaction.answering import InteractionContext
 from bot.interaction.presses import Presses
 from bot.messages.reply import Reply
 from services.core.actors import Actor
+from services.guilds.members import MemberContext
 from services.servers import notices
-from services.servers.notices import MemberContext, NoticeView
+from services.servers.notices import NoticeView
 from services.wallets import bio_schedule
 from services.wallets import wallets as wallet_service
 from services.wallets.ownership import Verdict

@@ -19,11 +19,11 @@ from bot.messages.reply import MOST_FIELDS, Button, Reply
 from locales import LANGUAGES, speaking
 from models import Rule, transaction
 from services.core.actors import Actor
+from services.guilds.members import MemberContext
 from services.rules import views
 from services.rules.views import RuleView
 from services.servers import explain
 from services.servers.explain import MemberWhy
-from services.servers.notices import MemberContext
 from services.servers.recheck_report import compare
 from services.wallets.wallets import WalletView
 from tests.bot.test_sentences import role

@@ -14,6 +14,7 @@ from models import Grant, now, transaction
 from services.accounts.users import ensure
 from services.core.actors import Actor
 from services.core.errors import MemberNotFound, RoleNotFound, ServerNotFound
+from services.guilds import members
 from services.privacy import erasure
 from services.rules import rules
 from services.rules.replacements import new_role
@@ -157,7 +158,7 @@ async def test_whose_grace_time_runs_is_warned_while_it_does(town: Town, engine:
 
     async def warnings() -> list[str]:
         async with transaction() as db:
-            member = await notices.find_member(db, guild, carol["id"], carol["username"])
+            member = await members.find_member(db, guild, carol["id"], carol["username"])
             return [notice.text for notice in await notices.waiting(db, member)]
 
     async with engine():

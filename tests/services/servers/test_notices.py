@@ -8,8 +8,8 @@ from models import Notice, now, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.engine import grace_warnings
+from services.guilds.members import MemberContext
 from services.servers import notices
-from services.servers.notices import MemberContext
 from tests.services.privacy.test_preferences import somebody
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 

@@ -9,7 +9,7 @@ from sqlmodel import col, select, update
 from gateways import gateways
 from models import Grant, Member, RivalMove, Server, ServerMove, now, transaction
 from services.core.actors import Actor
-from services.guilds import verification_channel
+from services.guilds import members, verification_channel
 from services.roles.moves import messages
 from services.servers import notices
 from tests.app.api.browsers import Browser
@@ -189,7 +189,7 @@ async def test_a_member_without_a_wallet_is_reminded_where_they_are(owner: Brows
     async def told(who: str) -> list[str]:
         person = town.people[who]
         async with transaction() as db:
-            member = await notices.find_member(db, (await town.guild())["id"], person["id"], person["username"])
+            member = await members.find_member(db, (await town.guild())["id"], person["id"], person["username"])
             found = await notices.waiting(db, member)
             await notices.mark_shown(db, found)
             return [one.text for one in found]
