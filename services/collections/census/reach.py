@@ -24,7 +24,7 @@ from services.collections.standards import ContractKey
 from services.core.actors import Actor
 from services.core.errors import ReachNotFound, ServerNotFound, TooMany
 from services.core.json_view import Internal, json_view
-from services.engine.previews import preview_log
+from services.engine.previews import identifying, preview_log
 from services.engine.previews.proposals import OneRule
 from services.engine.previews.try_address import asked_rule
 from services.guilds import permissions
@@ -93,7 +93,7 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, proposal: One
     if kept is not None:
         return int(kept)
     await _check_rate(db, rule.server_id)
-    if preview_log.is_identifying(rule.tree):
+    if identifying.is_identifying(rule.tree):
         await preview_log.note(db, actor, _row(rule.server_id, rule.tree), deletes=False, singling=True)
     return await start(db, rule.server_id, rule.tree)
 

@@ -18,7 +18,7 @@ from services.core.errors import Conflict, MoveNotFound
 from services.core.queue import Claim
 from services.engine import cases, read_and_confirm
 from services.engine.cases import Case
-from services.engine.previews import preview_log
+from services.engine.previews import identifying, preview_log
 from services.engine.previews.proposals import (
     Activation,
     MigrationEnd,
@@ -103,8 +103,8 @@ async def plan(db: AsyncSession, outside: Gateways, actor: Actor, proposal: Prop
         if not deletes:
             former, tree = parse_stored(before.expression), parse_stored(rule.expression)
             await stored_address_lists.check(db, proposed.server_id, lists_in(tree), beside=proposed.lists.keys())
-            is_singling = preview_log.is_identifying(former, tree)
-            by_absence = by_absence or preview_log.is_identifying_by_absence(former, tree)
+            is_singling = identifying.is_identifying(former, tree)
+            by_absence = by_absence or identifying.is_identifying_by_absence(former, tree)
             alone.update(dict.fromkeys(single_sources(tree)))
         await preview_log.note(db, actor, rule, deletes=deletes, singling=is_singling)
         singling = singling or is_singling
@@ -201,8 +201,8 @@ async def _plan_of_end(db: AsyncSession, outside: Gateways, actor: Actor, server
             case.moving = replace(case.moving, begun=True, ended=True)
     return replace(
         planned,
-        asked_by=actor.user_id, server_id=server_id, is_identifying=preview_log.is_identifying(*trees),
-        by_absence=preview_log.is_identifying_by_absence(*trees),
+        asked_by=actor.user_id, server_id=server_id, is_identifying=identifying.is_identifying(*trees),
+        by_absence=identifying.is_identifying_by_absence(*trees),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from services.core.json_view import json_view
 from services.engine import read_and_confirm
 from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts
-from services.engine.previews import preview_log
+from services.engine.previews import identifying
 from services.engine.previews.plan import PreviewPlan
 from services.engine.reconcile_outcome import CaseOutcome
 
@@ -94,7 +94,7 @@ def _reveals(found: Impact, plan: PreviewPlan) -> bool:
     if not plan.is_identifying:
         return False
     meeting = len({member.discord_id for member in found.members if member.outcome in {GAIN, KEEP}})
-    return preview_log.are_few(meeting, found.looked - meeting, by_absence=plan.by_absence)
+    return identifying.are_few(meeting, found.looked - meeting, by_absence=plan.by_absence)
 
 
 async def _impacts(outside: Gateways, plan: PreviewPlan, deadline: float) -> AsyncIterator[Impact]:

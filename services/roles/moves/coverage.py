@@ -16,7 +16,7 @@ from services.core import rollups
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, MoveNotFound
 from services.core.json_view import json_view
-from services.engine.previews import preview_log
+from services.engine.previews import identifying
 from services.guilds import permissions
 from services.rules.expression import parse_stored
 from services.wallets.ownership import has_counting_wallet
@@ -231,5 +231,5 @@ async def _reveals(db: AsyncSession, move: ServerMove, role_id: str, seen: RoleC
         )
     )  # fmt: skip
     trees = [parse_stored(rule.expression) for rule in rules.all()]
-    by_absence = preview_log.is_identifying_by_absence(*trees)
-    return preview_log.is_identifying(*trees) and preview_log.are_few(seen.right, seen.wrong, by_absence=by_absence)
+    by_absence = identifying.is_identifying_by_absence(*trees)
+    return identifying.is_identifying(*trees) and identifying.are_few(seen.right, seen.wrong, by_absence=by_absence)

@@ -10,7 +10,7 @@ import pytest
 
 from gateways import Gateways
 from services.engine import read_and_confirm
-from services.engine.previews import preview, preview_log
+from services.engine.previews import identifying, preview
 from services.engine.previews.plan import PreviewPlan
 from services.engine.previews.preview import AT_ONCE
 from services.engine.reconcile_outcome import BatchOutcome
@@ -22,8 +22,8 @@ OUTSIDE = cast("Gateways", SimpleNamespace())
 @pytest.mark.parametrize("condition", [{"type": "newer"}, {"type": "basic", "chain": "base", "newer": True}])
 def test_names_are_left_out_where_nobody_here_knows_how_few_may_meet_a_condition(condition: dict[str, Any]) -> None:
     cats = {"type": "basic", "chain": "base", "contract": "0x" + "5e" * 20, "minTokens": 1}
-    assert not preview_log.is_identifying(parse_stored(cats))
-    assert preview_log.is_identifying(parse_stored(cats), parse_stored(condition))
+    assert not identifying.is_identifying(parse_stored(cats))
+    assert identifying.is_identifying(parse_stored(cats), parse_stored(condition))
 
 
 CATS = {"chain": "base", "contract": "0x" + "5e" * 20}
@@ -44,7 +44,7 @@ TOKEN = {"type": "token_id", **CATS, "tokenIds": ["1"]}
 def test_a_rule_on_what_must_not_be_held_can_name_somebody_by_leaving_them_out(
     condition: dict[str, Any], by_absence: bool
 ) -> None:
-    assert preview_log.is_identifying_by_absence(parse_stored(condition)) == by_absence
+    assert identifying.is_identifying_by_absence(parse_stored(condition)) == by_absence
 
 
 def one_gains(number: int, role_id: str = "1") -> preview.MemberImpact:
