@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from tests.gateways.evm_lab import Front, front, rpc
 from tests.gateways.wire import Wire, wire
 
 
@@ -12,6 +13,14 @@ async def server() -> AsyncIterator[Wire]:
     """A local server that answers as the test says."""
     async with wire() as told:
         yield told
+
+
+@pytest.fixture
+async def end(node: str) -> AsyncIterator[Front]:
+    """A front end of the EVM node that the test's own module starts, one block later."""
+    await rpc(node, "anvil_mine", "0x1")
+    async with front(node) as made:
+        yield made
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Every type of rule on hostile contracts: unknown, never a wrong no, and correct answers for other contracts."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,7 +17,7 @@ from services.holdings.evaluate import read
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants
 from services.rules.expression import Requirement
-from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
+from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, without_override
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
@@ -62,13 +62,6 @@ def node() -> Iterator[str]:
     with anvil(*ANVIL) as url:
         asyncio.run(build(url))
         yield url
-
-
-@pytest.fixture
-async def end(node: str) -> AsyncIterator[Front]:
-    await rpc(node, "anvil_mine", "0x1")
-    async with front(node) as made:
-        yield made
 
 
 def leaves(contract: str) -> list[Requirement]:

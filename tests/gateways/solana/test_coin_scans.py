@@ -2,9 +2,7 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -18,30 +16,17 @@ from gateways.evm.rpc.node import Head
 from gateways.solana.balances import SolanaBalances
 from gateways.solana.client import SolanaChains
 from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScans
-from gateways.solana.node import Params, SolanaNode, SolanaNodes
+from gateways.solana.node import Params, SolanaNode
 from gateways.solana.token_accounts import TOKEN_PROGRAMS
 from gateways.transport.base58 import decode, encode
 from gateways.transport.errors import ProviderError
 from sandbox.solana import node as sandbox_node
 from sandbox.solana.node import RpcError, View
-from tests.sandbox.chains.otters import Otters, running
+from tests.sandbox.chains.otters import Otters
 
 SOLANA = "solana"
 CROWD = [encode((number + 1).to_bytes(32, "big")) for number in range(1_000)]
 SCAN, LIST = "getProgramAccounts", "getTokenAccountsByOwner"
-
-
-@pytest.fixture
-async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
-    async with running(tmp_path / "sandbox") as made:
-        yield made
-
-
-@pytest.fixture
-async def chains(otters: Otters) -> AsyncIterator[SolanaChains]:
-    nodes = SolanaNodes([f"{str(otters.http.base_url).rstrip('/')}/solana"], request_seconds=2, deadline=6)
-    yield SolanaChains(nodes)
-    await nodes.close()
 
 
 async def read(chains: SolanaChains, mints: list[str], owners: list[str], at: ReadPoint = NEWEST) -> BalanceSheet:

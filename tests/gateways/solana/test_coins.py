@@ -1,8 +1,6 @@
 """Coins on Solana: exact amounts over all token accounts and both programs, and no fault that reads as zero."""
 
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import orjson
@@ -14,31 +12,17 @@ from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.solana import coins
 from gateways.solana.balances import SolanaBalances
 from gateways.solana.client import SolanaChains
-from gateways.solana.node import SolanaNodes
 from gateways.solana.token_accounts import WRAPPED_SOL
 from gateways.transport.base58 import encode
 from gateways.transport.errors import ProviderError
 from sandbox.solana import node as sandbox_node
 from sandbox.solana.ledger import AIRDROP
 from sandbox.solana.node import RpcError, View
-from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters
 
 SOLANA = "solana"
 NOBODY = ["1" * 31 + letter for letter in "23456789"]
 FAULTS = ["down", "500", "empty", "zero", "malformed", "429"]
-
-
-@pytest.fixture
-async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
-    async with running(tmp_path / "sandbox") as made:
-        yield made
-
-
-@pytest.fixture
-async def chains(otters: Otters) -> AsyncIterator[SolanaChains]:
-    nodes = SolanaNodes([f"{str(otters.http.base_url).rstrip('/')}/solana"], request_seconds=2, deadline=6)
-    yield SolanaChains(nodes)
-    await nodes.close()
 
 
 async def deployed(otters: Otters, standard: str, **more: Any) -> str:

@@ -1,7 +1,6 @@
 """Solana's gateways with the sandbox's Solana: who holds what, under every fault."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +14,12 @@ from gateways.solana.node import SolanaNodes
 from gateways.solana.token_records import SolanaRecords
 from gateways.solana.transactions import SolanaTransactions
 from gateways.transport.errors import ProviderError
-from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters
 from tests.support.balances import balances
 
 SOLANA = "solana"
 NOBODY = ["1" * 31 + letter for letter in "23456789"]
 FAULTS = ["down", "500", "empty", "zero", "malformed"]
-
-
-@pytest.fixture
-async def otters(tmp_path: Path) -> AsyncIterator[Otters]:
-    async with running(tmp_path / "sandbox") as made:
-        yield made
 
 
 @pytest.fixture

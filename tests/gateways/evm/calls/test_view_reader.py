@@ -17,7 +17,7 @@ from gateways.evm.tokens.one_word_program import Silence
 from gateways.transport.errors import ProviderConfused, ProviderError
 from locales.stored_texts import said
 from sandbox.chains.abi import ARTEFACTS
-from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Front, address, anvil, deploy, rpc, without_override
 
 STAKING, LIST, STRUCT, HUGE, NOSY, DEAR, MOODY = (address(number) for number in range(1, 8))
 OWNERS = [address(100 + number) for number in range(40)]
@@ -63,13 +63,6 @@ def node() -> Iterator[str]:
     with anvil() as url:
         asyncio.run(made(url))
         yield url
-
-
-@pytest.fixture
-async def end(node: str) -> AsyncIterator[Front]:
-    await rpc(node, "anvil_mine", "0x1")
-    async with front(node) as made:
-        yield made
 
 
 @pytest.fixture

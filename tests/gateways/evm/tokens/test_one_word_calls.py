@@ -20,8 +20,6 @@ from tests.gateways.evm_lab import (
     address,
     anvil,
     deploy,
-    front,
-    rpc,
     without_override,
 )
 
@@ -63,13 +61,6 @@ def node() -> Iterator[str]:
         for number, source in enumerate(HOSTILE.values()):
             asyncio.run(deploy(url, address(50 + number), source))
         yield url
-
-
-@pytest.fixture
-async def end(node: str) -> AsyncIterator[Front]:
-    await rpc(node, "anvil_mine", "0x1")
-    async with front(node) as made:
-        yield made
 
 
 @pytest.fixture

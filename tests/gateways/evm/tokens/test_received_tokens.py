@@ -48,13 +48,6 @@ def node() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-async def end(node: str) -> AsyncIterator[Front]:
-    await rpc(node, "anvil_mine", "0x1")
-    async with front(node) as made:
-        yield made
-
-
 @dataclass(frozen=True)
 class Item:
     contract: str

@@ -12,7 +12,7 @@ from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
-from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, front, rpc, without_override
+from tests.gateways.evm_lab import HOSTILE, Front, address, anvil, deploy, rpc, without_override
 from tests.gateways.token_lab import ANVIL, HOLDS_TWO, collection, mint, move, proxy, send
 
 LISTED, PLAIN, MANY, BEHIND, TWIN = (address(n) for n in range(1, 6))
@@ -43,13 +43,6 @@ def node() -> Iterator[str]:
     with anvil(*ANVIL) as url:
         asyncio.run(build(url))
         yield url
-
-
-@pytest.fixture
-async def end(node: str) -> AsyncIterator[Front]:
-    await rpc(node, "anvil_mine", "0x1")
-    async with front(node) as made:
-        yield made
 
 
 @pytest.fixture
