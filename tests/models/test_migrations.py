@@ -18,6 +18,12 @@ from tools.release.way_back import FILL, KEPT, kept, rows_of
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_TO_UPDATE = "0039"
 """The newest migration of the oldest commit that has updates and `make release`. No version has been tagged yet."""
+COMMITTING = sorted(
+    path.name.partition("_")[0]
+    for path in (ROOT / "models" / "migrations" / "versions").glob("[0-9]*.py")
+    if "autocommit_block" in path.read_text()
+)
+"""Migrations that commit before their number is stored."""
 
 
 def alembic(database_url: str, *arguments: str) -> None:
@@ -146,6 +152,30 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
                 other.execute('SELECT count(*) FROM "grant"')
             somebody.rollback()
             assert migrating.wait(60) == 0
+    alembic(database_url, "check")
+
+
+@pytest.mark.parametrize("revision", COMMITTING)
+def test_a_migration_that_commits_can_be_tried_again_before_its_number_is_stored(
+    database_url: str, revision: str
+) -> None:
+    """Somebody ended it, or one after it met a table in use."""
+    alembic(database_url, "downgrade", f"{int(revision) - 1:04}")
+    with psycopg.connect(libpq_url(database_url)) as somebody:
+        somebody.execute("LOCK TABLE alembic_version IN SHARE MODE")
+        with pytest.raises(SystemExit, match="stayed locked"):
+            alembic(database_url, "-x", "lock_seconds=0.05", "-x", "pause_seconds=0", "upgrade", revision)
+    alembic(database_url, "upgrade", "head")
+    alembic(database_url, "check")
+
+
+def test_a_database_that_was_left_halfway_through_known_members_is_brought_up_to_date(database_url: str) -> None:
+    """Earlier versions committed the tables of 0053 before its number was stored."""
+    alembic(database_url, "downgrade", "0053")
+    with psycopg.connect(libpq_url(database_url)) as connection:
+        connection.execute("DROP INDEX ix_member_unread")
+        connection.execute("UPDATE alembic_version SET version_num = '0052'")
+    alembic(database_url, "upgrade", "head")
     alembic(database_url, "check")
 
 

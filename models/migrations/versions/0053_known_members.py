@@ -40,6 +40,20 @@ ON CONFLICT DO NOTHING
 
 
 def upgrade() -> None:
+    # First, because it commits. What follows is committed with the number of this migration, or is not there when it
+    # is tried again: a later migration may have met a table in use, or somebody may have ended the process.
+    with op.get_context().autocommit_block():
+        limit = op.get_bind().execute(sa.text("SHOW lock_timeout")).scalar_one()
+        op.execute("SET lock_timeout = 0")  # it waits for older transactions, and nobody waits for it
+        op.execute("DROP INDEX CONCURRENTLY IF EXISTS ix_member_unread")
+        op.execute("CREATE INDEX CONCURRENTLY ix_member_unread ON member (server_id) WHERE seen_at = to_timestamp(0)")
+        op.execute(f"SET lock_timeout = '{limit}'")
+    # Earlier versions committed all of this before they built the index, without the number of the migration.
+    if not sa.inspect(op.get_bind()).has_table("role_watch"):
+        _begin_to_watch()
+
+
+def _begin_to_watch() -> None:
     op.create_table(
         "role_watch",
         sa.Column("server_id", sa.Integer(), nullable=False),
@@ -57,12 +71,6 @@ def upgrade() -> None:
     op.create_index("ix_server_list_wanted", "server", ["id"], postgresql_where=sa.text("list_wanted"))
     for statement in (_WATCH, _WATCH_MOVE, *_TRIGGERS, _FILL):
         op.execute(statement)
-    with op.get_context().autocommit_block():
-        limit = op.get_bind().execute(sa.text("SHOW lock_timeout")).scalar_one()
-        op.execute("SET lock_timeout = 0")  # it waits for older transactions, and nobody waits for it
-        op.execute("DROP INDEX CONCURRENTLY IF EXISTS ix_member_unread")
-        op.execute("CREATE INDEX CONCURRENTLY ix_member_unread ON member (server_id) WHERE seen_at = to_timestamp(0)")
-        op.execute(f"SET lock_timeout = '{limit}'")
 
 
 def downgrade() -> None:
