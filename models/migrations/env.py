@@ -24,6 +24,10 @@ LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0
 
 `alembic -x lock_seconds=… -x pause_seconds=… upgrade head` overrides both.
 """
+IN_USE = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
+"""The errors of a migration that met somebody else's locks; nothing is wrong with it."""
+ABSENT = ("08", "28", "3D", "57P", "53300")
+"""The SQLSTATEs, or their beginnings, of a server that accepts no connection from us, or ended ours."""
 MIGRATING, TURN_SECONDS = 7_164_000, 0.2
 """The number of the lock on migrations, and the pause between two attempts to take it."""
 
@@ -67,8 +71,8 @@ async def _migrate() -> None:
                     await connection.run_sync(_run)
                 return
             except OperationalError as fault:
-                if not isinstance(fault.orig, psycopg.errors.LockNotAvailable):
-                    raise SystemExit(_unreachable(url, fault)) from None
+                if not isinstance(fault.orig, IN_USE):
+                    raise SystemExit(_unreachable(url, fault) if _is_absent(fault) else _failed(url, fault)) from None
                 if attempt == TRIES:
                     raise SystemExit("A table stayed locked, so nothing was changed. Start again later.") from None
                 pause = _told("pause_seconds", PAUSE_SECONDS)
@@ -112,6 +116,22 @@ async def _turn(connection: AsyncConnection) -> AsyncGenerator[None]:
 def _told(name: str, usual: float) -> float:
     """Return a number from alembic's own `-x` option, or the default."""
     return float(context.get_x_argument(as_dictionary=True).get(name, usual))
+
+
+def _is_absent(fault: OperationalError) -> bool:
+    """Return whether the database refused or lost the connection, rather than a statement."""
+    state = fault.orig.sqlstate if isinstance(fault.orig, psycopg.Error) else None
+    return state is None or state.startswith(ABSENT)
+
+
+def _failed(url: str, fault: OperationalError) -> str:
+    """Return what prevents a migration, such as a full disk of the database."""
+    reason = str(fault.orig).strip().splitlines()[0]
+    name = conninfo_to_dict(libpq_url(url)).get("dbname", "")
+    return (
+        f"The database {name} could not be brought up to date: {reason}\n"
+        "Start again once the reason is gone. What is done so far stays, and the rest follows."
+    )
 
 
 def _unreachable(url: str, fault: OperationalError) -> str:

@@ -155,6 +155,38 @@ def test_a_migration_waits_for_no_table_for_long_and_tries_again(database_url: s
     alembic(database_url, "check")
 
 
+def test_a_migration_that_is_ended_for_a_deadlock_is_tried_again(database_url: str) -> None:
+    """It has changed `member` and needs `server_move`; the running version has `server_move` and needs `member`."""
+    alembic(database_url, "downgrade", "0052")
+    url = libpq_url(database_url)
+    waits = "SELECT FROM pg_locks WHERE NOT granted AND relation = 'server_move'::regclass"
+    with psycopg.connect(url) as running, psycopg.connect(url, autocommit=True) as watcher:
+        running.execute("SET deadlock_timeout = '10min'")  # the migration is the one that PostgreSQL ends
+        running.execute("LOCK TABLE server_move IN ACCESS SHARE MODE")
+        with subprocess.Popen(
+            [sys.executable, "-m", "alembic", "-x", "pause_seconds=0", "upgrade", "head"], cwd=ROOT, text=True,
+            env=os.environ | {"DATABASE_URL": database_url}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as migrating:  # fmt: skip
+            while watcher.execute(waits).fetchone() is None:
+                assert migrating.poll() is None
+            running.execute("LOCK TABLE member IN ACCESS SHARE MODE")
+            running.rollback()
+            told, _ = migrating.communicate()
+    assert (migrating.returncode, "trying again" in told) == (0, True), told
+    alembic(database_url, "check")
+
+
+def test_a_migration_that_the_database_breaks_off_says_why(database_url: str) -> None:
+    """A full disk looks the same: the database is there, and its address is right."""
+    alembic(database_url, "downgrade", "0053")
+    impatient = f"{database_url}&options=-c%20statement_timeout%3D200"
+    with psycopg.connect(libpq_url(database_url)) as somebody:
+        somebody.execute("LOCK TABLE server_move IN ACCESS SHARE MODE")
+        with pytest.raises(SystemExit, match="brought up to date: canceling statement") as told:
+            alembic(impatient, "upgrade", "head")
+    assert "DATABASE_URL" not in str(told.value)
+
+
 @pytest.mark.parametrize("revision", COMMITTING)
 def test_a_migration_that_commits_can_be_tried_again_before_its_number_is_stored(
     database_url: str, revision: str
