@@ -326,7 +326,9 @@ class Postgres:
         with tempfile.TemporaryFile("w+") as output:
             code = subprocess.run(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False,
-                cwd="/", env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}, umask=0o077, **identity,
+                cwd="/", env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}, umask=0o077,
+                process_group=0,  # Ctrl+C is for us alone: an interrupted initdb would be a failed start
+                **identity,
             ).returncode  # fmt: skip
             output.seek(0)
             return subprocess.CompletedProcess(command, code, output.read(), "")

@@ -119,8 +119,9 @@ class Supervisor:
             writing, printing = printed(MIGRATE)
             try:
                 process = await asyncio.create_subprocess_exec(
-                    *self._plan.migrate, cwd=self._plan.cwd, env=self._environment, stdout=writing, stderr=writing
-                )
+                    *self._plan.migrate, cwd=self._plan.cwd, env=self._environment, stdin=asyncio.subprocess.DEVNULL,
+                    stdout=writing, stderr=writing, process_group=0,
+                )  # fmt: skip
             finally:
                 os.close(writing)
             ended = asyncio.ensure_future(process.wait())

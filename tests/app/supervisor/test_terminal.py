@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres.server import Postgres
+from app.supervisor.child_process import Program
 from app.supervisor.leftovers import end_survivors, running
-from tests.app.supervisor.test_supervisor import ROOT, marked, notes, patient, until
+from tests.app.supervisor.test_supervisor import NOTE, ROOT, child, marked, notes, patient, until
 
 HOST = """
 import asyncio, json, signal, sys
@@ -24,18 +25,22 @@ from app.supervisor.supervisor import ProcessPlan, Supervisor
 directory, command, environment = Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 signal.signal(signal.SIGHUP, signal.SIG_IGN if sys.argv[4] == "nohup" else signal.SIG_DFL)
 programs = (Program("bot", tuple(json.loads(command))),)
-plan = ProcessPlan(directory, directory, "http://localhost:1", programs, environment, database=directory / "db")
+plan = ProcessPlan(
+    directory, directory, "http://localhost:1", programs, environment, directory / "db", tuple(json.loads(sys.argv[5]))
+)
 asyncio.run(Supervisor(plan, say=say).run())
 """
 
 
 @contextmanager
-def in_a_terminal(directory: Path, how: str = "") -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def in_a_terminal(
+    directory: Path, how: str = "", migrate: Program | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Start a supervisor with a database in a terminal of its own; yield its process, and the terminal's other end."""
     ours, theirs = os.openpty()
-    command = json.dumps(patient("bot").command)
+    bot, migration = json.dumps(patient("bot").command), json.dumps(migrate.command if migrate else ())
     supervisor = subprocess.Popen(
-        [sys.executable, "-c", HOST, str(directory), command, json.dumps(marked(directory)), how], cwd=ROOT,
+        [sys.executable, "-c", HOST, str(directory), bot, json.dumps(marked(directory)), how, migration], cwd=ROOT,
         stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
@@ -65,6 +70,29 @@ async def test_a_closed_terminal_ends_everything_in_order(short_dir: Path) -> No
         await until(lambda: supervisor.poll() is not None)
         assert (supervisor.returncode, notes(short_dir)) == (0, ["bot begins", "bot ends"])
         assert not Postgres(short_dir / "db").is_running()
+
+
+async def test_ctrl_c_during_the_first_start_is_no_failure(short_dir: Path) -> None:
+    with in_a_terminal(short_dir) as (supervisor, terminal):
+        await until((short_dir / "db" / "cluster.new" / "global" / "pg_control").exists)
+        os.write(terminal, b"\x03")
+        await until(lambda: supervisor.poll() is not None)
+        assert (supervisor.returncode, notes(short_dir)) == (0, [])
+        assert not Postgres(short_dir / "db").is_running()
+
+
+async def test_ctrl_c_reaches_no_migration(short_dir: Path) -> None:
+    """It would print where it was interrupted, as if something had failed."""
+    code = (
+        f"import signal, sys; signal.signal(2, lambda *_: {NOTE.format(text='interrupted')}); "
+        f"signal.signal(15, lambda *_: ({NOTE.format(text='ended')}, sys.exit())); {NOTE.format(text='up')}\n"
+        "while True: signal.pause()"
+    )
+    with in_a_terminal(short_dir, migrate=child("migrate", code)) as (supervisor, terminal):
+        await until(lambda: notes(short_dir))
+        os.write(terminal, b"\x03")
+        await until(lambda: supervisor.poll() is not None)
+        assert (supervisor.returncode, notes(short_dir)) == (0, ["up", "ended"])
 
 
 async def test_with_nohup_everything_goes_on(short_dir: Path) -> None:
