@@ -33,9 +33,10 @@ async def answers_ok(port: int, path: str, host: str, address: str) -> bool:
 
 def main() -> int:
     """Return 0 if /health answers 200 on PORT of BIND."""
-    port = os.environ.get("PORT") or "3000"
-    address = address_of(os.environ.get("BIND") or "")
-    return 0 if asyncio.run(answers_ok(int(port), "/health", f"localhost:{port}", address)) else 1
+    # Blanks around them count for nothing, as in the settings.
+    port = int(os.environ.get("PORT", "").strip() or 3000)
+    address = address_of(os.environ.get("BIND", "").strip())
+    return 0 if asyncio.run(answers_ok(port, "/health", f"localhost:{port}", address)) else 1
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def command() -> tuple[list[str], dict[str, str]]:
     In sandbox mode only this machine is served. Several workers need Redis to share their states.
     """
     host = "127.0.0.1" if settings().sandbox else settings().bind
-    workers = os.environ.get("WEB_CONCURRENCY", "2") if settings().redis_url else "1"
+    workers = (os.environ.get("WEB_CONCURRENCY", "").strip() or "2") if settings().redis_url else "1"
     argv = [
         sys.executable, "-m", "app.supervisor.granian_command", "--interface", "asgi", "--factory", APP,
         "--host", host, "--port", str(settings().port), "--workers", workers,
@@ -40,7 +40,10 @@ def main() -> None:
     """Run the web alone, where bot, jobs and database run elsewhere: `python -m app.supervisor.web`."""
     if not settings().database_url:
         sys.exit("DATABASE_URL is not set: the web alone needs the database that bot and jobs share.")
-    subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, check=True)
+    try:
+        subprocess.run([sys.executable, "-m", "app.build"], cwd=ROOT, check=True)
+    except subprocess.CalledProcessError as fault:  # it has said why
+        sys.exit(fault.returncode)
     argv, environment = command()
     os.chdir(ROOT)
     os.execve(argv[0], argv, {**os.environ, **environment, "HOLDFAST_SUPERVISED": "1"})

@@ -134,6 +134,10 @@ async def test_the_web_is_asked_at_the_interface_that_it_serves(
         assert plan.health is not None
         assert await answers_ok(*plan.health)
         assert await asyncio.to_thread(probe.main) == 0
+        # The settings take blanks for nothing, so such a web runs and must not count as ill.
+        monkeypatch.setenv("PORT", f" {port}")
+        monkeypatch.setenv("BIND", "127.0.0.2 ")
+        assert await asyncio.to_thread(probe.main) == 0
 
 
 @pytest.mark.parametrize("bind", ["", "127.0.0.1", "0.0.0.0", "::", "::1"])

@@ -17,11 +17,29 @@ def test_without_a_database_it_says_what_is_missing(monkeypatch: pytest.MonkeyPa
     settings.cache_clear()
 
 
-def test_it_starts_nothing_beside_itself_and_several_workers_where_redis_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_fails_ends_it_without_another_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build has said why; where this one called it is of no use to an operator."""
+
+    def fails(command: Sequence[str], **_: object) -> None:
+        raise subprocess.CalledProcessError(1, command)
+
+    monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/holdfast")
+    monkeypatch.setattr(subprocess, "run", fails)
+    settings.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        web.main()
+    settings.cache_clear()
+    assert ended.value.code == 1
+
+
+@pytest.mark.parametrize(("asked", "workers"), [("3", "3"), (" 3 ", "3"), ("", "2"), (" ", "2")])
+def test_it_starts_nothing_beside_itself_and_several_workers_where_redis_is(
+    monkeypatch: pytest.MonkeyPatch, asked: str, workers: str
+) -> None:
     became: list[tuple[Sequence[str], Mapping[str, str]]] = []
     monkeypatch.setenv("DATABASE_URL", "postgresql://elsewhere/holdfast")
     monkeypatch.setenv("REDIS_URL", "redis://elsewhere")
-    monkeypatch.setenv("WEB_CONCURRENCY", "3")
+    monkeypatch.setenv("WEB_CONCURRENCY", asked)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
     monkeypatch.setattr(web.os, "chdir", lambda _: None)
     monkeypatch.setattr(web.os, "execve", lambda _, argv, environment: became.append((argv, environment)))
@@ -29,7 +47,7 @@ def test_it_starts_nothing_beside_itself_and_several_workers_where_redis_is(monk
     web.main()
     settings.cache_clear()
     ((argv, environment),) = became
-    assert argv[argv.index("--workers") + 1] == "3"
+    assert argv[argv.index("--workers") + 1] == workers
     assert environment["HOLDFAST_SUPERVISED"] == "1"
 
 
