@@ -17,6 +17,7 @@ from app.supervisor.output import say
 from app.supervisor.probe import answers_ok
 from app.supervisor.processes import Web, make_plan
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
+from app.supervisor.system import unusable
 from settings import Settings, SettingsError, load, version
 
 PATIENCE = 90.0
@@ -66,6 +67,9 @@ def main() -> int:
         return 0 if asyncio.run(try_out(plan_of(settings, port))) else 1
     except (SettingsError, AlreadyRunning, StartFailed, PostgresFailed, NoDatabaseAccount) as fault:
         say(str(fault))
+        return 1
+    except OSError as fault:
+        say(unusable(fault))
         return 1
 
 

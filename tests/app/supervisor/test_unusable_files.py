@@ -10,16 +10,19 @@ import pytest
 
 from app import __main__ as start
 from app import backup
-from app.supervisor import update
+from app.supervisor import trial, update
 from app.supervisor.leftovers import Lock, Running
 from settings import settings
 
 
 @pytest.mark.parametrize(
     ("main", "arguments"),
-    [(start.main, []), (backup.main, ["make"]), (backup.main, ["restore", "x.dump"]), (update.main, [])],
-    ids=["start", "backup", "restore", "update"],
-)
+    [
+        (start.main, []), (backup.main, ["make"]), (backup.main, ["restore", "x.dump"]), (update.main, []),
+        (trial.main, []),
+    ],
+    ids=["start", "backup", "restore", "update", "trial"],
+)  # fmt: skip
 def test_data_that_cannot_be_used_are_named_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
     main: Callable[[], int], arguments: list[str],
@@ -29,6 +32,9 @@ def test_data_that_cannot_be_used_are_named_in_one_sentence(
     monkeypatch.delenv("DATABASE_URL", raising=False)
     monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setattr(sys, "argv", ["holdfast", *arguments])
+    # A trial sets both for its web.
+    monkeypatch.setenv("PORT", "3000")
+    monkeypatch.setenv("BIND", "127.0.0.1")
     # An update keeps its journal beside the code, and ends by signals in its own way.
     monkeypatch.setattr(update, "ROOT", tmp_path)
     monkeypatch.setattr(update.STOP, "listen", lambda: None)
