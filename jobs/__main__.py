@@ -93,12 +93,16 @@ def lives(parts: Collection[str]) -> list[Life]:
 
 
 async def _run(parts: Collection[str]) -> None:
-    await readiness.until_migrated()
+    """Run the parts until SIGTERM or SIGINT, which also end the wait for the migrations."""
+    waiting = asyncio.create_task(readiness.until_migrated())
+    _on_a_stop(waiting.cancel)
+    try:
+        await waiting
+    except asyncio.CancelledError:
+        return
     tasks = [asyncio.create_task(life()) for life in lives(parts)]
     running = asyncio.gather(*tasks)
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(name, running.cancel)
+    _on_a_stop(running.cancel)
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await running
@@ -111,6 +115,11 @@ async def _run(parts: Collection[str]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
         await close_gateways()
         await use(None)
+
+
+def _on_a_stop(call: Callable[[], object]) -> None:
+    for name in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(name, call)
 
 
 async def _ask_for_sweep() -> int:

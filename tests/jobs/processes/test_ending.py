@@ -43,6 +43,25 @@ async def test_a_part_that_takes_a_question_back_is_not_disturbed_in_that(monkey
     assert taken_back.is_set()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_wait_for_the_migrations_is_ended(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """The first process of a container ignores a signal that it does not handle; Ctrl+C would print a traceback."""
+    waits = asyncio.Event()
+
+    async def until_migrated() -> None:
+        waits.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(process.readiness, "until_migrated", until_migrated)
+    monkeypatch.setattr(process, "lives", lambda _: pytest.fail("the database is not ready"))
+    running = asyncio.create_task(process._run(()))
+    await waits.wait()
+    assert signal.getsignal(number) not in {signal.SIG_DFL, signal.default_int_handler}
+    os.kill(os.getpid(), number)
+    async with asyncio.timeout(60):
+        await running
+
+
 async def test_the_other_parts_end_with_one_that_cannot_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = asyncio.Event()
 
