@@ -93,9 +93,16 @@ class Holdfast(Calls):
             raise HoldfastError(0, f"No answer ({type(fault).__name__}).") from fault
         if not answer.is_success:
             raise _refusal(answer)
-        if answer.headers.get("content-type", "").startswith("application/json"):
+        kind = answer.headers.get("content-type", "")
+        if kind.startswith("application/json"):
             return _json(answer)
-        return answer.text or None
+        if kind.startswith("text/csv"):
+            return answer.text
+        if answer.content:
+            # A page, of a proxy that asks people to log in, or of another site.
+            said = "The answer is not from the API: is the address the dashboard's?"
+            raise HoldfastError(answer.status_code, said)
+        return None
 
 
 def _given(values: dict[str, Any] | None) -> dict[str, Any]:

@@ -50,6 +50,11 @@ def test_a_file_is_a_text() -> None:
         assert api.download_members(12) == "address\r\n"
 
 
+def test_an_empty_file_is_a_text_too() -> None:
+    with client(lambda _: httpx.Response(200, text="", headers={"content-type": "text/csv; charset=utf-8"})) as api:
+        assert api.download_members(12) == ""
+
+
 def test_a_refusal_is_a_sentence_with_when_to_try_again() -> None:
     said = {"message": "Too often.", "left": 0}
     with (
@@ -66,6 +71,11 @@ def test_a_refusal_is_a_sentence_with_when_to_try_again() -> None:
         (httpx.Response(502, text="<html>"), 502, "HTTP 502"),
         (httpx.Response(500, json=["x"], headers={"retry-after": "soon"}), 500, "HTTP 500"),
         (httpx.Response(200, text="{", headers={"content-type": "application/json"}), 200, "The answer is not JSON."),
+        (
+            httpx.Response(200, html="<html>Log in</html>"),
+            200,
+            "The answer is not from the API: is the address the dashboard's?",
+        ),
     ],
 )
 def test_any_other_answer_is_an_error_too(answer: httpx.Response, status: int, message: str) -> None:
