@@ -1,5 +1,7 @@
 """Convert the Discord library's objects to the product's own facts."""
 
+from typing import Any
+
 import nextcord
 
 from services.guilds.members import MemberFacts, shown_name
@@ -8,18 +10,24 @@ from services.triggers.gateway_events import GuildFacts, RoleFacts
 
 
 def member_facts(member: nextcord.Member) -> MemberFacts:
-    """Return a member's facts, with the name that the guild shows (nextcord 2.6 ignores global names).
-
-    The roles do not include @everyone.
-    """
+    """Return a member's facts, with the name that the guild shows (nextcord 2.6 ignores global names)."""
     return MemberFacts(
         discord_id=str(member.id),
         name=shown_name(member.name, member.global_name, member.nick),
-        roles=frozenset(str(role.id) for role in member.roles if role.id != member.guild.id),
+        roles=frozenset(role_ids(member)),
         pending=bool(member.pending),
         avatar=member.avatar.key if member.avatar else None,
         bot=member.bot,
     )
+
+
+def role_ids(member: nextcord.Member) -> list[str]:
+    """Return the ids of a member's roles as Discord says them, without @everyone.
+
+    The library's own list leaves out roles of which it has not learned yet, and fails for a guild that has not arrived.
+    """
+    found: Any = member._roles  # pyright: ignore[reportPrivateUsage]
+    return [str(role_id) for role_id in found]
 
 
 def admin_roles(guild: nextcord.Guild) -> frozenset[str]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import nextcord
 
+from bot.gateway.conversions import role_ids
+
 
 def guild_snapshot(guild: nextcord.Guild) -> str:
     """Return a guild as JSON in the form of the event that announces it, without fields that the bot does not need."""
@@ -56,7 +58,7 @@ def _own(member: nextcord.Member) -> dict[str, Any]:
     return {
         "user": user,
         "nick": member.nick,
-        "roles": [str(role.id) for role in member.roles if role.id != member.guild.id],
+        "roles": role_ids(member),
         "pending": bool(member.pending),
         "joined_at": member.joined_at.isoformat() if member.joined_at else None,
         "flags": 0,

@@ -63,7 +63,7 @@ class SomeMember:
     avatar: None = None
     discriminator: str = "0"
     joined_at: None = None
-    roles: tuple[Any, ...] = ()
+    _roles: tuple[int, ...] = ()
 
 
 @dataclass
