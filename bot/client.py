@@ -18,6 +18,7 @@ from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
+from bot.interaction.answering import answer_own_fault
 from bot.interaction.background import BackgroundCog
 from bot.interaction.interaction_claims import Claims
 from bot.interaction.presses import Presses
@@ -36,6 +37,7 @@ log = logging.getLogger(f"holdfast.{__name__}")
 ENDS_WITHIN, ANSWERS_WITHIN, TOLD_WITHIN = 3.0, 2.5, 1.5
 """When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun, and
 to tell people that their background checks end."""
+Interaction = nextcord.Interaction[nextcord.Client]
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
 READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"
@@ -214,6 +216,35 @@ class Bot(commands.AutoShardedBot):
             _, late = await asyncio.wait(left, timeout=ENDS_WITHIN)
             await stop(*late)
         await self.keeper.leave(frozenset() if late else whole, resumable=self.is_resumable)
+
+    async def process_application_commands(self, interaction: Interaction) -> None:
+        """Carry out a command, or offer its choices; answer also a command with which the library cannot do anything.
+
+        Another version of the bot may have registered it.
+        """
+        choices = interaction.type is nextcord.InteractionType.application_command_autocomplete
+        data: Any = interaction.data
+        if choices and self.get_application_command(int(data["id"])) is None:
+            # Our commands are not registered yet in this session, and choices alone do not say which command it is.
+            return
+        try:
+            await super().process_application_commands(interaction)  # pyright: ignore[reportUnknownMemberType]
+        except Exception as fault:
+            # The text of the library's errors has what the person typed.
+            own = not isinstance(fault, nextcord.ApplicationError)
+            log.error("command failed name=%s fault=%s", data.get("name"), type(fault).__name__, exc_info=own)
+            if not choices:
+                await answer_own_fault(interaction)
+
+    async def on_application_command_error(self, interaction: Interaction, exception: Exception) -> None:
+        """Log the error of a command's function, and answer; the library would only print it, past our log."""
+        data: Any = interaction.data
+        log.error("command failed name=%s", data.get("name"), exc_info=getattr(exception, "original", exception))
+        await answer_own_fault(interaction)
+
+    async def on_error(self, event_method: str, *args: Any, **kwargs: Any) -> None:
+        """Log the error of an event's handler; the library would print it, past our log with its format and secrets."""
+        log.exception("event handler failed event=%s", event_method.removeprefix("on_"))
 
     async def on_connect(self) -> None:
         """Register our commands with Discord, and retry until Discord accepts them."""

@@ -78,7 +78,8 @@ class MemberReader(BackgroundCog):
     async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
         """Store the member in an interaction, because nothing else may report them."""
         member = interaction.user
-        if isinstance(member, nextcord.Member):
+        # Where the bot is not, as where only the person has it, nobody is stored.
+        if isinstance(member, nextcord.Member) and interaction.guild is not None:
             facts, guild_id = member_facts(member), member.guild.id
             with unstored_members.storing(interaction.id):
                 await self.turns.store_in_turn(guild_id, lambda db: gateway_events.member_met(db, str(guild_id), facts))

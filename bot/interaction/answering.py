@@ -138,8 +138,22 @@ async def outcome(work: Awaitable[Reply]) -> Reply:
         return Reply(_("One moment"), text, "warning", failed=True)
     except Exception:
         log.exception("interaction failed")
+    return _own_fault()
+
+
+def _own_fault() -> Reply:
     text = _("Nothing was changed. Please try again in a minute.")
     return Reply(_("Something went wrong on our side"), text, "bad", failed=True)
+
+
+async def answer_own_fault(interaction: nextcord.Interaction[nextcord.Client]) -> None:
+    """Answer that something went wrong, for an error outside of `answer`, unless there is an answer already."""
+
+    async def work(_: InteractionContext) -> Reply:
+        return _own_fault()
+
+    if not interaction.response.is_done():
+        await answer(interaction, work)
 
 
 async def show(
