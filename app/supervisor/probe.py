@@ -26,7 +26,7 @@ async def answers_ok(port: int, path: str, host: str, address: str) -> bool:
                 status = await reader.readline()
             finally:
                 writer.close()
-    except (OSError, TimeoutError):
+    except (OSError, TimeoutError, ValueError):  # the last for a line longer than any of HTTP
         return False
     return status.split()[1:2] == [b"200"]
 

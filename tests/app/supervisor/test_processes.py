@@ -140,6 +140,18 @@ async def test_the_web_is_asked_at_the_interface_that_it_serves(
         assert await asyncio.to_thread(probe.main) == 0
 
 
+async def test_a_program_that_speaks_no_http_does_not_answer() -> None:
+    """Another program may have the port, and send more than any first line of HTTP."""
+
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"x" * 2**18)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        assert not await answers_ok(server.sockets[0].getsockname()[1], "/health", "localhost", "127.0.0.1")
+
+
 @pytest.mark.parametrize("bind", ["", "127.0.0.1", "0.0.0.0", "::", "::1"])
 def test_the_web_on_every_interface_is_asked_at_this_machine(bind: str) -> None:
     assert probe.address_of(bind) == "localhost"
