@@ -51,12 +51,17 @@ class Events(BackgroundCog):
         """
         count = self.bot.shard_count or 1
         numbers = list(range(count)) if self.opened is None else sorted(self.opened)
-        guilds = [guild for guild in self.bot.guilds if shard_of(guild.id, count) in numbers]
-        tried = [self.lists.begin(guild) for guild in guilds if not guild.unavailable]
+
+        def present() -> list[nextcord.Guild]:
+            return [guild for guild in self.bot.guilds if shard_of(guild.id, count) in numbers]
+
+        tried = [self.lists.begin(guild) for guild in present() if not guild.unavailable]
         if self.opened is not None:
             self.opened.difference_update(numbers)
-        present = [str(guild.id) for guild in guilds]
-        await self.turns.write_in_turn(0, lambda db: gateway_events.left_others(db, present, numbers, count))
+        await self.turns.write_in_turn(
+            0,
+            lambda db: gateway_events.left_others(db, lambda: {str(guild.id) for guild in present()}, numbers, count),
+        )
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)
         await self.turns.write_in_turn(0, gateway_events.ready)

@@ -107,6 +107,9 @@ class MemberLists:
         gone = await gone_roles(self._turns, guild)
 
         async def available(db: Any) -> None:
+            if self._bot.get_guild(guild.id) is not guild:
+                # The bot was removed since, and that is written already.
+                return
             await gateway_events.guild_available(db, guild_facts(guild), gone or ())
             await guild_snapshots.keep(db, str(guild.id), guild_snapshot(guild))
 

@@ -67,6 +67,9 @@ class RoleChecks:
             asyncio.get_running_loop().call_later(ASKED_AGAIN, self._again, guild.id)
 
         async def write(db: Any) -> None:
+            if self._bot.get_guild(guild.id) is not guild:
+                # The bot was removed since, and that is written already.
+                return
             facts = guild_facts(guild)
             await gateway_events.who_runs(db, facts, whole=self._members_known())
             await gateway_events.check_roles(db, facts, gone or ())

@@ -1,7 +1,7 @@
 """Guild events from the gateway: the bot joined or left, members, and roles that are no longer safe to grant."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -168,15 +168,16 @@ async def left(db: AsyncSession, guild_id: str) -> None:
 
 
 async def left_others(
-    db: AsyncSession, guild_ids: Sequence[str], numbers: Collection[int] = (0,), count: int = 1
+    db: AsyncSession, present: Callable[[], Collection[str]], numbers: Collection[int] = (0,), count: int = 1
 ) -> None:
-    """Record that on these shards (of `count`), the bot is in exactly these guilds.
+    """Record that on these shards (of `count`), the bot is in exactly the guilds that `present` returns.
 
-    It may have left others while it was offline.
+    It may have left others while it was offline. `present` is called once the stored guilds are read: one that invites
+    the bot meanwhile is known to the bot before it is stored.
     """
     known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
     of_shards = {guild_id for guild_id in known.all() if shard_of(guild_id, count) in numbers}
-    for guild_id in sorted(of_shards - set(guild_ids)):
+    for guild_id in sorted(of_shards.difference(present())):
         await left(db, guild_id)
 
 

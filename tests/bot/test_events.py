@@ -14,7 +14,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from bot.events import Events
-from bot.gateway import guild_turns, member_lists
+from bot.gateway import guild_turns, member_lists, role_checks
 from bot.gateway.guild_turns import GuildTurns
 from gateways import gateways
 from models import transaction
@@ -223,6 +223,69 @@ async def test_a_list_that_replaces_another_is_still_older_than_the_events_meanw
         listed.set()
         await tried
         assert await name() == "after"
+    finally:
+        await stop(*cog.tasks())
+
+
+async def test_a_guild_that_invites_the_bot_while_it_starts_is_not_one_that_it_has_left(product: None) -> None:
+    """The database may be away for long after the bot knows its guilds."""
+    first, new = SomeGuild(1, 1), SomeGuild(2, 1)
+    bot = SomeBot(first)
+    cog = Events(bot)  # pyright: ignore[reportArgumentType]
+
+    async def invited() -> bool:
+        async with transaction() as db:
+            found = await db.execute(text("SELECT bot_invited FROM server WHERE discord_id = '2'"))
+            return bool(found.scalar_one_or_none())
+
+    try:
+        async with cog.turns.of(0):
+            starting = asyncio.create_task(cog.on_ready())
+            await asyncio.sleep(0)
+            bot.guilds.append(new)
+            await cog.on_guild_join(new)  # pyright: ignore[reportArgumentType]
+            await until(invited)
+        await starting
+        assert await invited()
+    finally:
+        await stop(*cog.tasks())
+
+
+@pytest.mark.parametrize("what", ["list", "check"])
+async def test_a_guild_that_removes_the_bot_while_it_is_looked_at_stays_removed(
+    product: None, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    guild, asked, said = SomeGuild(1, 1), asyncio.Event(), asyncio.Event()
+    bot = SomeBot(guild)
+    cog = Events(bot)  # pyright: ignore[reportArgumentType]
+
+    async def gone_roles(*_: object) -> tuple[()]:
+        asked.set()
+        await said.wait()
+        return ()
+
+    async def stored() -> tuple[bool, int]:
+        async with transaction() as db:
+            question = "SELECT bot_invited, (SELECT count(*) FROM guild_picture) FROM server WHERE discord_id = '1'"
+            invited, snapshots = (await db.execute(text(question))).one()
+            return invited, snapshots
+
+    try:
+        await cog.lists.begin(guild)  # pyright: ignore[reportArgumentType]
+        await until(lambda: _idle(cog))
+        assert await stored() == (True, 1)
+        for module in (member_lists, role_checks):
+            monkeypatch.setattr(module, "gone_roles", gone_roles)
+        if what == "list":
+            cog.lists.begin(guild)  # pyright: ignore[reportArgumentType]
+        else:
+            cog.checks.changed(guild.id)
+        await asked.wait()
+        bot.guilds.remove(guild)
+        await cog.on_guild_remove(guild)  # pyright: ignore[reportArgumentType]
+        said.set()
+        await until(lambda: _idle(cog))
+        assert await stored() == (False, 0)
     finally:
         await stop(*cog.tasks())
 
