@@ -63,10 +63,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
 
     If the grant is gone, the member has left, and perhaps rejoined. The change may have reached either membership.
     """
-    if outcome.result in {WriteResult.AGAIN, WriteResult.THEIRS}:
-        await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
-    if outcome.result is WriteResult.LEFT:
-        await mark_left(db, [(intent.server_id, intent.discord_id)])
+    await _tell_others(db, intent, outcome)
     state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
@@ -81,8 +78,6 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             elif intent.giving and outcome.result is WriteResult.DONE:
                 await in_doubt.record_unanswered(db, intent.line, giving=True)
                 await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
-            if intent.trial and outcome.result is WriteResult.DONE:
-                await pausing.accepted(db, intent.server_id, intent.role_id)
         case WriteResult.WAIT | WriteResult.NO_GUILD:
             await _postpone(db, intent, outcome)
         case WriteResult.AGAIN:
@@ -95,13 +90,34 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
         case WriteResult.LEFT:
             if state is not None:
                 await record_left(db, [(intent.server_id, intent.discord_id)])
-        case WriteResult.NO_ROLE:
-            await pausing.role_gone(db, intent.server_id, intent.role_id)
         case WriteResult.REFUSED:
-            await _refused(db, intent, outcome)
+            await _after_refusal(db, intent, outcome)
+        case WriteResult.NO_ROLE:
+            pass
     # Last, because every write updates the same few rows and waits until the previous one commits.
     change = "give" if intent.giving else "take"
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
+
+
+async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
+    """Write what the result says about more than its grant: queue the member, or pause or resume the role's rules.
+
+    This comes before the lock on the grant. Several changes of a role fail at the same moment, and each writes about
+    the role's rules and then about all of its grants.
+    """
+    match outcome.result:
+        case WriteResult.AGAIN | WriteResult.THEIRS:
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+        case WriteResult.LEFT:
+            await mark_left(db, [(intent.server_id, intent.discord_id)])
+        case WriteResult.NO_ROLE:
+            await pausing.role_gone(db, intent.server_id, intent.role_id)
+        case WriteResult.REFUSED:
+            await pausing.refused(db, intent.server_id, intent.role_id, _words_of_refusal(intent, outcome))
+        case WriteResult.DONE if intent.trial:
+            await pausing.accepted(db, intent.server_id, intent.role_id)
+        case _:
+            pass
 
 
 def _standing(intent: Intent) -> Any:
@@ -211,17 +227,19 @@ async def _back_to_held(db: AsyncSession, intent: Intent, error: str | None = No
     await db.execute(update(Grant).where(_standing(intent)).values({**_HELD, "last_error": error}))
 
 
-async def _refused(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
-    # Discord blocks an address after 10,000 refusals in 10 minutes, so the rules for this role are paused.
-    error = outcome.error or ""
+def _words_of_refusal(intent: Intent, outcome: WriteOutcome) -> str:
+    """Return why the role's rules are paused: Discord blocks an address after 10,000 refusals in 10 minutes."""
     # Translators: {error} is Discord's answer, in English.
     told = N_("Discord refused to give the role ({error}).")
     if not intent.giving:
         told = N_("Discord refused to take the role ({error}).")
-    reason = storable(told, error=error)
+    reason = storable(told, error=outcome.error or "")
     if advice := _ADVICE.get(outcome.code or 0):
         reason = storable(advice, refusal=reason)
-    await pausing.refused(db, intent.server_id, intent.role_id, reason)
+    return reason
+
+
+async def _after_refusal(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     if intent.giving:
         # The change stays in the outbox: the next try shows whether Discord still refuses.
         await _postpone(db, intent, replace(outcome, pause=1), tries=0)

@@ -1,5 +1,6 @@
 """Results of role changes after the ledger has changed its mind, or the membership has ended."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -121,3 +122,37 @@ async def test_a_role_that_came_unseen_is_not_taken_where_an_open_move_keeps_it(
     async with transaction() as db:
         (intent,) = await open_intents(db, 1, ())
         assert await write_results.is_still_wanted(db, intent) is not kept
+
+
+@pytest.mark.parametrize(
+    ("result", "step"), [(WriteResult.NO_ROLE, "role_gone"), (WriteResult.REFUSED, "refused")], ids=["gone", "refused"]
+)
+async def test_changes_of_one_role_that_fail_at_the_same_moment_wait_for_each_other_and_never_deadlock(
+    result: WriteResult, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several members' changes of one role are sent at a time, so a role that is deleted or moved up fails them all."""
+    role = snowflake()
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, role)
+        for _ in range(2):
+            grant = await a_grant(db, await a_member(db, server, roles=(role,)), rule, state="taking")
+            grant.intended_at = grant.next_at = grant.created_at
+    async with transaction() as db:
+        intents = await open_intents(db, 2, ())
+    both, change = asyncio.Barrier(2), getattr(pausing, step)
+
+    async def change_together(*arguments: Any) -> None:
+        await both.wait()
+        await change(*arguments)
+
+    monkeypatch.setattr(pausing, step, change_together)
+
+    async def record(intent: Intent) -> None:
+        async with transaction() as db:
+            await write_results.record(db, intent, WriteOutcome(result, error="Discord says no"))
+
+    await asyncio.gather(*map(record, intents))
+    async with transaction() as db:
+        assert (await db.get_one(Rule, rule.id)).state == "paused"
+    assert [state for state, _ in await grants()] == ([] if result is WriteResult.NO_ROLE else ["held", "held"])
