@@ -27,7 +27,7 @@ from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import rivals
 from services.guilds.members import came_back, left_many, seen_many
 from services.guilds.rivals import Reversal
-from services.holdings import confirmation, delegations, fetch, last_known
+from services.holdings import confirmation, fetch, last_known
 from services.roles import breaker, in_doubt, removal_batches
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.loop_steps import in_steps
@@ -84,10 +84,9 @@ class RoleDecision(NamedTuple):
 
 
 async def remember(db: AsyncSession, done: BatchOutcome) -> None:
-    """Store what was read; unknown or older readings overwrite nothing."""
+    """Store what was read, except delegations; unknown or older readings overwrite nothing."""
     await fetch.remember(db, done.asked)
     await stored_traits.remember(db, done.traits)
-    await delegations.remember(db, done.delegations)
     await last_known.remember(db, [reading for item in done.outcomes for reading in item.readings_made()])
 
 

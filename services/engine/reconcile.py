@@ -212,6 +212,11 @@ async def _settle(worker: str, done: BatchOutcome) -> int:
     The same transaction checks that the claims are still ours. On a conflict, lock the claims that are and retry with
     them: of thousands of members, some are marked again all the time.
     """
+    if done.delegations:
+        # Apart from the decisions, because it marks members of any server, whom another reconcile may have locked while
+        # it waits for ours.
+        async with transaction() as db:
+            await delegations.remember(db, done.delegations)
     claims = [item.case.claim for item in done.outcomes]
     with suppress(GuardFailed):
         async with transaction() as db:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -12,11 +12,14 @@ from sqlmodel import select
 
 from gateways import Gateways
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
-from models import AsyncSession, Member, Rule, User, Wallet, now, transaction
+from gateways.evm.delegate_registry import DelegationSheet
+from models import AsyncSession, Delegation, Member, Rule, User, Wallet, now, transaction
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import cases, reconcile
 from services.engine.reconcile import BatchPart
+from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
+from services.holdings.delegations import Fetched
 from services.rules.expression import Requirement, to_document
 from tests.services.engine.stage import stage as stage
 from tests.support.builders import CONTRACT, a_member, a_server, address, snowflake
@@ -265,3 +268,43 @@ async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkey
     assert counts == [3, 40]
     async with transaction() as db:
         assert len(await queue.claim(db, "w2", 100)) == 47
+
+
+async def test_two_servers_that_learn_of_changed_delegations_of_one_vault_wait_for_each_other_and_never_deadlock(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever shares a vault's holdings in one server often does so in another one, too."""
+    vault = address()
+    async with transaction() as db:
+        servers, wallets = [await a_server(db) for _ in range(2)], [address() for _ in range(2)]
+        for wallet in wallets:
+            member = await a_member(db, servers[0], wallet=wallet)
+            db.add(Member(server_id=servers[1].id or 0, discord_id=member.discord_id, name="somebody"))
+            db.add(Delegation(chain="base", delegate=wallet, vault=vault, contract="", token_id=""))
+        await db.flush()
+        for server in servers:
+            await queue.mark_server(db, server.id or 0, queue.CHANGED)
+    both, mark_claimants = asyncio.Barrier(2), queue.mark_claimants
+
+    async def mark_together(*arguments: Any, **options: Any) -> int:
+        await both.wait()
+        return await mark_claimants(*arguments, **options)
+
+    monkeypatch.setattr(queue, "mark_claimants", mark_together)
+
+    async def settle(worker: str, claims: Sequence[Claim], wallet: str) -> None:
+        """Settle a reconcile whose second reading shows no delegation to a wallet any more."""
+        async with transaction() as db:
+            some = await cases.load(db, claims)
+        sheet = DelegationSheet("base", 7, now(), 0, "Base (node 1)", {wallet: ()}, {})
+        outcomes = [CaseOutcome(case, [], {}) for case in some]
+        await reconcile._settle(
+            worker, BatchOutcome(outcomes=outcomes, delegations=[Fetched("base", (wallet,), sheet)])
+        )
+
+    async with transaction() as db:
+        claims = await queue.claim(db, "w1", 10)
+    of_server = [[claim for claim in claims if claim.server_id == server.id] for server in servers]
+    await asyncio.gather(*(settle("w1", some, wallet) for some, wallet in zip(of_server, wallets, strict=True)))
+    async with transaction() as db:
+        assert (await db.exec(select(Delegation))).all() == []
