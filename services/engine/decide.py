@@ -108,6 +108,8 @@ class Decision:
 
 NEW_ROLE_PAUSE = timedelta(minutes=2)
 """How long the removal of a role waits for the role that its rule gives now, unless that is given earlier."""
+TRUCE_ENDS_WITHIN = timedelta(minutes=1)
+"""How long a role whose truce is over may wait until that is recorded, before it is decided again."""
 NO_TRUCES: Mapping[str, datetime] = {}
 NO_MOVE = MoveTerms()
 NO_ROLES: frozenset[str] = frozenset()
@@ -153,17 +155,20 @@ def decide(
             ),
             ledger.get(role_id),
             truces.get(role_id),
+            now,
         )
         for role_id in sorted(by_role.keys() | ledger.keys())
     ]
 
 
-def _unless_left_alone(decision: Decision, grant: GrantFacts | None, until: datetime | None) -> Decision:
+def _unless_left_alone(decision: Decision, grant: GrantFacts | None, until: datetime | None, now: datetime) -> Decision:
     """Return the decision, or one to do nothing until `until` if it would change a role that is left alone."""
     cancels = grant is not None and grant.state == "taking"
     if until is None or decision.action not in WRITES or cancels:
         return decision
-    return Decision(decision.role_id, Action.NONE, due_at=until, doubtful=decision.doubtful)
+    # The job that ends a truce queues the member. Until it has, another reconcile would decide the same.
+    due_at = until if until > now else now + TRUCE_ENDS_WITHIN
+    return Decision(decision.role_id, Action.NONE, due_at=due_at, doubtful=decision.doubtful)
 
 
 def _former(rules: Mapping[int, RuleTerms], grant: GrantFacts | None) -> list[RuleTerms]:

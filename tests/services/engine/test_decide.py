@@ -392,10 +392,10 @@ def test_a_role_that_is_left_alone_is_neither_given_nor_taken(
     assert elsewhere == only(decide([rule()], {1: answer}, [grant] if grant else [], live, NOW))
 
 
-def test_a_role_that_is_left_alone_is_decided_again_when_the_time_is_over() -> None:
-    until = NOW + timedelta(hours=3)
-    waiting = only(decide([rule()], {1: YES}, [], frozenset(), NOW, {"role": until}))
-    assert (waiting.action, waiting.due_at) == (Action.NONE, until)
+@pytest.mark.parametrize(("hours", "again_in"), [(3, 180), (0, 1)], ids=["when it is over", "not at once when it is"])
+def test_when_a_role_that_is_left_alone_is_decided_again(hours: int, again_in: int) -> None:
+    waiting = only(decide([rule()], {1: YES}, [], frozenset(), NOW, {"role": NOW + timedelta(hours=hours)}))
+    assert (waiting.action, waiting.due_at) == (Action.NONE, NOW + timedelta(minutes=again_in))
 
 
 MOVING = MoveTerms(frozenset({"role"}), begun=True)
