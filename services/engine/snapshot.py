@@ -1,9 +1,9 @@
 """The database's snapshot of queued members and their servers: rules, wallets, grants, roles."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
 from typing import NamedTuple
 
 from models import Rule
@@ -129,12 +129,51 @@ async def read(db: AsyncSession, claims: Sequence[Claim]) -> Stored:
 _NOW: Question = ("SELECT now()", {})
 
 
+MOST_BYTES = 64 * 2**20
+"""Approximate memory limit of the parsed expressions that a process keeps."""
+_ENTRY_BYTES = 400
+_TREE_BYTES = 5
+"""The memory for an expression: a part for each, and bytes for each character of its text."""
+
+
+class ParsedExpressions:
+    """Parsed expressions by their text; beyond `most_bytes` the least recently used are dropped.
+
+    The limit is not a number of expressions, because an admin can save one of tens of thousands of characters again and
+    again.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._known: OrderedDict[str, Expression] = OrderedDict()
+        self.bytes: int = 0
+
+    def of(self, text: str) -> Expression:
+        """Return the expression that is stored as this JSON text."""
+        found = self._known.get(text)
+        if found is not None:
+            self._known.move_to_end(text)
+            return found
+        found = self._known[text] = parse_stored(json.loads(text))
+        self.bytes += _weight(text)
+        while self.bytes > self._most_bytes and len(self._known) > 1:
+            self.bytes -= _weight(self._known.popitem(last=False)[0])
+        return found
+
+
+def _weight(text: str) -> int:
+    return _ENTRY_BYTES + _TREE_BYTES * len(text)
+
+
+_expressions = ParsedExpressions()
+
+
 def terms_of(rule: Rule | StoredRule) -> RuleTerms:
     """Return the fields of a stored rule that decisions use."""
     return RuleTerms(
         id=rule.id or 0,
         role_id=rule.role_id,
-        expression=_parsed(rule.expression) if isinstance(rule.expression, str) else parse_stored(rule.expression),
+        expression=_expressions.of(stored) if isinstance(stored := rule.expression, str) else parse_stored(stored),
         state=rule.state,
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
@@ -142,11 +181,6 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
         takes_over=rule.takes_over,
         delegated=rule.delegated,
     )
-
-
-@lru_cache(maxsize=20_000)
-def _parsed(expression: str) -> Expression:
-    return parse_stored(json.loads(expression))
 
 
 _WHOM = """unnest(CAST(string_to_array(:servers, ',') AS integer[]), string_to_array(:people, ','))
