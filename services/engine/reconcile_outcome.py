@@ -21,7 +21,7 @@ from services.holdings.delegations import Fetched
 from services.holdings.evaluate import Answers, Reading
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.wallet_shares import WalletShare
-from services.rules.expression import Requirement, with_sense
+from services.rules.expression import Requirement
 from services.rules.terms import RuleTerms
 from services.rules.types import own_tables
 from services.rules.types.own_tables import OwnTables
@@ -94,7 +94,7 @@ class CaseOutcome:
         return [
             reading.document() | ({} if wanted else {"excluded": True})
             for rule in self._evident(decision)
-            for reading, (_, wanted) in zip(self.readings.get(rule.id, []), with_sense(rule.expression), strict=False)
+            for reading, (_, wanted) in zip(self.readings.get(rule.id, []), rule.leaves, strict=False)
         ]
 
     def _evident(self, decision: Decision) -> list[RuleTerms]:
@@ -137,7 +137,7 @@ def read_all(case: Case, answers: Mapping[ServerChain, Answers]) -> dict[int, li
                     answers.get((case.claim.server_id, leaf.chain)),
                     case.delegated_by(rule, wanted=wanted),
                 )
-                for leaf, wanted in with_sense(rule.expression)
+                for leaf, wanted in rule.leaves
             ]
     return found
 

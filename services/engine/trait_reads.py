@@ -14,7 +14,7 @@ from services.engine.reconcile_outcome import BatchOutcome, ServerChain
 from services.holdings import confirmation, evaluate, trait_choice
 from services.holdings.evaluate import Answers
 from services.holdings.wallet_shares import Delegated
-from services.rules.expression import Requirement, with_sense
+from services.rules.expression import Requirement
 
 MOST_TOKENS_READ = 600
 """The most tokens whose traits are fetched in one reconcile; others stay unknown, and their members are queued again
@@ -203,6 +203,6 @@ def _trait_leaves(cases: Sequence[Case]) -> Iterator[tuple[Case, Requirement, De
     asking = {case.claim.server_id for case in cases if any(wants.with_traits for wants in case.wants.values())}
     for case in (one for one in cases if one.claim.server_id in asking):
         for rule in (one for one in case.rules if one.decides):
-            for leaf, wanted in with_sense(rule.expression):
+            for leaf, wanted in rule.leaves:
                 if leaf.kind.names_trait:
                     yield case, leaf, case.delegated_by(rule, wanted=wanted)

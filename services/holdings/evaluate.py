@@ -129,7 +129,7 @@ def _fitting(
     return WalletShare(address, sum(held.values()), reason)
 
 
-@lru_cache(maxsize=1_000)
+@lru_cache(maxsize=200)
 def _wanted(leaf: Requirement) -> Callable[[str], bool]:
     """Return a test for the requirement's token ids: by number, on Solana by the mint address."""
     if leaf.chain == SOLANA:

@@ -23,7 +23,7 @@ from services.guilds import permissions
 from services.holdings import last_known
 from services.holdings.evaluate import verdict_by
 from services.holdings.last_known import Memory
-from services.rules.expression import Requirement, requirements, with_sense
+from services.rules.expression import Requirement, requirements
 from services.rules.terms import RuleTerms
 from services.rules.wording import in_words
 from services.runtime.loop_steps import in_steps
@@ -196,7 +196,7 @@ def _lines(
     """Return what is known, by requirement and whether delegations count for it."""
     found: dict[tuple[Requirement, bool], _Line] = {}
     for terms in rules:
-        for leaf, wanted in with_sense(terms.expression):
+        for leaf, wanted in terms.leaves:
             vaults = case.delegated_by(terms, wanted=wanted)
             if leaf.kind.chainless:
                 reading = read_own(leaf, case.wallets, case.tables)
@@ -211,10 +211,7 @@ def _lines(
 
 
 def _answer(case: Case, terms: RuleTerms, lines: Mapping[tuple[Requirement, bool], _Line]) -> Answer:
-    counted = (
-        lines[leaf, case.delegated_by(terms, wanted=wanted) is not None]
-        for leaf, wanted in with_sense(terms.expression)
-    )
+    counted = (lines[leaf, case.delegated_by(terms, wanted=wanted) is not None] for leaf, wanted in terms.leaves)
     return verdict_by(terms.expression, case.wallets, (line.answer for line in counted))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, cast
 
 from locales import N_, _, listed, number
@@ -141,7 +140,6 @@ def lists_in(expression: Expression) -> list[AddressList]:
     return [leaf.details for leaf in requirements(expression) if isinstance(leaf.details, AddressList)]
 
 
-@lru_cache(maxsize=2_000)
 def with_sense(expression: Expression) -> tuple[tuple[Requirement, bool], ...]:
     """Return every leaf, left to right, with True if it helps to satisfy the tree, and False if it must not hold."""
     return tuple(_with_sense(expression, wanted=True))

@@ -1,9 +1,9 @@
 """A rule as decisions see it: its role, its expression, its state, and the few other fields that they use."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from services.rules.expression import Expression
+from services.rules.expression import Expression, Requirement, with_sense
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,11 @@ class RuleTerms:
     """Whether an admin handed the role over to us: holders to whom others gave it are judged too."""
     delegated: bool = False
     """Whether delegated vaults of a member's wallets count as well."""
+    leaves: tuple[tuple[Requirement, bool], ...] = field(init=False, repr=False, compare=False)
+    """Its conditions in the order of `with_sense`, listed once because a sweep needs them for every member."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "leaves", with_sense(self.expression))
 
     @property
     def decides(self) -> bool:

@@ -28,7 +28,7 @@ from services.holdings.last_known import Memory
 from services.holdings.requirement_view import RequirementView, view_of, view_of_reading
 from services.holdings.wallet_shares import Delegated
 from services.roles import breaker
-from services.rules.expression import Requirement, requirements, with_sense
+from services.rules.expression import Requirement, requirements
 from services.rules.wording import Names
 from services.servers import activity
 from services.servers.member_list import OURS, wallets_of
@@ -110,7 +110,7 @@ async def _of(
     for terms in case.rules:
         known = [
             _requirement(leaf, case, case.delegated_by(terms, wanted=wanted), memory, names, shared=show_wallets)
-            for leaf, wanted in with_sense(terms.expression)
+            for leaf, wanted in terms.leaves
         ]
         answers[terms.id] = verdict_by(terms.expression, case.wallets, (Answer(view.outcome) for view in known))
         views = tuple(view for at, view in enumerate(known) if view not in known[:at])

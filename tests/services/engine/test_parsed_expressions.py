@@ -3,8 +3,17 @@
 import json
 import tracemalloc
 
-from services.engine.snapshot import ParsedExpressions
+import pytest
+
+from models import now
+from services.core.answer import Answer
+from services.core.queue import Claim
+from services.engine import snapshot
+from services.engine.cases import Case
+from services.engine.reconcile_outcome import read_all
+from services.engine.snapshot import ParsedExpressions, StoredRule, terms_of
 from services.rules.expression import Requirement
+from tests.support.builders import address, snowflake
 
 
 def expression(number: int) -> str:
@@ -21,6 +30,24 @@ def test_memory_is_bounded_however_often_an_admin_saves_a_long_rule() -> None:
         for number in range(300):
             assert isinstance(parsed.of(expression(number)), Requirement)
             assert parsed.bytes <= most
+        assert tracemalloc.get_traced_memory()[0] < 3 * most
+    finally:
+        tracemalloc.stop()
+
+
+def test_nothing_else_keeps_a_rule_that_members_were_reconciled_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 400_000
+    monkeypatch.setattr(snapshot, "_expressions", ParsedExpressions(most))
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            made = StoredRule(1, 1, snowflake(), expression(number), "active", "now", 0, None, now(), False, False)
+            case = Case(
+                Claim(1, snowflake(), 1, 0, 0), "", bot_invited=True, known=True, left=False, roles=frozenset(),
+                rules=(terms_of(made),), wallets=(("evm", address()),), grants=(),
+            )  # fmt: skip
+            ((reading,),) = read_all(case, {}).values()
+            assert reading.answer is Answer.UNKNOWN
         assert tracemalloc.get_traced_memory()[0] < 3 * most
     finally:
         tracemalloc.stop()
