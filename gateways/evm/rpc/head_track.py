@@ -6,6 +6,8 @@ MARGIN = 1_000
 """Blocks by which a head may be ahead of what time allows: nodes catch up, and answer from several machines."""
 RATE = 20
 """How many times faster than usual a chain may make blocks."""
+LARGEST_BLOCK = 2**63 - 1
+"""The largest number of a block that can be stored; no chain ever has so many."""
 REPEATS, REPEAT_SECONDS = 3, 30.0
 """How often, and over how many seconds, a node repeats a jump until we believe it: chain or node were replaced."""
 
@@ -34,6 +36,8 @@ class HeadTrack:
 
     def believe(self, block: int) -> bool:
         """Return whether the head is plausible, and keep it if so."""
+        if block > LARGEST_BLOCK:
+            return False
         now = monotonic()
         if self._believed is None or self._may_follow(block, self._believed, now) or self._repeats(block, now):
             # The time stays while the number does, so that the blocks that time allows grow.

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from gateways.evm.rpc import head_track
 from gateways.evm.rpc import node as evm
-from gateways.evm.rpc.head_track import HeadTrack
+from gateways.evm.rpc.head_track import REPEAT_SECONDS, REPEATS, HeadTrack
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport import provider_time
@@ -270,6 +270,17 @@ async def test_the_chain_is_asked_for_again_after_a_while(lab: Lab) -> None:
     assert "serves chain 1" in await refused(node.head())
     end.chain_id = "0x2105"
     assert (await node.head()).block == end.block
+
+
+async def test_a_head_that_no_column_can_store_is_refused_however_long_the_only_node_repeats_it(lab: Lab) -> None:
+    """Every answer at such a block would fail when it is stored, and with it those of all other chains beside it."""
+    [end], [node] = await lab.nodes(1)
+    block, end.block = end.block, 2**63
+    for _ in range(REPEATS + 2):
+        assert "further ahead" in await refused(node.head())
+        lab.seconds += REPEAT_SECONDS
+    end.block = block
+    assert (await node.head()).block == block
 
 
 async def test_a_stale_head_is_refused(lab: Lab) -> None:
