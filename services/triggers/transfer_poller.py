@@ -40,6 +40,8 @@ BEYOND_SECONDS = 180.0
 """Seconds for which all nodes must be behind the stored position before it counts as wrong."""
 BEFORE_THE_HEAD_SECONDS = 60
 """How much further back than the last poll a chain is read at first: a poll may fail, or take long."""
+SKIPPED_LOGGED_EVERY = 600.0
+"""Seconds between two lines about logs of a wrong shape, because anybody can write such logs in every block."""
 MOST_BEHIND_SECONDS = 86_400
 """If a chain could not be read for longer than this, the missed blocks are not read: all members are queued once."""
 
@@ -145,6 +147,7 @@ class Reader:
         self.kind: str = kind
         self._coins: tuple[str, ...] = ()
         self._memory: _Memory = _Memory()
+        self._skipped_logged_at: float = -inf
 
     def forget(self) -> None:
         """Forget everything, because another process follows the chain or no rule needs it."""
@@ -354,7 +357,9 @@ class Reader:
         else:
             ask = transfers.of_contracts if self.kind == CONTRACTS else transfers.of_wallets
             read = await ask(self.chain, addresses, first, last, endpoint)
-        if read.skipped:
+        clock = asyncio.get_running_loop().time()
+        if read.skipped and clock - self._skipped_logged_at >= SKIPPED_LOGGED_EVERY:
+            self._skipped_logged_at = clock
             count = sum(read.skipped.values())
             log.info(
                 "skipped logs of a wrong shape chain=%s logs=%d contracts=%d", self.chain, count, len(read.skipped)

@@ -39,6 +39,7 @@ class Node:
     refuses_wallets: bool = False
     asked_wallets: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     excessive: dict[str, str] = field(default_factory=dict[str, str])
+    skipped: dict[str, int] = field(default_factory=dict[str, int])
 
     def _answers(self, what: str) -> None:
         if len(self.asked) == self.forks_after:
@@ -82,7 +83,7 @@ class Node:
             for block in sorted(self.moved)
             if first <= block <= last
         ]
-        return LogRead(found, last, self.excessive)
+        return LogRead(found, last, self.excessive, self.skipped)
 
 
 class Reading:
@@ -191,6 +192,20 @@ async def test_what_is_too_much_is_named_and_the_chain_is_read_on(reading: Readi
     look = await reading.look()
     assert look.excessive == {SELLER: "too large"}
     assert look.position.block == before.block + 1
+
+
+async def test_a_contract_that_writes_odd_logs_in_every_block_does_not_fill_the_log(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    reading.node.skipped = {CONTRACT: 3}
+    for _ in range(20):
+        await reading.look()
+    line = "skipped logs of a wrong shape chain=base logs=3 contracts=1"
+    assert [one.getMessage() for one in caplog.records] == [line]
+    monkeypatch.setattr(transfer_poller, "SKIPPED_LOGGED_EVERY", 0.0)
+    await reading.look()
+    assert [one.getMessage() for one in caplog.records] == [line, line]
 
 
 async def test_what_is_remembered_of_blocks_is_bounded(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
