@@ -92,18 +92,22 @@ class Follower:
             self._noted = None
             await self._turns.leave(turn, self.cursor)
             return False
+        if late := turn.watched.late_of(self.kind):
+            # Apart from the poll's own marks, since the members that two statements of one transaction mark are in no
+            # common order: with the marks of a sweep they could deadlock.
+            async with transaction() as db:
+                queue.mark_holders(db, self.chain, late, queue.SWEPT)
+            self._turns.watch_list.marked(self.chain, self.kind, late)
         addresses = turn.watched.of(self.kind)
         coins = turn.watched.coins if self.kind == COINS else ()
         look = await self._reader.look(gateways(), turn.position, addresses, coins)
         moment = asyncio.get_running_loop().time()
         ended = any(kind == self.kind for kind, _ in turn.watched.released)
-        late = turn.watched.late_of(self.kind)
-        news = look.moved or look.missed or look.excessive or ended or late
+        news = look.moved or look.missed or look.excessive or ended
         if news or not self._is_noted(look, moment):
             self._noted = None
             try:
                 if await self._note(look, turn.watched):
-                    self._turns.watch_list.marked(self.chain, self.kind, late)
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:
@@ -138,8 +142,6 @@ class Follower:
                     await quarantine.begin(db, self.chain, self.kind, look.excessive, watched.servers)
                 if ended := [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]:
                     await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
-                if late := watched.late_of(self.kind):
-                    queue.mark_holders(db, self.chain, late, queue.SWEPT)
         except chain_cursor.CursorTaken:
             return False
         return True

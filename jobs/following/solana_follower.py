@@ -115,10 +115,13 @@ class SolanaFollower:
             async with chain_cursor.advancing(SOLANA, self._turns.owner, Position(oldest, ""), newest) as db:
                 moved = [Moved(parts[0].collection, owner, polled.slot) for owner in polled.changed]
                 sightings.record_moves(db, SOLANA, moved, servers, self._marks, asyncio.get_running_loop().time())
-                # Changes from a time without polls are not new, so they are queued without urgency.
-                queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         except chain_cursor.CursorTaken:
             return
+        # Changes from a time without polls are not new, so they are queued without urgency; apart from the others, as
+        # in the follower of EVM chains.
+        if polled.fresh:
+            async with transaction() as db:
+                queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         self._poll.keep(polled)
 
 

@@ -1,0 +1,85 @@
+"""A follower's marks wait for other marks of many members, and never deadlock with them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jobs.following import follower as following
+from jobs.following.follower import Follower
+from jobs.following.follower_turns import FollowerTurns, Turn
+from jobs.following.solana_follower import SolanaFollower
+from models import Due, Server, User, Wallet, transaction
+from services.core import queue
+from services.triggers import chain_cursor
+from services.triggers.chain_cursor import ANY, WALLETS, Position
+from services.triggers.sightings import Moved
+from services.triggers.solana_poller import SOLANA, AssetQuestion, Polled
+from services.triggers.transfer_poller import PollResult
+from services.triggers.watch_list import Watched
+from tests.support.builders import a_member, a_server, address, snowflake
+from tests.support.statements import waits_for_a_lock
+
+pytestmark = pytest.mark.usefixtures("product")
+ANYTHING = AssetQuestion(ANY, ())
+
+
+async def two_members(family: str) -> tuple[Server, list[str], list[str]]:
+    """Store two members in the order in which marks lock them; return their server, their ids and their wallets."""
+    people, wallets = list[str](), list[str]()
+    async with transaction() as db:
+        server = await a_server(db)
+        for _ in range(2):
+            people.append((await a_member(db, server)).discord_id)
+            wallets.append(address() if family == "evm" else f"So1{snowflake()}")
+            db.add(user := User(discord_id=people[-1], username="somebody"))
+            await db.flush()
+            db.add(Wallet(user_id=user.id or 0, family=family, address=wallets[-1], method="opensea_bio"))
+    return server, people, wallets
+
+
+async def while_a_sweep_marks(server: Server, people: list[str], polling: asyncio.Task[Any]) -> None:
+    """Mark these people in one transaction, the last one once the follower waits for the first."""
+    async with transaction() as db:
+        await queue.mark_member(db, server.id or 0, people[0], queue.SWEPT)
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await queue.mark_member(db, server.id or 0, people[1], queue.SWEPT)
+    await polling
+
+
+async def priorities(server: Server, people: list[str]) -> list[int]:
+    async with transaction() as db:
+        return [(await db.get_one(Due, ("member", f"{server.id}:{who}"))).priority for who in people]
+
+
+async def test_who_moved_a_token_and_whose_wallet_is_late_are_marked_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, people, wallets = await two_members("evm")
+    follower = Follower("base", kind=WALLETS)
+    async with transaction() as db:
+        await chain_cursor.claim(db, [follower.cursor], follower.name)
+    watched = Watched(wallets=tuple(wallets), servers={ANY: frozenset({server.id or 0})}, late=(wallets[0],))
+
+    async def of(*_: object) -> Turn:
+        return Turn(Position(5, ""), watched)
+
+    async def look(*_: object) -> PollResult:
+        return PollResult(Position(6, ""), 7, (Moved(ANY, wallets[1], 6),))
+
+    monkeypatch.setattr(following, "gateways", lambda: None)
+    monkeypatch.setattr(follower._turns, "of", of)
+    monkeypatch.setattr(follower._reader, "look", look)
+    await while_a_sweep_marks(server, people, asyncio.create_task(follower.once()))
+    assert await priorities(server, people) == [queue.SWEPT, queue.SEEN]
+
+
+async def test_whose_list_changed_and_whose_is_new_on_solana_are_marked_apart() -> None:
+    server, people, wallets = await two_members("solana")
+    follower = SolanaFollower(turns := FollowerTurns("w1"))
+    async with transaction() as db:
+        await chain_cursor.claim(db, [SOLANA], turns.owner)
+    polled = Polled(9, fresh=(wallets[0],), changed=(wallets[1],), lists={})
+    noting = asyncio.create_task(follower._note([ANYTHING], polled, {ANY: [server.id or 0]}))
+    await while_a_sweep_marks(server, people, noting)
+    assert await priorities(server, people) == [queue.SWEPT, queue.SEEN]
