@@ -180,6 +180,9 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
 async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Record that these members left: their grants are deleted, their proofs stay. Call `mark_left` before it."""
+    servers, people = map(list, zip(*gone, strict=True))
+    # As in a reconcile that stores a member, before their grants.
+    await db.execute(text(_LOCKED), {"servers": servers, "people": people})
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
@@ -202,6 +205,13 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
         .values(left_at=func.now(), roles=[])
     )
     await _end_memberships(db, gone)
+
+
+_LOCKED = """
+    SELECT 1 FROM member m
+    JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id)
+    USING (server_id, discord_id) ORDER BY m.server_id, m.discord_id FOR UPDATE OF m
+"""
 
 
 async def _record_late_gifts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:

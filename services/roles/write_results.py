@@ -64,7 +64,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     If the grant is gone, the member has left, and perhaps rejoined. The change may have reached either membership.
     """
     await _tell_others(db, intent, outcome)
-    state = (await db.exec(select(Grant.state).where(Grant.id == intent.id).with_for_update())).first()
+    # In the order of a reconcile, which could deadlock with this otherwise: the stored member, then their grants.
+    _, found = await db.together((_LOCK_MEMBER, intent.line._asdict()), (_LOCK_GRANT, {"id": intent.id}))
+    state = str(found[0][0]) if found else None
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
     if outcome.unanswered:
@@ -99,11 +101,16 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
+_LOCK_MEMBER = "SELECT 1 FROM member WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
+_LOCK_GRANT = 'SELECT state FROM "grant" WHERE id = :id FOR UPDATE'
+
+
 async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Write what the result says about more than its grant: queue the member, or pause or resume the role's rules.
 
-    This comes before the lock on the grant. Several changes of a role fail at the same moment, and each writes about
-    the role's rules and then about all of its grants.
+    This comes before the locks on the member and the grant. A reconcile has the member's row in the queue before them.
+    And several changes of a role fail at the same moment, and each writes about the role's rules and then about all of
+    its grants.
     """
     match outcome.result:
         case WriteResult.AGAIN | WriteResult.THEIRS:
@@ -114,10 +121,22 @@ async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) 
             await pausing.role_gone(db, intent.server_id, intent.role_id)
         case WriteResult.REFUSED:
             await pausing.refused(db, intent.server_id, intent.role_id, _words_of_refusal(intent, outcome))
-        case WriteResult.DONE if intent.trial:
-            await pausing.accepted(db, intent.server_id, intent.role_id)
+        case WriteResult.DONE | WriteResult.ALREADY:
+            if intent.trial and outcome.result is WriteResult.DONE:
+                await pausing.accepted(db, intent.server_id, intent.role_id)
+            if await _is_decided_again(db, intent, outcome.result):
+                await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
         case _:
             pass
+
+
+async def _is_decided_again(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:
+    """Return whether the member is queued after the change. What changes until the locks are held is seen then."""
+    found = await db.exec(select(_standing(intent), col(Grant.rule_ids)).where(Grant.id == intent.id))
+    if (row := found.first()) is None:
+        return intent.giving and result is WriteResult.DONE
+    is_standing, rule_ids = row
+    return not is_standing or (intent.giving and await _replaces(db, intent, rule_ids))
 
 
 def _standing(intent: Intent) -> Any:
@@ -175,7 +194,8 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
     line = audit.role_line("role.given" if intent.giving else "role.taken", intent.line, batch=batch, data=told)
     await audit.record(db, line)
     if intent.giving:
-        await _mark_replaced(db, intent, rule_ids)
+        if await _replaces(db, intent, rule_ids):
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
     else:
         data = {"roleId": intent.role_id, "roleName": intent.role_name}
         db.add(Notice(discord_id=intent.discord_id, server_id=intent.server_id, kind="role.taken", data=data))
@@ -193,8 +213,8 @@ _HIDE = (
 )
 
 
-async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> None:
-    """Queue the member if the removal of another role waits for this one: its rule gave that one and now gives this."""
+async def _replaces(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> bool:
+    """Return whether the removal of another role waits for this one: its rule gave that one and now gives this."""
     waits = await db.execute(
         text(
             'SELECT 1 FROM "grant" WHERE server_id = :server_id AND discord_id = :discord_id AND role_id <> :role_id '
@@ -202,8 +222,7 @@ async def _mark_replaced(db: AsyncSession, intent: Intent, rule_ids: Sequence[in
         ),
         {**intent.line._asdict(), "rules": list(rule_ids)},
     )
-    if waits.first() is not None:
-        await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+    return waits.first() is not None
 
 
 async def _was_never_given(db: AsyncSession, intent: Intent, result: WriteResult) -> bool:

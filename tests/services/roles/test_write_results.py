@@ -15,6 +15,7 @@ from services.roles import write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -64,6 +65,41 @@ async def test_a_role_that_was_given_in_a_membership_that_has_ended_is_nobodys()
         await members.joined(db, intent.server_id, members.MemberFacts(intent.discord_id, "back", frozenset()))
     await done(intent)
     assert await grants() == []
+
+
+@pytest.mark.parametrize(
+    ("locks", "result"),
+    [("member", WriteResult.DONE), ("member", WriteResult.LEFT), ("queue", WriteResult.DONE)],
+    ids=["stores the member", "stores one who left", "decides again"],
+)
+async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_the_reconcile_needs(
+    locks: str, result: WriteResult
+) -> None:
+    """A reconcile has locked the member's row in the queue, stores them if Discord was asked, and then their grants."""
+    intent = await being_given(snowflake())
+    async with transaction() as db:
+        member = await db.get_one(Member, (intent.server_id, intent.discord_id))
+        rule = (await db.exec(select(Rule))).one()
+        before = await a_grant(db, member, await a_rule(db, await db.get_one(Server, intent.server_id), snowflake()))
+        # It is taken once the member has the role that its rule gives now.
+        before.rule_ids, before.no_since = [rule.id or 0], now()
+    async with transaction() as db:
+        if locks == "member":
+            await members.keep(db, intent.server_id, [members.MemberFacts(intent.discord_id, "new", frozenset())])
+        else:
+            await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
+
+        async def record() -> None:
+            async with transaction() as db:
+                await write_results.record(db, intent, WriteOutcome(result))
+
+        recording = asyncio.create_task(record())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await db.execute(update(Grant).where(Grant.id == intent.id).values(updated_at=func.now()))
+    await recording
+    assert len(await grants()) == (2 if result is WriteResult.DONE else 0)
 
 
 async def test_a_deleted_rule_goes_with_its_last_role_and_no_removal_looks_through_other_rules() -> None:
