@@ -326,11 +326,14 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
         {"server": server_id, "people": [member.discord_id for member in members]},
     )
     had = {str(discord_id): frozenset[str](roles) for discord_id, roles in result.all()}
-    await keep(db, server_id, members)
     ruled = frozenset((await db.exec(select(Rule.role_id).where(Rule.server_id == server_id).distinct())).all())
     stirred = sorted(
         one.discord_id for one in members if one.discord_id not in had or (had[one.discord_id] - one.roles) & ruled
     )
+    if stirred:
+        # Those who are stored are marked before that is changed, as by all code that writes about members.
+        await queue.mark_members(db, server_id, stirred, queue.JOINED)
+    await keep(db, server_id, members)
     if stirred:
         await queue.mark_members(db, server_id, stirred, queue.JOINED)
 

@@ -1,13 +1,18 @@
 """What follows when members leave or their rules are paused."""
 
+import asyncio
+
 import pytest
 from sqlalchemy import text
 
 from models import transaction
+from services.core import queue
 from services.guilds import members
 from services.rules import pausing
 from services.triggers import gateway_events
 from tests.services.roles.test_outbox import change, guilds
+from tests.support.builders import a_member, a_rule, a_server, address, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 VAULT = "0x" + "aa" * 20
@@ -49,6 +54,30 @@ async def test_with_the_oldest_claimant_of_a_vault_gone_the_next_one_is_looked_a
     async with transaction() as db:
         await gateway_events.member_left(db, "g1", "p1")
     assert await due_versions() == {"1:p2": 1}, "they were gone already"
+
+
+async def test_a_list_waits_for_a_reconcile_of_its_members_with_no_lock_that_the_reconcile_needs() -> None:
+    """A reconcile has locked the member's row in the queue when it stores them, because they lost a role of ours."""
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, snowflake())
+        member = await a_member(db, server, roles=(rule.role_id,), wallet=address())
+    shown = members.MemberFacts(member.discord_id, "somebody", frozenset())
+
+    async def listed() -> None:
+        async with transaction() as db:
+            await members.listed(db, member.server_id, [shown])
+
+    async with transaction() as db:
+        await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
+        listing = asyncio.create_task(listed())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await members.keep(db, member.server_id, [shown])
+    await listing
+    async with transaction() as db:
+        assert [claim.priority for claim in await queue.claim(db, "w1", 9)] == [queue.JOINED]
 
 
 async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> None:
