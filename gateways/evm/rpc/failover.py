@@ -35,13 +35,15 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
 
     Time spent waiting for a turn does not count, but the whole takes at most three times the time to the deadline.
     Raises the last ProviderError when no answer is good, but NotThere only when every node says so: a node that failed
-    might know it. A node that did not answer or refused its key is asked last for a while.
+    might know it. A node that did not answer, refused its key, or left the others no time is asked last for a while.
     """
     clock = asyncio.get_running_loop()
     last: ProviderError | None = None
+    asked = 0
     try:
         async with question_time.of(deadline):
             for node in nodes:
+                asked += 1
                 try:
                     answer = await ask(node)
                 except ProviderError as fault:
@@ -53,5 +55,8 @@ async def first_answer(title: str, nodes: Sequence[N], ask: Callable[[N], Awaita
                 node.resting_until = 0.0
                 return answer
     except TimeoutError:
+        if asked == 1 and len(nodes) > 1:
+            # Each of its requests may have been answered, but the other nodes would never have their turn.
+            nodes[0].resting_until = clock.time() + REST_SECONDS
         last = ProviderDown(last.provider if last else title, "no answer in time")
     raise last or ProviderDown(title, "no answer in time")

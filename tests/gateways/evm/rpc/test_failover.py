@@ -52,3 +52,37 @@ async def test_a_node_that_refuses_its_key_is_asked_last() -> None:
     expired, other = nodes = cast(Any, [Said(Unauthorized("a", "HTTP 401", status=401)), Said(DOWN)])
     assert await first_answer("Base", nodes, ask, asyncio.get_running_loop().time() + 5) == "answer"
     assert rested_first(nodes) == [other, expired]
+
+
+class Slow:
+    """A node whose answers come, but not before the question's time is over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.resting_until = 0.0
+
+
+async def answered(node: Any) -> str:
+    await asyncio.sleep(node.seconds)
+    return "answer"
+
+
+async def test_a_node_that_leaves_the_others_no_time_is_asked_last() -> None:
+    slow, other = nodes = cast(Any, [Slow(60.0), Slow(0.0)])
+    clock = asyncio.get_running_loop()
+    with pytest.raises(ProviderDown, match="in time"):
+        await first_answer("Base", nodes, answered, clock.time() + 0.1)
+    assert rested_first(nodes) == [other, slow]
+    assert await first_answer("Base", rested_first(nodes), answered, clock.time() + 5) == "answer"
+
+
+async def test_a_node_that_had_only_the_rest_of_the_time_keeps_its_place() -> None:
+    async def ask(node: Any) -> str:
+        if node is down:
+            raise DOWN
+        return await answered(node)
+
+    down, other = nodes = cast(Any, [Slow(0.0), Slow(60.0)])
+    with pytest.raises(ProviderDown):
+        await first_answer("Base", nodes, ask, asyncio.get_running_loop().time() + 0.1)
+    assert rested_first(nodes) == [other, down]
