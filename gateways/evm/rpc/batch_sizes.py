@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import Reverted, RpcRefused, TooMuch
@@ -22,6 +22,16 @@ Ask = Callable[[int, int], Awaitable[list[T]]]
 
 class BatchRefused(RpcRefused):
     """The node takes no batches, or none of this size; smaller ones may pass."""
+
+
+def unpacked(answer: object, count: int) -> object:
+    """Return the answer to a batch of `count` calls, and of a list with one error in place of all answers that error.
+
+    Geth refuses a whole batch in this way, with the id of the first call.
+    """
+    items = cast("list[object]", answer) if isinstance(answer, list) else []
+    is_refusal = len(items) == 1 < count and isinstance(items[0], dict) and "error" in items[0]
+    return next(iter(items)) if is_refusal else cast("object", answer)
 
 
 def is_about_the_batch(fault: ProviderError) -> bool:

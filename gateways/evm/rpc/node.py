@@ -16,7 +16,7 @@ import orjson
 
 from gateways.chains.chain_file import Chain
 from gateways.chains.node_providers import source_name
-from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused
+from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused, unpacked
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import provider_reports, provider_time, question_time
@@ -169,7 +169,7 @@ class Node:
             ]
         )
         try:
-            answer = await self.post(body)
+            answer = unpacked(await self.post(body), len(calls))
             if not isinstance(answer, list):
                 # A refusal of the whole batch comes as a single object.
                 self._result(answer, None)

@@ -57,6 +57,9 @@ class Limited:
             return web.json_response({"id": None, "jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}})
         if self.refusal == "an error in each place":
             return web.json_response([{"id": n, "jsonrpc": "2.0", "error": error} for n in range(size)])
+        if self.refusal == "one error in a list":
+            said = {"code": -32600, "message": "batch too large"}
+            return web.json_response([{"id": 0, "jsonrpc": "2.0", "error": said}])
         if self.refusal == "one error in a list with HTTP 500":
             return web.json_response([{"id": None, "jsonrpc": "2.0", "error": error}], status=500)
         if self.refusal == "a limit":
@@ -67,8 +70,8 @@ class Limited:
 
 
 REFUSALS = [
-    "an error with HTTP 500", "an error", "an error in each place", "one error in a list with HTTP 500", "a limit",
-    "words", "HTTP 400",
+    "an error with HTTP 500", "an error", "an error in each place", "one error in a list",
+    "one error in a list with HTTP 500", "a limit", "words", "HTTP 400",
 ]  # fmt: skip
 
 
