@@ -73,6 +73,24 @@ def test_the_same_text_alone_is_the_nodes(message: str, kind: type[Exception]) -
 @pytest.mark.parametrize(
     ("code", "message"),
     [
+        (-32000, "header not found"),
+        (-32000, f"missing trie node {32 * 'ab'} (path ) state 0x{32 * 'ab'} is not available"),
+        (-32000, f"historical state {32 * 'ab'} is not available"),
+        (-32000, "required historical state unavailable"),
+        (-32001, "block not found: 0x1406f40"),
+        (-32001, "21000000 could not be found"),
+        (-32002, f"No state available for block 21000000 (0x{32 * 'ab'})"),
+        (-32000, "World state unavailable"),
+        (-32602, "Block with such an ID doesn't exist yet"),
+    ],
+)
+def test_a_node_that_lacks_a_block_or_its_state_says_so_in_many_ways(code: int, message: str) -> None:
+    assert type(rpc_error("a node", code, message)) is StateMissing
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
         (4444, "pruned history unavailable"),
         (-32603, "state at block #12369623 is pruned"),
         (-32000, "Receipt not available for From block 14319330."),
