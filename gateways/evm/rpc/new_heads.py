@@ -20,6 +20,14 @@ LARGEST_MESSAGE = 1_000_000
 _SUBSCRIBE = orjson.dumps({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]}).decode()
 
 
+class _DirectConnection(connect):
+    """A connection that follows no redirect: a node must not choose whom we contact."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        """Return the refusal, where the library would return another URL to try."""
+        return exc
+
+
 class NewHeads:
     """Announcements of new blocks.
 
@@ -41,7 +49,9 @@ class NewHeads:
         name = f"{CHAINS[chain].title} (socket)"
         silence = max(SILENT_SECONDS, SILENT_BLOCKS * CHAINS[chain].block_seconds)
         try:
-            async with connect(self._urls[chain], open_timeout=OPEN_SECONDS, max_size=LARGEST_MESSAGE) as socket:
+            async with _DirectConnection(
+                self._urls[chain], open_timeout=OPEN_SECONDS, max_size=LARGEST_MESSAGE
+            ) as socket:
                 await socket.send(_SUBSCRIBE)
                 while True:
                     _check(name, await _next(socket, silence))

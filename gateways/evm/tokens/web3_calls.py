@@ -69,9 +69,9 @@ class Web3Calls:
     async def _connected(self) -> Any:
         async with self._connecting:
             if self._web3 is None:
-                provider = AsyncHTTPProvider(
-                    self._node.url, request_kwargs={"timeout": self._timeout}, exception_retry_configuration=None
-                )
+                # A node must not choose whom we contact, so its redirects are not followed.
+                options = {"timeout": self._timeout, "allow_redirects": False}
+                provider = AsyncHTTPProvider(self._node.url, request_kwargs=options, exception_retry_configuration=None)
                 provider.global_ccip_read_enabled = False
                 if self._session is None:  # a call that connected may have been cancelled
                     # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
