@@ -56,9 +56,11 @@ async def pages(
 
     Only a read up to the end has the whole list. A list ends with a page without items; more pages may follow a short
     one. Each page begins after the last id of the page before, so that an asset that is added or removed meanwhile does
-    not shift others. An end right after a full page is checked, because a failing index ends its lists like that.
+    not shift others; an index that ignores this would repeat its first page without end. An end right after a full page
+    is checked, because a failing index ends its lists like that.
     """
-    place, seen, full = dict(bounds or {}), set[str](), False
+    place, full = dict(bounds or {}), False
+    seen = {str(place["after"])} if "after" in place else set[str]()
     while True:
         page = await _page(node, call, limit, place)
         if not page.assets:

@@ -70,6 +70,16 @@ async def test_a_list_that_falls_silent_has_no_end(
         await reader.page(COLLECTION, TOKENS[9] if begun else None)
 
 
+async def test_an_index_that_gives_its_first_page_again_and_again_has_no_list(
+    node: StandIn, reader: CollectionOwners
+) -> None:
+    index = Index(node, *(asset(token) for token in TOKENS))
+    index.ignores, index.bend = ("after",), lambda items: items[:10]
+    first = await reader.page(COLLECTION)
+    with pytest.raises(ProviderConfused, match="repeats itself"):
+        await reader.page(COLLECTION, first.after)
+
+
 async def test_an_index_that_is_far_behind_gives_no_page(node: StandIn, reader: CollectionOwners) -> None:
     index = Index(node, asset(TOKENS[0]))
     index.extra = {"last_indexed_slot": 1}
