@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.indexer import ChainNotListed
+from gateways.chains.token_sheet import LARGEST_ID
 from gateways.marketplaces.client import DEADLINE, MarketWire, all_pages
 from gateways.marketplaces.types import AccountItem, AccountItems
 from gateways.transport.errors import ProviderConfused
@@ -89,9 +90,12 @@ def _ids(owner: Shape) -> Iterable[int]:
     for one in owner.items("tokenBalances"):
         text = Shape(one, "a balance", ALCHEMY).text("tokenId")
         try:
-            yield int(text, 16) if text.startswith("0x") else int(text)
+            number = int(text, 16) if text.startswith("0x") else int(text)
         except ValueError:
-            raise ProviderConfused(ALCHEMY, "it names a token that is not a number") from None
+            number = -1
+        if not 0 <= number <= LARGEST_ID:
+            raise ProviderConfused(ALCHEMY, "it names a token whose id is not a number of 256 bits")
+        yield number
 
 
 def _item(token: Shape) -> AccountItem:

@@ -99,10 +99,12 @@ async def test_a_collections_tokens_are_read_page_by_page(alchemy: Alchemy, serv
         web.json_response({"owners": ["0x00"], "pageKey": None}),
         web.json_response({"owners": [{"ownerAddress": OWNER}], "pageKey": None}),
         owners(("cat",)),
+        owners(("-1",)),
+        owners(("0x1" + 64 * "0",)),
         owners(("1", "2", "3")),
         owners(("1",), key="again"),
     ],
-    ids=["nothing", "no balances", "no tokens", "no number", "too many", "no end"],
+    ids=["nothing", "no balances", "no tokens", "no number", "negative", "too large", "too many", "no end"],
 )
 async def test_a_list_of_owners_that_cannot_be_read_is_an_error(
     alchemy: Alchemy, server: Wire, answer: web.Response
