@@ -52,8 +52,18 @@ class HistorySlice(NamedTuple):
 
     moves: list[TokenMove]
     last: int
-    unread: int
-    """Logs of transfer events that do not name tokens and addresses as the standards do: their moves are unknown."""
+    odd: list[int]
+    """For each log of a transfer event that does not name tokens and addresses as the standards do, its block."""
+
+    @property
+    def unread(self) -> int:
+        """The number of those logs, whose moves are unknown."""
+        return len(self.odd)
+
+    def up_to(self, last: int) -> "HistorySlice":
+        """Return the part of the slice that ends with this block."""
+        moves = [move for move in self.moves if move.block <= last]
+        return HistorySlice(moves, last, [block for block in self.odd if block <= last])
 
 
 class MoveLog(msgspec.Struct, gc=False, rename="camel"):
@@ -125,17 +135,18 @@ class TransferHistory:
         """
         found = await self.read(chain, contract, first, last, by[0])
         for other in by[1:]:
-            moves, unread, start = list[TokenMove](), 0, first
+            moves, odd, start = list[TokenMove](), list[int](), first
             until = question_time.now() + CONFIRMED_SECONDS
             while start <= found.last:
                 part = await self.read(chain, contract, start, found.last, other)
                 moves += part.moves
-                unread, start = unread + part.unread, part.last + 1
-                if len(moves) > len(found.moves):
+                odd += part.odd
+                start = part.last + 1
+                if len(moves) > len(found.moves) or len(odd) > len(found.odd):
                     break
-                if not found.unread and question_time.now() >= until:
-                    found = HistorySlice([move for move in found.moves if move.block < start], start - 1, 0)
-            if (moves, unread) != (found.moves, found.unread):
+                if question_time.now() >= until:
+                    found = found.up_to(part.last)
+            if (moves, odd) != (found.moves, found.odd):
                 said = f"its nodes differ about the transfers in the blocks {first} to {found.last}"
                 raise ProviderConfused(CHAINS[chain].title, said)
         return found
@@ -237,14 +248,14 @@ def _slice(provider: str, contract: str, said: object, first: int, last: int) ->
         if place in placed:
             raise ProviderConfused(provider, "its logs repeat themselves")
         placed[place] = log
-    moves, unread = list[TokenMove](), 0
+    moves, odd = list[TokenMove](), list[int]()
     for place in sorted(placed):
         found = _moves(provider, place[0], placed[place])
         if found is None:
-            unread += 1
+            odd.append(place[0])
         else:
             moves += found
-    return HistorySlice(moves, last, unread)
+    return HistorySlice(moves, last, odd)
 
 
 def _moves(provider: str, block: int, log: MoveLog) -> list[TokenMove] | None:

@@ -101,7 +101,7 @@ async def test_every_event_of_the_standards_is_read(server: Wire) -> None:
             TokenMove(2, top, top, 1, ALICE, BOB), TokenMove(3, 10, 1 << 200, 1, ALICE, BOB),
             TokenMove(4, 7, 7, 8, ALICE, BOB), TokenMove(4, 5, 5, 50, ALICE, BOB), TokenMove(4, 6, 6, 60, ALICE, BOB),
         ],
-        9, 0,
+        9, [],
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ async def test_amounts_of_a_coin_have_no_token(server: Wire) -> None:
     pool = serve(server, Ledger([log(5, 0, TRANSFER, topic(NOBODY), topic(BOB), data=number(10**30))]))
     found = await TransferHistory(pool).read("base", CONTRACT, 0, 9, 0)
     await pool.close()
-    assert found == HistorySlice([TokenMove(5, COIN, COIN, 10**30, NOBODY, BOB)], 9, 0)
+    assert found == HistorySlice([TokenMove(5, COIN, COIN, 10**30, NOBODY, BOB)], 9, [])
 
 
 @pytest.mark.parametrize(
@@ -188,6 +188,28 @@ async def test_a_slice_ends_where_a_node_with_a_small_limit_has_confirmed_it_in_
     await pool.close()
     assert [(len(one.moves), one.last) for one in slices] == [(2, 9), (2, 19), (2, 29), (2, 39)]
     assert limited.given == [(0, 9), (10, 19), (20, 29), (30, 39)]
+
+
+async def test_a_slice_with_transfers_that_name_no_token_ends_in_time_too(
+    server: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_history, "CONFIRMED_SECONDS", 0.0)
+    logs = [minted(4), log(5, 0, TRANSFER), log(25, 0, TRANSFER), log(25, 1, TRANSFER)]
+    limited = Ledger(logs, 10)
+    pool = serve(server, Ledger(logs), limited)
+    first = await TransferHistory(pool).confirmed("base", CONTRACT, 0, 39, (0, 1))
+    assert (len(first.moves), first.unread, first.last, limited.given) == (1, 1, 9, [(0, 9)])
+    slices = await whole(TransferHistory(pool), 39, (0, 1))
+    await pool.close()
+    assert [(one.unread, one.last) for one in slices] == [(1, 9), (0, 19), (2, 29), (0, 39)]
+
+
+async def test_nodes_that_place_an_unread_transfer_differently_contradict_each_other(server: Wire) -> None:
+    nodes = [Ledger([log(block, 0, TRANSFER)]) for block in (5, 6)]
+    pool = serve(server, *nodes)
+    with pytest.raises(ProviderConfused, match="differ"):
+        await TransferHistory(pool).confirmed("base", CONTRACT, 0, 39, (0, 1))
+    await pool.close()
 
 
 async def test_a_node_that_fails_is_never_an_empty_slice(server: Wire) -> None:
