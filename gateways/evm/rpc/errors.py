@@ -4,7 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused, without_key
+from gateways.transport.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+    seconds_to_wait,
+    without_key,
+)
 
 
 class RpcRefused(ProviderRefused):
@@ -79,6 +88,33 @@ def refusal_in(error: object, provider: str, url: str) -> ProviderError:
     fields = cast("Mapping[str, object]", error) if isinstance(error, Mapping) else {"message": error}
     code, message = fields.get("code"), str(fields.get("message", ""))[:LONGEST_MESSAGE]
     return rpc_error(provider, code if isinstance(code, int) else 0, without_key(message, url), fields.get("data"))
+
+
+def http_fault(provider: str, url: str, status: int, headers: Mapping[str, str], answer: object) -> ProviderError:
+    """Return the exception for an HTTP answer without a result; `answer` is its JSON, None where it has none.
+
+    Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list.
+    """
+    if status == 429:
+        return ProviderBusy(provider, "too many requests", retry_after=seconds_to_wait(headers.get("retry-after")))
+    if status == 413:
+        return TooMuch(provider, "the request is too large", status=status)
+    first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)
+    error = cast("Mapping[str, object]", first).get("error") if isinstance(first, dict) else None
+    if isinstance(error, dict | str):
+        fault = refusal_in(cast("object", error), provider, url)
+        # Alchemy reports a used-up plan with 403, as it does a wrong key.
+        if status not in {401, 402, 403} or isinstance(fault, ProviderBusy):
+            return fault
+    if status == 402:
+        return ProviderBusy(provider, "its plan's requests are used up")
+    if status in {401, 403}:
+        return Unauthorized(provider, f"HTTP {status}", status=status)
+    if status >= 500:
+        return ProviderDown(provider, f"HTTP {status}")
+    if status >= 400:
+        return ProviderRefused(provider, f"HTTP {status}", status=status)
+    return ProviderConfused(provider, f"HTTP {status} without usable JSON")
 
 
 def rpc_error(provider: str, code: int, message: str, data: object = None) -> ProviderError:

@@ -17,20 +17,11 @@ import orjson
 from gateways.chains.chain_file import Chain
 from gateways.chains.node_providers import source_name
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused, unpacked
-from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, refusal_in
+from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, http_fault, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import provider_reports, provider_time, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
-from gateways.transport.errors import (
-    ProviderBusy,
-    ProviderConfused,
-    ProviderDown,
-    ProviderError,
-    ProviderRefused,
-    Unauthorized,
-    no_answer,
-    seconds_to_wait,
-)
+from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError, no_answer
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
@@ -353,34 +344,13 @@ class Node:
         provider_time.note(self._host, headers)
         if status == 429:
             provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)
-            wait = seconds_to_wait(headers.get("retry-after"))
-            raise ProviderBusy(self.name, "too many requests", retry_after=wait)
-        if status == 413:
-            raise TooMuch(self.name, "the request is too large", status=status)
         try:
             answer = decode(content)
         except orjson.JSONDecodeError:
             answer = None
         if status == 200 and answer is not None:
             return answer
-        # Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list.
-        first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)
-        try:
-            if isinstance(first, dict) and "error" in first:
-                self._result(cast("object", first), None)
-        except ProviderError as fault:
-            # Alchemy reports a used-up plan with 403, as it does a wrong key.
-            if status not in {401, 402, 403} or isinstance(fault, ProviderBusy):
-                raise
-        if status == 402:
-            raise ProviderBusy(self.name, "its plan's requests are used up")
-        if status in {401, 403}:
-            raise Unauthorized(self.name, f"HTTP {status}", status=status)
-        if status >= 500:
-            raise ProviderDown(self.name, f"HTTP {status}")
-        if status >= 400:
-            raise ProviderRefused(self.name, f"HTTP {status}", status=status)
-        raise ProviderConfused(self.name, f"HTTP {status} without usable JSON")
+        raise http_fault(self.name, self.url, status, headers, answer)
 
     async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes]:
         async with http.stream("POST", self.url, content=body) as answer:

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any, cast
 
-from aiohttp import ClientError, ClientResponseError, ClientSession, ClientTimeout, TCPConnector
+import orjson
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
 from eth_typing import ChecksumAddress
 from web3 import AsyncHTTPProvider, AsyncWeb3
 from web3.exceptions import BadFunctionCallOutput, ContractLogicError, Web3Exception, Web3RPCError
 
-from gateways.evm.rpc.errors import Reverted, refusal_in
+from gateways.evm.rpc.errors import Reverted, http_fault, refusal_in
 from gateways.evm.rpc.node import Node
-from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, no_answer
+from gateways.transport.errors import ProviderConfused, ProviderDown, no_answer
 
 
 class Web3Calls:
@@ -57,14 +58,20 @@ class Web3Calls:
         except Web3RPCError as fault:
             error = cast("dict[str, object]", fault.rpc_response or {}).get("error", "")
             raise refusal_in(error, name, self._node.url) from None
-        except ClientResponseError as fault:
-            if fault.status == 429:
-                raise ProviderBusy(name, "too many requests") from None
-            raise ProviderDown(name, f"HTTP {fault.status}") from None
         except (ClientError, TimeoutError) as fault:
             raise ProviderDown(name, no_answer(fault)) from None
         except (Web3Exception, ValueError, TypeError, KeyError, AttributeError) as fault:
             raise ProviderConfused(name, f"the answer makes no sense ({type(fault).__name__})") from None
+
+    async def _check(self, answer: ClientResponse) -> None:
+        """Raise the error in an answer of another status than 200, as `Node` does: web3.py reads only the status."""
+        if answer.status == 200:
+            return
+        try:
+            said = cast("object", orjson.loads(await answer.read()))
+        except orjson.JSONDecodeError:
+            said = None
+        raise http_fault(self._node.name, self._node.url, answer.status, answer.headers, said)
 
     async def _connected(self) -> Any:
         async with self._connecting:
@@ -75,7 +82,7 @@ class Web3Calls:
                 provider.global_ccip_read_enabled = False
                 if self._session is None:  # a call that connected may have been cancelled
                     # web3.py's own session opens a connection for each request (docs/facts.md#web3py-connections).
-                    self._session = ClientSession(raise_for_status=True, connector=TCPConnector())
+                    self._session = ClientSession(raise_for_status=self._check, connector=TCPConnector())
                 await provider.cache_async_session(self._session)
                 self._web3 = AsyncWeb3(provider, middleware=[])
             return self._web3
