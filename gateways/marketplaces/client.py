@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import cast
 
 import httpx
@@ -38,6 +39,15 @@ _USED_UP = re.compile(
 (docs/facts.md#alchemy-nft-api)."""
 _MESSAGE = 2_000
 """Bytes of a refusal that are searched for such a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarketAnswer:
+    """A marketplace's answer as received, its content unpacked."""
+
+    status: int
+    headers: httpx.Headers
+    content: bytes
 
 
 class MarketWire:
@@ -83,7 +93,7 @@ class MarketWire:
             # The plan stays used up for hours or days. Nothing is sent for a while, as after a 429.
             self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})
             raise ProviderBusy(self._name, "its plan is used up", retry_after=self.quota.wait(use))
-        self.quota.heed(use, answer.status_code, answer.headers)
+        self.quota.heed(use, answer.status, answer.headers)
         if fault := self._fault(answer, what, use):
             raise fault
         try:
@@ -91,8 +101,8 @@ class MarketWire:
         except orjson.JSONDecodeError:
             raise ProviderConfused(self._name, "the answer is not JSON") from None
 
-    async def _ask(self, url: str, body: object, largest: int) -> httpx.Response:
-        async def exchange(http: httpx.AsyncClient) -> httpx.Response:
+    async def _ask(self, url: str, body: object, largest: int) -> MarketAnswer:
+        async def exchange(http: httpx.AsyncClient) -> MarketAnswer:
             request = http.build_request(
                 "GET" if body is None else "POST", url,
                 content=None if body is None else orjson.dumps(body),
@@ -105,7 +115,7 @@ class MarketWire:
         except (httpx.TransportError, httpx.DecodingError, TimeoutError) as fault:
             raise ProviderDown(self._name, no_answer(fault)) from None
 
-    async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> httpx.Response:
+    async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> MarketAnswer:
         answer = await http.send(request, stream=True)
         try:
             content = bytearray()
@@ -115,14 +125,14 @@ class MarketWire:
                     raise ProviderConfused(self._name, "the answer is too large")
         finally:
             await answer.aclose()
-        return httpx.Response(answer.status_code, headers=_plain(answer.headers), content=bytes(content))
+        return MarketAnswer(answer.status_code, answer.headers, bytes(content))
 
-    def _fault(self, answer: httpx.Response, what: str, use: Use) -> ProviderError | None:
+    def _fault(self, answer: MarketAnswer, what: str, use: Use) -> ProviderError | None:
         """Return the error for an answer, or None for success.
 
         429 and 599 both mean "too many requests" (docs/facts.md#opensea-keys-and-limits).
         """
-        status, name = answer.status_code, self._name
+        status, name = answer.status, self._name
         if status in {429, 599}:
             provider_reports.count(name.lower(), provider_reports.THROTTLED)
             return ProviderBusy(name, "too many requests", retry_after=self.quota.wait(use))
@@ -137,16 +147,11 @@ class MarketWire:
         return None if status == 200 else ProviderConfused(name, f"HTTP {status}")
 
 
-def _is_used_up(answer: httpx.Response) -> bool:
+def _is_used_up(answer: MarketAnswer) -> bool:
     """Return whether a refusal says that the plan is used up, not that the key is wrong."""
-    if answer.status_code not in {402, 403}:
+    if answer.status not in {402, 403}:
         return False
     return _USED_UP.search(answer.content[:_MESSAGE].decode(errors="replace")) is not None
-
-
-def _plain(headers: httpx.Headers) -> dict[str, str]:
-    """Return the headers without those about an encoding that is already decoded."""
-    return {name: value for name, value in headers.items() if name not in {"content-encoding", "content-length"}}
 
 
 async def all_pages(

@@ -59,6 +59,7 @@ async def test_a_profile_has_the_address_the_answer_names(opensea: OpenSea, serv
         (web.json_response({"address": ADDRESS, "bio": None}), ProviderConfused),
         (web.Response(body=b"x" * 1_100_000), ProviderConfused),
         (web.Response(status=301, headers={"Location": "https://elsewhere.example"}), ProviderConfused),
+        (web.Response(status=301, headers={"Location": "mailto:somebody"}), ProviderDown),
     ],
 )
 async def test_what_is_no_profile_is_an_error(
@@ -69,6 +70,11 @@ async def test_what_is_no_profile_is_an_error(
         await opensea.profile(ADDRESS)
     assert type(caught.value) is kind
     assert "key-1" not in str(caught.value)
+
+
+async def test_a_header_that_is_no_ascii_changes_nothing(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.json_response(ACCOUNT, headers={"X-Served-By": "Zürich ☃"}))
+    assert (await opensea.profile(ADDRESS)).bio == "holdfast:nelly"
 
 
 async def test_while_throttled_nothing_is_sent(opensea: OpenSea, server: Wire) -> None:
