@@ -45,6 +45,13 @@ class TurnedAway(TimeoutError):
     """
 
 
+class BrokenTls(httpx.ReadError, httpcore.ReadError):
+    """The server broke or ended TLS after the handshake.
+
+    httpcore 1.0 lets ssl's exception pass there, and callers expect the exceptions of httpx or httpcore.
+    """
+
+
 C = TypeVar("C", bound=Closable)
 T = TypeVar("T")
 
@@ -186,6 +193,11 @@ class GatedClient(Generic[C]):
             answer = await exchange(client)
             self._answered = asyncio.get_running_loop().time()
             return answer
+        except ssl.SSLError as fault:
+            raise BrokenTls(str(fault)) from fault
+        except httpx.InvalidURL as fault:
+            # httpx also reads the address of a redirect that it does not follow.
+            raise httpx.RemoteProtocolError(str(fault)) from fault
         finally:
             self._running[id(client)] -= 1
             if not self._running[id(client)]:

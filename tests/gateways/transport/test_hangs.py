@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, cast
@@ -251,6 +252,20 @@ async def test_a_client_whose_connections_are_lost_is_replaced(
         assert "replaced an HTTP client client=node" in caplog.text
     finally:
         await made.close()
+
+
+@pytest.mark.parametrize("fault", [ssl.SSLError(1, "bad record"), httpx.InvalidURL("no address")])
+async def test_what_the_libraries_do_not_name_is_a_lost_connection(fault: Exception) -> None:
+    """A server may break TLS after the handshake, or redirect to what is no address."""
+
+    async def exchange(_: httpx.AsyncClient) -> None:
+        raise fault
+
+    client = GatedClient("a server", httpx.AsyncClient, FairGate(1))
+    with pytest.raises(httpx.TransportError):
+        await client.run(exchange, 10.0)
+    assert client.gate.taken == 0
+    await client.close()
 
 
 async def test_an_exchange_that_never_ends_keeps_no_place(hanging: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:

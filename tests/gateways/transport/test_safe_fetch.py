@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import gzip
 import ipaddress
+import os
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -432,3 +433,25 @@ async def test_a_question_with_a_body_is_asked_once_and_not_redirected(fetcher: 
     with pytest.raises(ProviderConfused):
         await fetcher.post(f"https://{HOST}/1", b"{}")
     assert len(site.asked) == 2
+
+
+async def test_a_host_that_breaks_its_tls_gives_no_answer(
+    certificate: Path, new_fetcher: Callable[..., Fetcher], internet: Internet
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        # A record that nobody has encrypted.
+        os.write(writer.get_extra_info("socket").fileno(), b"\x17\x03\x03\x00\x20" + bytes(32))
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        internet.port = server.sockets[0].getsockname()[1]
+        fetcher = new_fetcher()
+        with pytest.raises(ProviderDown, match=f"^{HOST}: the connection was lost$"):
+            await fetcher.get(f"https://{HOST}/1")
+        with pytest.raises(ProviderDown, match="the connection was lost"):
+            await fetcher.deliver(f"https://{HOST}/1", b"{}", {})
