@@ -1,7 +1,6 @@
 """Links chosen by strangers: what is fetched, and the attacks that fail."""
 
 import asyncio
-import datetime
 import gzip
 import ipaddress
 import os
@@ -15,10 +14,6 @@ import httpcore
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from gateways.transport.errors import (
     NotThere,
@@ -30,10 +25,11 @@ from gateways.transport.errors import (
 )
 from gateways.transport.public_addresses import is_public, resolve
 from gateways.transport.safe_fetch import Fetcher, LinkForbidden
+from tests.gateways.transport.certificates import HOST
+from tests.gateways.transport.certificates import certificate as certificate
 from tests.gateways.wire import Wire
 
 PUBLIC, OTHER_PUBLIC = "93.184.215.14", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
-HOST = "cats.example"
 
 
 class Internet(httpcore.AsyncNetworkBackend):
@@ -63,28 +59,6 @@ class Internet(httpcore.AsyncNetworkBackend):
 
     async def sleep(self, seconds: float) -> None:
         await self._real.sleep(seconds)
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate and its key, for any of this module's hosts."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
-    today = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(today - datetime.timedelta(days=1)).not_valid_after(today + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST), x509.DNSName("b.example")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    path = tmp_path_factory.mktemp("tls") / "cats.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
-    return path
 
 
 @pytest.fixture
