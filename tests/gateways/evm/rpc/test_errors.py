@@ -15,6 +15,7 @@ from gateways.evm.rpc.errors import (
     TooMuch,
     rpc_error,
 )
+from gateways.evm.rpc.log_refusals import too_much
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport import provider_reports
@@ -68,6 +69,22 @@ def test_the_text_of_a_revert_is_the_contracts_and_says_nothing_about_the_node(
 )
 def test_the_same_text_alone_is_the_nodes(message: str, kind: type[Exception]) -> None:
     assert type(rpc_error("a node", -32000, message)) is kind
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (-32001, "You've reached the usage limit for your current plan. To continue, please upgrade here: https://a.b"),
+        (-32000, "You've exceeded the RPS limit available on the current plan."),
+        (-32003, "daily request limit reached - upgrade your account"),
+        (-32429, "max usage reached"),
+        (19, "endpoint hit 30/second request limit reached - reduce calls per second"),
+    ],
+)
+def test_a_plan_that_is_used_up_asks_to_slow_down_and_not_for_less(code: int, message: str) -> None:
+    fault = rpc_error("a node", code, message)
+    assert type(fault) is ProviderBusy
+    assert not too_much(fault)
 
 
 @pytest.mark.parametrize(
