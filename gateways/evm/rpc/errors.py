@@ -66,7 +66,7 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 """Of geth, Nethermind, Besu, reth and ZKsync, for a block that they lack or whose state they have deleted."""
-_PRUNED = re.compile(r"pruned|receipts? not available", re.IGNORECASE)
+_PRUNED = re.compile(r"prun(ed|ing)|receipts? not available|data before .{0,40}not available", re.IGNORECASE)
 _REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
 _TOO_MUCH = re.compile(

@@ -111,6 +111,9 @@ def test_a_node_that_lacks_a_block_or_its_state_says_so_in_many_ways(code: int, 
         (4444, "pruned history unavailable"),
         (-32603, "state at block #12369623 is pruned"),
         (-32000, "Receipt not available for From block 14319330."),
+        (-32000, "old data not available due to pruning: requested block 16999999, available from block 22000000"),
+        (-32000, "seek with txNum=1962853355 but data before txNum=2662500000 is not available: blockNum=16999999"),
+        (-32602, "Block with such an ID is pruned; the first retained block is 5"),
     ],
 )
 def test_a_node_that_has_deleted_old_blocks_says_so_in_several_ways(code: int, message: str) -> None:
