@@ -135,7 +135,9 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
         return Pruned(provider, said)
     if _MISSING.search(own):
         return StateMissing(provider, said)
-    if code == 3 or own != message:
+    # Nethermind and OpenEthereum say only in the data how a call ended: "Reverted 0x…", "OutOfGas".
+    ending = data[:LONGEST_MESSAGE] if isinstance(data, str) and not data.startswith("0x") else ""
+    if code == 3 or own != message or _REVERTED.match(ending):
         reverted = Reverted(provider, said, status=200, code=code)
         reverted.data = _revert_data(data)
         return reverted
@@ -143,7 +145,7 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
         return Halted(provider, said, status=200, code=code)
     if code in {-32600, -32601, -32602}:
         return Unsupported(provider, said, status=200, code=code)
-    if _TOO_MUCH.search(message):
+    if _TOO_MUCH.search(f"{message} {ending}"):
         return TooMuch(provider, said, status=200, code=code)
     return RpcRefused(provider, said, status=200, code=code)
 

@@ -46,6 +46,20 @@ def test_a_revert_is_the_contracts_no_and_leaves_gas() -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "answer"), [("Reverted 0x08c379a0", "08c379a0"), ("Reverted 0x", ""), ("revert: not the owner", "")]
+)
+def test_a_revert_that_only_the_data_name_is_one_too(data: str, answer: str) -> None:
+    fault = rpc_error("a node", -32015, "VM execution error.", data)
+    assert isinstance(fault, Reverted)
+    assert (type(fault), fault.data.hex()) == (Reverted, answer)
+
+
+def test_gas_that_ran_out_in_the_data_is_too_much() -> None:
+    assert type(rpc_error("a node", -32015, "VM execution error.", "OutOfGas")) is TooMuch
+    assert type(rpc_error("a node", -32015, "VM execution error.", "0xa9")) is RpcRefused
+
+
+@pytest.mark.parametrize(
     ("message", "kind"), [("out of gas", TooMuch), ("something else", RpcRefused), ("jump the queue", RpcRefused)]
 )
 def test_other_refusals_are_none(message: str, kind: type[Exception]) -> None:
