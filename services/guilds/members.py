@@ -182,7 +182,7 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
     """Record that these members left: their grants are deleted, their proofs stay. Call `mark_left` before it."""
     servers, people = map(list, zip(*gone, strict=True))
     # As in a reconcile that stores a member, before their grants.
-    await db.execute(text(_LOCKED), {"servers": servers, "people": people})
+    await db.execute(_LOCKED, {"servers": servers, "people": people})
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))

@@ -25,7 +25,7 @@ async def test_calls_go_to_no_other_address(server: Wire, status: int) -> None:
     # Imported here, as in the product: web3.py takes half a second, and collecting tests needs none of it.
     from gateways.evm.tokens.web3_calls import Web3Calls
 
-    node = Node(CHAINS["base"], 0, redirecting(server, "http", status), request_seconds=10.0, stale_after=90.0)
+    node = Node(CHAINS["base"], 0, redirecting(server, "http", status), request_seconds=10.0)
     calls = Web3Calls(node, 10.0)
     for ask in (calls.code(address(1)), calls.call(address(1), b""), node.call("eth_chainId", ())):
         with pytest.raises(ProviderError):
