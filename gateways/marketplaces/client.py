@@ -12,7 +12,7 @@ import orjson
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
 from gateways.marketplaces.types import AccountItem
 from gateways.transport import provider_reports, provider_time
-from gateways.transport.connections import GatedClient, agent, timeouts, tls
+from gateways.transport.connections import GatedClient, agent, check_packing, timeouts, tls
 from gateways.transport.errors import (
     NotThere,
     ProviderBusy,
@@ -118,6 +118,7 @@ class MarketWire:
     async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> MarketAnswer:
         answer = await http.send(request, stream=True)
         try:
+            check_packing(answer)
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece

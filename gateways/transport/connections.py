@@ -81,6 +81,15 @@ def timeouts(seconds: float) -> httpx.Timeout:
     return httpx.Timeout(seconds, pool=POOL_SECONDS)
 
 
+def check_packing(answer: httpx.Response) -> None:
+    """Raise httpx.DecodingError for an answer that is packed more than once.
+
+    httpx unpacks as much as comes at once, so some kilobytes would become gigabytes before their size could be checked.
+    """
+    if "," in answer.headers.get("content-encoding", ""):
+        raise httpx.DecodingError("it is packed more than once", request=answer.request)
+
+
 class GatedClient(Generic[C]):
     """An HTTP client behind a gate with as many places as the client has connections.
 

@@ -20,7 +20,7 @@ from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_b
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, http_fault, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import provider_reports, provider_time, question_time
-from gateways.transport.connections import GatedClient, TurnedAway, agent, timeouts, tls
+from gateways.transport.connections import GatedClient, TurnedAway, agent, check_packing, timeouts, tls
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError, no_answer
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
@@ -354,6 +354,7 @@ class Node:
 
     async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes]:
         async with http.stream("POST", self.url, content=body) as answer:
+            check_packing(answer)
             content = bytearray()
             async for piece in answer.aiter_bytes():
                 content += piece
