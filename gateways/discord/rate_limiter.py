@@ -307,7 +307,9 @@ class Limiter:
         name = headers.get("x-ratelimit-bucket") if headers else None
         if name:
             self._hashes[route, major] = name
-            self._move(bucket, self._buckets.setdefault((name, major), bucket))
+            # A pause that the answer asks for concerns the bucket that the route turns out to belong to.
+            ticket.bucket = self._buckets.setdefault((name, major), bucket)
+            self._move(bucket, ticket.bucket)
         self._wake(self._bucket(route, major))
         self._wake(bucket)
         self._forget_idle()

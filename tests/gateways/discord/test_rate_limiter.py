@@ -261,3 +261,20 @@ def test_no_429_stops_requests_for_ever(all_of_them: bool) -> None:
         await limiter.acquire("GET /x", "1", loop.time() + 1)
 
     run(ask_twice())
+
+
+def test_a_429_pauses_the_bucket_that_two_routes_turn_out_to_share() -> None:
+    told = {"x-ratelimit-bucket": "shared", "x-ratelimit-limit": "5", "x-ratelimit-reset-after": "10"}
+
+    async def ask_by_both() -> None:
+        limiter, clock = Limiter(), asyncio.get_running_loop()
+        first = await limiter.acquire("PUT", "1", clock.time() + 1)
+        limiter.answered(first, "PUT", "1", {**told, "x-ratelimit-remaining": "4"})
+        other = await limiter.acquire("DELETE", "1", clock.time() + 1)
+        limiter.answered(other, "DELETE", "1", {**told, "x-ratelimit-remaining": "0"})
+        limiter.pause(other, 10.0)
+        for route in ("PUT", "DELETE"):
+            with pytest.raises(WaitTooLong):
+                await limiter.acquire(route, "1", clock.time() + 1)
+
+    run(ask_by_both())
