@@ -56,7 +56,7 @@ class Pruned(StateMissing):
 
 _BUSY = re.compile(
     r"rate.?limit|too many requests|throttl|capacity|compute units|quota|credits|(request|call)s? (limit|count)"
-    r"|requests? per|(daily|monthly) (request|limit|allowance)|(usage|rps) limit|max usage",
+    r"|requests? per|(daily|monthly) (request|limit|allowance)|usage limit for your|rps limit|max usage",
     re.IGNORECASE,
 )
 _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (required|mandatory)", re.IGNORECASE)

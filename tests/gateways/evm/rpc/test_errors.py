@@ -60,7 +60,13 @@ def test_gas_that_ran_out_in_the_data_is_too_much() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "kind"), [("out of gas", TooMuch), ("something else", RpcRefused), ("jump the queue", RpcRefused)]
+    ("message", "kind"),
+    [
+        ("out of gas", TooMuch),
+        ("memory usage limit exceeded", TooMuch),
+        ("something else", RpcRefused),
+        ("jump the queue", RpcRefused),
+    ],
 )
 def test_other_refusals_are_none(message: str, kind: type[Exception]) -> None:
     assert type(rpc_error("a node", -32000, message)) is kind
