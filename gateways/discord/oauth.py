@@ -35,6 +35,8 @@ with warnings.catch_warnings(record=True):
 DEADLINE = 10.0
 """Seconds for each call."""
 CONNECTIONS = 100
+LONGEST_TOKEN = timedelta(days=3_650)
+"""A token that claims to be valid for longer is not believed; Discord's are valid for a week."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +293,12 @@ def _token_set(value: object, *, fallback: str) -> TokenSet:
     token = Shape(value, "the token", DISCORD)
     if token.text("token_type").lower() != "bearer" or not token.text("access_token"):
         raise ProviderConfused(DISCORD, "the token is not a bearer token")
+    seconds = token.number("expires_in")
+    if not 0 < seconds <= LONGEST_TOKEN.total_seconds():
+        raise ProviderConfused(DISCORD, "the token has no usable expires_in")
     return TokenSet(
         access_token=token.text("access_token"),
         refresh_token=token.text_or_none("refresh_token") or fallback,
-        expires_at=datetime.now(UTC) + timedelta(seconds=token.number("expires_in")),
+        expires_at=datetime.now(UTC) + timedelta(seconds=seconds),
         scope=token.text("scope"),
     )

@@ -149,6 +149,8 @@ async def test_revoking_sends_the_token(oauth: DiscordOAuth, server: Wire) -> No
         (web.json_response([]), ProviderConfused),
         (web.json_response({**TOKEN, "access_token": ""}), ProviderConfused),
         (web.json_response({**TOKEN, "expires_in": "soon"}), ProviderConfused),
+        (web.json_response({**TOKEN, "expires_in": 0}), ProviderConfused),
+        (web.json_response({**TOKEN, "expires_in": 2**63}), ProviderConfused),
         (web.json_response({"error": "invalid_client"}, status=401), Unauthorized),
     ],
 )
