@@ -384,7 +384,7 @@ def lose_the_first_receipt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "posted", posted)
 
 
-async def test_the_log_channel_tells_of_each_trouble_once_and_when_it_is_over_also_if_a_receipt_is_lost(
+async def test_the_log_channel_reports_each_problem_once_and_its_end_also_if_a_receipt_is_lost(
     discord: Outside, living: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await is_(names, EVERYBODY)

@@ -44,7 +44,7 @@ def test_a_member_proves_a_wallet_by_the_panel_gets_the_role_asks_why_sells_and_
     assert "Since we last met" not in club.ask("carol", "why").text
 
 
-def test_it_looks_by_itself_and_shows_what_it_found(club: Club):
+def test_it_checks_without_a_press_and_shows_the_result(club: Club):
     asked = club.claim("carol", club.wallet("carol"))
     club.bio("carol", asked.code)
     path = f"interactions/{asked.answer['id']}"
@@ -173,7 +173,7 @@ def test_admins_try_an_address_on_a_rule_and_others_do_not(club: Club):
     assert (status, "does not offer /try" in told) == (403, True)
 
 
-def test_who_is_forgotten_is_asked_first_loses_their_roles_and_starts_anew(club: Club):
+def test_somebody_who_asks_to_be_forgotten_confirms_loses_their_roles_and_starts_from_nothing(club: Club):
     club.make_rule()
     club.buys("carol")
     club.prove("carol")

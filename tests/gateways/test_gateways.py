@@ -43,7 +43,7 @@ from gateways.transport.json_shape import Shape
 from gateways.transport.safe_fetch import Fetcher
 
 
-async def test_the_set_is_made_once_and_made_anew_after_closing() -> None:
+async def test_the_set_is_made_once_and_made_again_after_closing() -> None:
     use_gateways(None)
     first = gateways.gateways()
     assert gateways.gateways() is first

@@ -51,7 +51,7 @@ def which(url: str) -> list[tuple[object, ...]]:
     return asked(url, "SELECT oid FROM pg_database WHERE datname = current_database()")
 
 
-def test_what_was_written_is_gone_with_its_numbers_and_whoever_wrote_it(own: Databases, postgres_url: str) -> None:
+def test_what_was_written_is_gone_with_its_numbers_and_its_connections(own: Databases, postgres_url: str) -> None:
     first = own.ready()
     same = which(first)
     assert asked(first, PERSON) == [(1,)]

@@ -52,7 +52,7 @@ def test_progress_is_what_the_step_makes_of_each_line(teller: Teller) -> None:
     assert seen == ["a", "b"]
 
 
-def test_what_was_started_before_is_told_of_when_its_turn_comes(teller: Teller, tmp_path: Path) -> None:
+def test_a_step_that_was_started_before_is_shown_when_its_turn_comes(teller: Teller, tmp_path: Path) -> None:
     early = start([sys.executable, "-c", "print('a fault'); raise SystemExit(1)"], os.environ)
     teller.begin("Screens")
     teller.run([sys.executable, "-c", "print('built')"], os.environ)

@@ -57,6 +57,6 @@ async def test_a_guild_whose_channels_refuse_too_much_rests_alone(discord: Disco
     assert await discord.roles(GUILD), "what is right is still read at screens"
 
 
-async def test_a_channel_of_an_unknown_guild_rests_by_itself(discord: Discord, server: Wire) -> None:
+async def test_a_channel_of_an_unknown_guild_is_paused_alone(discord: Discord, server: Wire) -> None:
     server.answers = [web.json_response({"code": 50001, "message": "Missing Access"}, status=403)]
     assert await refused_posts(discord, GUILD_ALLOWED * CHANNELS[:1] + CHANNELS[:1]) == GUILD_ALLOWED

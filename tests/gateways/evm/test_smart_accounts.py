@@ -103,7 +103,7 @@ def test_an_operation_of_every_entry_point_is_read(place: str, form: str) -> Non
     assert seen(place, data, done(place=place)) == [(MINE, VALUE, None)]
 
 
-def test_among_many_operations_ours_are_found_with_what_came_of_each() -> None:
+def test_among_many_operations_ours_are_found_each_with_its_outcome() -> None:
     data = bundle(
         operation(OTHER, 7),
         operation(MINE, 7, execute(value=1)),

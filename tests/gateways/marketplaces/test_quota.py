@@ -61,7 +61,7 @@ class Key:
 
 
 @pytest.mark.parametrize("first", Use)
-def test_whoever_is_greedy_leaves_every_other_use_its_part(first: Use) -> None:
+def test_a_greedy_use_leaves_every_other_use_its_part(first: Use) -> None:
     async def work() -> None:
         quota, key = Quota("OpenSea"), Key()
         # Proofs may use the part reserved for looks that nobody requested.
@@ -169,7 +169,7 @@ def test_a_process_that_begins_late_knows_what_the_others_left() -> None:
     run(work())
 
 
-def test_reads_are_counted_where_no_header_tells_of_them() -> None:
+def test_reads_are_counted_where_no_header_states_them() -> None:
     async def work() -> None:
         quotas, board = [Quota("Magic Eden", (120, 60.0), {}) for _ in range(2)], Board()
         one, other = quotas
@@ -240,7 +240,7 @@ def test_a_refusal_keeps_those_quiet_who_come_after_the_one_that_was_refused() -
     run(work())
 
 
-def test_a_limit_that_was_seen_long_ago_is_looked_at_again() -> None:
+def test_a_limit_that_was_seen_long_ago_is_tried_again() -> None:
     async def work() -> None:
         quota, key = Quota("OpenSea"), Key()
         key.greedily(quota, Use.PROOF)

@@ -108,7 +108,7 @@ async def test_an_exchange_that_never_began_is_closed() -> None:
     assert inspect.getcoroutinestate(exchange) == inspect.CORO_CLOSED
 
 
-async def test_whoever_closes_the_connections_ends_what_nobody_waits_for_first() -> None:
+async def test_closing_the_connections_first_ends_what_nobody_waits_for() -> None:
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def exchange() -> None:

@@ -322,7 +322,7 @@ async def test_who_does_not_wait_for_long_is_told_so(hanging: Hanging) -> None:
         await made.close()
 
 
-async def test_whoever_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> None:
+async def test_a_caller_who_leaves_the_queue_has_sent_nothing(hanging: Hanging) -> None:
     node = Node(CHAINS["base"], 0, hanging.url, request_seconds=30.0)
     asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(40)]
     try:

@@ -287,7 +287,7 @@ async def test_a_registry_that_cannot_be_read_makes_no_no(town: Town, bank: Bank
         assert (await bank.answers(basic))["carol"].answer is not NO, kind
 
 
-async def test_transfers_of_vaults_have_those_looked_at_who_count_them(town: Town, bank: Bank) -> None:
+async def test_a_transfer_of_a_vault_marks_the_members_who_count_it(town: Town, bank: Bank) -> None:
     vault = a_vault()
     await bank.delegates(vault, "carol")
     await bank.answers(Requirement("basic", "base", town.contract))
@@ -361,7 +361,7 @@ async def test_a_single_node_confirms_while_what_it_said_of_delegations_is_fresh
         assert set((await db.exec(select(Grant.state).where(Grant.server_id == town.server_id))).all()) == {"taking"}
 
 
-async def test_whoever_held_by_a_delegation_keeps_the_role_when_the_registry_is_removed_from_the_settings(
+async def test_a_holder_by_delegation_keeps_the_role_when_the_registry_is_removed_from_the_settings(
     town: Town, bank: Bank, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     vault = a_vault()

@@ -94,7 +94,7 @@ async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node
     assert said(reason) == f"{CHAINS['base'].title}: the contract gave no answer"
 
 
-async def test_members_whose_tokens_are_asked_one_by_one_are_looked_at_a_few_at_a_time(end: Front) -> None:
+async def test_members_whose_tokens_are_read_one_by_one_are_reconciled_a_few_at_a_time(end: Front) -> None:
     (server,) = await town.people(reconciler.FEW * 3)
     await town.rules(server, CONTRACTS[:1])
     async with transaction() as db:

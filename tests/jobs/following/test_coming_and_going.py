@@ -62,7 +62,9 @@ async def test_who_left_while_nobody_listened_is_let_go_of_once_discord_says_so(
     assert "member.left" in await kinds(town)
 
 
-async def test_who_came_while_nobody_listened_is_looked_at_as_soon_as_they_are_seen(town: Town, engine: Engine) -> None:
+async def test_somebody_who_joined_while_nobody_listened_is_reconciled_as_soon_as_they_are_seen(
+    town: Town, engine: Engine
+) -> None:
     carol = {"guild": town.name, "user": town.people["carol"]["id"]}
     await town.call("members", **carol, action="leave")
     await town.see()

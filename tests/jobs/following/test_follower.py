@@ -132,7 +132,7 @@ async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
             await town.heal()
 
 
-async def test_a_transfer_that_a_reorganisation_undoes_is_looked_at_again(
+async def test_after_a_transfer_that_a_reorganisation_undoes_the_member_is_reconciled_again(
     town: Town, engine: Engine, follow: Callable[[], Follower]
 ) -> None:
     await town.rule("Holder")
@@ -258,7 +258,7 @@ async def test_who_reads_for_all_chains_may_be_stopped(town: Town) -> None:
     assert await second is not None
 
 
-async def test_after_a_long_absence_everybody_is_looked_at_instead_of_reading_the_history(
+async def test_after_a_long_absence_everybody_is_reconciled_instead_of_reading_the_history(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await town.rule("Holder")

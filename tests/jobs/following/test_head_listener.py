@@ -52,7 +52,7 @@ async def start(
     await stop(*running)
 
 
-async def test_a_purchase_is_noticed_when_its_block_is_told_of(town: Town, engine: Engine, start: Start) -> None:
+async def test_a_purchase_is_noticed_when_its_block_is_announced(town: Town, engine: Engine, start: Start) -> None:
     await town.rule("Holder")
     await town.prove("carol")
     async with engine():

@@ -91,7 +91,7 @@ async def test_a_node_that_takes_back_what_it_said_does_not_keep_the_head_up(tow
     assert await followed_head() < right + 900
 
 
-async def test_an_answer_that_is_older_than_the_question_is_looked_at_once_more(
+async def test_after_an_answer_that_is_older_than_the_question_the_member_is_read_once_more(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await town.rule("Holder")
@@ -106,7 +106,7 @@ async def test_an_answer_that_is_older_than_the_question_is_looked_at_once_more(
     assert timedelta(seconds=60) < row.due_at - now() <= timedelta(seconds=90)
 
 
-async def test_for_a_new_rule_on_a_chain_that_nobody_follows_yet_members_are_looked_at_once_more(town: Town) -> None:
+async def test_for_a_new_rule_on_a_chain_that_nobody_follows_yet_members_are_read_once_more(town: Town) -> None:
     await town.prove("carol")
     await looked_at(town)
     await town.rule("Holder")

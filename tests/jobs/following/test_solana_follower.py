@@ -84,7 +84,7 @@ async def test_a_purchase_and_a_sale_on_solana_change_the_roles_without_a_round(
             await taken(town, "carol", role)
 
 
-async def test_what_happened_while_nobody_read_is_looked_at_when_somebody_does_again(
+async def test_what_happened_while_nobody_read_is_found_when_somebody_reads_again(
     town: Town, otters: Otters, engine: Engine, follow: Callable[[], None]
 ) -> None:
     await otters.buys("dave")
@@ -188,7 +188,7 @@ async def test_solana_is_not_missed_nor_remembered_while_no_member_has_a_wallet_
         assert await monitoring.lag(db, now()) == ()
 
 
-async def test_a_failing_endpoint_is_told_of_and_changes_nothing(town: Town, otters: Otters) -> None:
+async def test_a_failing_endpoint_is_reported_and_changes_nothing(town: Town, otters: Otters) -> None:
     await otters.buys("dave")
     await otters.rule(Requirement("basic", SOLANA, otters.contract))
     await otters.proves("carol")

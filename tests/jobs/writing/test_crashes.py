@@ -114,7 +114,7 @@ async def test_a_removal_that_nobody_answered_is_waited_for_before_the_role_is_g
     assert "role.lost" not in await kinds(town)
 
 
-async def test_a_removal_that_could_not_be_sent_for_long_is_decided_anew(town: Town, engine: Engine) -> None:
+async def test_a_removal_that_could_not_be_sent_for_long_is_decided_again(town: Town, engine: Engine) -> None:
     token = await town.buys("carol")
     await town.rule("Holder")
     async with engine():

@@ -88,7 +88,7 @@ async def test_a_call_is_heard_while_a_role_is_being_written(held: Held, called:
 
 
 @pytest.mark.parametrize("most", [AT_ONCE])
-async def test_a_call_waits_while_there_is_no_room_for_what_it_tells_of(
+async def test_a_call_waits_while_there_is_no_room_for_further_changes(
     held: Held, called: asyncio.Event, ends: asyncio.Semaphore
 ) -> None:
     await looks(held, 1)

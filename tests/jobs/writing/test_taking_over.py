@@ -58,7 +58,7 @@ async def test_who_holds_keeps_the_role_and_who_does_not_loses_it(town: Town, en
         assert list(kinds.all()) == ["role.taken_over", "role.taken"]
 
 
-async def test_a_bots_role_is_neither_taken_over_nor_looked_at(town: Town, engine: Engine) -> None:
+async def test_a_bots_role_is_neither_taken_over_nor_judged(town: Town, engine: Engine) -> None:
     await handed(town, "dave")
     await town.see(bot="dave")
     await town.rule("Holder", takes_over=True)

@@ -54,7 +54,7 @@ async def test_a_role_that_somebody_else_took_unheard_is_not_taken_again(town: T
 
 
 @pytest.mark.parametrize("rejoins", [True, False])
-async def test_who_lost_a_role_unheard_is_looked_at_as_soon_as_the_bot_is_back(
+async def test_somebody_who_lost_a_role_unheard_is_reconciled_as_soon_as_the_bot_is_back(
     town: Town, engine: Engine, rejoins: bool
 ) -> None:
     """Nobody waits for the daily sweep: the list of members shows that a role of ours is missing."""

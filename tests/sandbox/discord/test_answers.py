@@ -169,7 +169,7 @@ async def test_a_message_that_discord_refuses_as_an_answer_too(discord: Outside)
         assert edit.json()["errors"]["embeds"]["0"]["title"]
 
 
-async def test_an_answer_calls_whom_it_names_and_its_webhook_tells_of_itself(discord: Outside):
+async def test_an_answer_mentions_the_users_it_names_and_its_webhook_describes_itself(discord: Outside):
     async with used(discord) as use:
         data = {"content": f"<@{CAROL}> @everyone"}
         told = (await use.answer({"type": 4, "data": data}, with_response="true")).json()["resource"]["message"]
@@ -179,7 +179,7 @@ async def test_an_answer_calls_whom_it_names_and_its_webhook_tells_of_itself(dis
         assert (webhook.json()["application_id"], webhook.json()["type"]) == (APP, 3)
 
 
-async def test_an_application_tells_of_its_emojis_and_of_discords_sounds(discord: Outside):
+async def test_an_application_reads_its_emojis_and_discords_sounds(discord: Outside):
     assert (await discord.bot("GET", f"/applications/{APP}/emojis")).json() == {"items": []}
     sounds = (await discord.bot("GET", "/soundboard-default-sounds")).json()
     assert sounds[0]["name"] == "quack"

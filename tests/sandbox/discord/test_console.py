@@ -217,7 +217,7 @@ async def test_the_words_of_others_are_never_markup(discord: Outside):
     assert "script-src 'self';" in answer.headers["content-security-policy"]
 
 
-async def test_a_tool_does_what_control_does_and_says_what_came_of_it(discord: Outside):
+async def test_a_tool_does_what_control_does_and_shows_the_result(discord: Outside):
     back = f"/console?as=ada&guild={BASE}&panel=servers"
     form = {"guild": BASE, "user": "carol", "action": "add_role", "role": "Whale", "back": back}
     done = await discord.http.post("/console/do/members", data=form)

@@ -41,7 +41,7 @@ def test_a_wallets_tokens_are_those_of_the_chain(nodes: Nodes):
     assert ask(nodes, "/tokens/nothing").status_code == 400
 
 
-def test_a_collection_is_told_of_by_its_symbol_and_never_by_its_address(nodes: Nodes):
+def test_a_collection_is_found_by_its_symbol_and_never_by_its_address(nodes: Nodes):
     otters = nodes.collection(OTTERS, "solana")
     ids = {token["id"] for token in otters["tokens"]}
     assert {one["symbol"] for one in ask(nodes, "/collections").json()} == {OTTERS}

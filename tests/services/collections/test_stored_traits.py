@@ -129,7 +129,7 @@ async def test_what_is_too_old_is_not_known_and_neither_older_nor_unknown_overwr
         assert (await db.exec(select(Token.token_id))).all() == ["1"]
 
 
-async def test_tokens_that_nobody_asks_about_are_forgotten_in_the_end(database: str) -> None:
+async def test_tokens_that_nobody_asks_about_are_forgotten_after_a_while(database: str) -> None:
     cats = address()
     await remembered({("base", cats, "1"): a_token(*CAT), ("base", cats, "2"): a_token(*CAT)})
     async with transaction() as db:

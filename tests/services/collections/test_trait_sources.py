@@ -141,7 +141,7 @@ async def test_a_token_that_is_not_there_and_a_contract_that_is_none_are_unknown
     assert all(isinstance(one, str) for one in found.values())
 
 
-async def test_changed_traits_are_read_anew(outside: Gateways, control: SandboxControl) -> None:
+async def test_changed_traits_are_read_again(outside: Gateways, control: SandboxControl) -> None:
     odd = await shelf(control, "arbitrum", "ERC721Enumerable", {1: {"Fur": "Gold"}})
     for value in ("Silver", "Bronze"):
         await odd.act("traits", token_id="1", traits={"Fur": value})

@@ -61,7 +61,7 @@ SIGNATURE = "5h6xBEauJ3PK6SWCZ1PGjBvj8vDdWG3KpwATGy1ARAXFSDwt8GFXM7W5Ncn16wmqokg
         f"https://explorer.solana.com/tx/{SIGNATURE}?cluster=mainnet-beta", "1" * 64,
     ],
 )  # fmt: skip
-def test_a_signature_is_found_by_itself_and_in_an_explorers_link(text: str) -> None:
+def test_a_signature_is_found_alone_and_in_an_explorers_link(text: str) -> None:
     assert solana_signature(text) == (SIGNATURE if SIGNATURE in text else text)
 
 

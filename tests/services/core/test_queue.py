@@ -139,7 +139,7 @@ async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> N
     assert [claim.discord_id for _ in range(2) for claim in await claimed(limit=1)] == ["7", "waits"]
 
 
-async def test_a_second_try_of_the_round_stays_behind_those_not_looked_at_yet() -> None:
+async def test_a_second_try_of_the_sweep_stays_behind_those_not_tried_yet() -> None:
     await mark(1, "5", queue.SWEPT)
     async with transaction() as db:
         await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])

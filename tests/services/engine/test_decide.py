@@ -337,7 +337,7 @@ six = st.lists(answers, min_size=6, max_size=6)
 
 
 @given(st.lists(rising, min_size=1, max_size=3), six, six, grants, st.booleans())
-def test_whoever_holds_more_loses_no_role_of_a_rule_without_not(
+def test_a_member_who_holds_more_loses_no_role_of_a_rule_without_not(
     expressions: list[Expression], before: list[Answer], more: list[Answer], grant: GrantFacts | None, has_role: bool
 ) -> None:
     after = [max(pair, key=lambda answer: RANK[answer]) for pair in zip(before, more, strict=True)]

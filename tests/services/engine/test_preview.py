@@ -121,7 +121,7 @@ async def test_one_persons_looks_wait_for_each_other_and_keep_nobody_else_waitin
     assert [found.looked for found in await asyncio.gather(*tasks)] == [1] * len(tasks)
 
 
-async def test_a_look_whose_turn_does_not_come_in_time_says_that_it_looked_at_nobody(
+async def test_a_preview_whose_turn_does_not_come_in_time_says_that_it_read_nobody(
     chains: Chains, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = [asks(1) for _ in range(AT_ONCE)]

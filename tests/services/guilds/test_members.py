@@ -24,7 +24,7 @@ async def due_versions() -> dict[str, int]:
         return {str(key): int(version) for key, version in found.all()}
 
 
-async def test_with_the_oldest_claimant_of_a_vault_gone_the_next_one_is_looked_at() -> None:
+async def test_with_the_oldest_claimant_of_a_vault_gone_the_next_one_is_reconciled() -> None:
     await guilds(1, 0)
     for place, name in enumerate(("p1", "p2"), start=1):
         wallet = "0x" + f"{place}{place}" * 20

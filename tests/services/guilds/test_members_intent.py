@@ -95,7 +95,7 @@ async def test_known_people_are_read_once_a_sweep_and_strangers_never() -> None:
         assert await member_rereads.to_read(db, 10) == found[2:]
 
 
-async def test_whoever_signs_in_is_noted_where_they_are_and_their_roles_are_read() -> None:
+async def test_somebody_who_signs_in_is_stored_where_they_are_and_their_roles_are_read() -> None:
     async with transaction() as db:
         server = await a_server(db)
         known = await a_member(db, server, roles=("7",))

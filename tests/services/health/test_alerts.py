@@ -197,7 +197,7 @@ async def test_a_stopped_removal_and_lacking_permissions_are_told() -> None:
     assert await tell_all() == [("The bot lacks permissions", True)]
 
 
-async def test_a_node_is_told_of_after_a_while_and_only_where_a_rule_asks_its_chain() -> None:
+async def test_a_node_is_reported_after_a_while_and_only_where_a_rule_asks_its_chain() -> None:
     await a_logging_server()
     async with transaction() as db:
         await provider_records.keep(

@@ -41,7 +41,7 @@ def test_wallets_that_take_turns_are_said() -> None:
     assert "read in 7 turns" in many.text
 
 
-def test_a_chain_that_is_looked_at_rarely_is_late_only_after_some_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_that_is_polled_rarely_is_late_only_after_some_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "600")
     settings.cache_clear()
     (in_time,) = provider_health.lag([view()], NOW + timedelta(minutes=29))

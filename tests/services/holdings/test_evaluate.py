@@ -341,7 +341,7 @@ def test_within_a_maximum_no_vault_turns_a_yes_into_a_no(own: int, vaults: list[
 
 
 @given(parts, st.lists(st.builds(a_vault, st.integers(0, 6), st.sampled_from([None, None, "a fault"])), max_size=5))
-def test_whoever_satisfies_a_maximum_alone_does_so_with_any_vaults(
+def test_a_member_who_satisfies_a_maximum_alone_does_so_with_any_vaults(
     found: list[WalletShare], vaults: list[WalletShare]
 ) -> None:
     asked = leaf("basic", "base", min_tokens=1, max_tokens=4)

@@ -263,7 +263,7 @@ async def test_others_keep_what_is_theirs(database: str) -> None:
         assert (await db.exec(select(Wallet.address))).all() == [other.wallet]
 
 
-async def test_forgetting_twice_is_no_error_and_coming_back_begins_anew(database: str) -> None:
+async def test_forgetting_twice_is_no_error_and_coming_back_starts_from_nothing(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         await audit.record(db, audit.line("wallet.proved", subject=one.actor.discord_id))
@@ -311,7 +311,7 @@ async def test_what_becomes_of_each_role_is_told_before(database: str, case: str
     assert [(role.role_name, role.end, role.hours) for role in told] == [("Role", end, hours)]
 
 
-async def test_a_role_that_somebody_else_took_is_not_told_of(database: str) -> None:
+async def test_a_role_that_somebody_else_took_is_not_shown(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         one.grant.state = "lost"
@@ -418,7 +418,7 @@ async def test_wallets_count_everywhere_and_are_shown_nowhere_until_somebody_dec
     assert (choice.use_wallets, choice.share_wallets, choice.roles) == (True, False, ("Role",))
 
 
-async def test_not_counting_a_wallet_has_the_member_looked_at_and_sharing_does_not(database: str) -> None:
+async def test_not_counting_a_wallet_marks_the_member_and_sharing_does_not(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         shared = await preferences.choose(db, one.actor, one.server.id or 0, share_wallets=True)

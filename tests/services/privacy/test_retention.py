@@ -119,7 +119,7 @@ def thirty_days(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.cache_clear()
 
 
-async def test_the_clock_lets_go_by_itself_once_an_hour_and_goes_on_where_more_is_as_old(
+async def test_the_scheduler_deletes_once_an_hour_and_at_once_where_more_is_as_old(
     database: str, thirty_days: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "AT_ONCE", 2)

@@ -212,7 +212,7 @@ async def test_a_trip_that_somebody_decided_about_does_not_end() -> None:
         assert await breaker.approve(db, server.id or 0, "ada", role) == 1
 
 
-async def test_a_dismissed_trip_lets_everybody_keep_the_role_and_counts_anew() -> None:
+async def test_a_dismissed_trip_lets_everybody_keep_the_role_and_starts_the_count_again() -> None:
     server, role = await a_role_with(10, taking=1)
     assert await stopped(server, role, 6)
     async with transaction() as db:

@@ -174,7 +174,7 @@ async def test_the_rules_with_most_holders_come_first_and_deleted_ones_not_at_al
     assert [rule.id for rule in (await shown(actor)).rules] == [many.id, few.id]
 
 
-async def test_one_server_can_be_looked_at_by_itself_and_no_foreign_one(database: str) -> None:
+async def test_one_server_can_be_shown_alone_and_no_foreign_one(database: str) -> None:
     async with transaction() as db:
         one, two, foreign = await a_server(db), await a_server(db), await a_server(db)
         actor = await an_admin(db, one, two)

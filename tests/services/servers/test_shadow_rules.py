@@ -8,7 +8,7 @@ from tests.services.privacy.test_preferences import somebody
 from tests.support.builders import a_rule
 
 
-async def test_a_member_is_told_of_no_rule_in_shadow(database: str) -> None:
+async def test_a_member_is_shown_no_rule_in_shadow(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         hidden = await a_rule(db, one.server, "7999", state="shadow")

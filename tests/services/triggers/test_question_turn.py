@@ -60,7 +60,7 @@ def test_a_collection_that_grows_or_fails_is_asked_for_a_few_wallets_again(fails
     assert turn.next() == questions[:1]
 
 
-def test_a_coin_of_the_same_address_is_asked_for_by_itself() -> None:
+def test_a_coin_of_the_same_address_is_asked_for_separately() -> None:
     turn, one, coin = QuestionTurn(), about("one", 1), about("one", 1, coin=True)
     turn.begin(one)
     asked(turn, 9)

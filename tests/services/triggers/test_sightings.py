@@ -89,7 +89,7 @@ async def test_only_servers_whose_rules_name_the_contract_or_any_look_at_their_m
 
 
 @pytest.mark.usefixtures("database")
-async def test_who_counts_a_vault_is_looked_at_when_it_moves_something() -> None:
+async def test_a_member_who_counts_a_vault_is_reconciled_when_it_moves_something() -> None:
     wallet, vault = address(), address()
     async with transaction() as db:
         server = await a_server(db)

@@ -222,7 +222,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer_poller, "BEYOND_SECONDS", 0.0)
 
 
-async def test_a_position_beyond_every_node_goes_back_and_everybody_is_looked_at(
+async def test_a_position_beyond_every_node_goes_back_and_everybody_is_reconciled(
     reading: Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = reading.node

@@ -123,7 +123,7 @@ async def test_a_list_that_takes_long_is_not_read_all_the_time(monkeypatch: pyte
     assert listed._again_at > asyncio.get_running_loop().time() + watch_list.READ_AGAIN_SECONDS
 
 
-async def test_what_is_in_quarantine_is_not_watched_and_whom_it_concerns_is_looked_at_before_and_after() -> None:
+async def test_an_address_in_quarantine_is_not_watched_and_its_members_are_marked_before_and_after() -> None:
     async with transaction() as db:
         hostile, honest = await a_server(db), await a_server(db)
         await a_rule(db, hostile, "7")

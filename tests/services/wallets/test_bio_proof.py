@@ -36,7 +36,7 @@ def waits(looks: bio_schedule.BioChecks, stretch: float = 1.0) -> list[float]:
     return found
 
 
-def test_a_bio_is_looked_at_less_and_less_often() -> None:
+def test_a_bio_is_checked_less_and_less_often() -> None:
     assert waits(bio_schedule.after_request()) == [5, 10, 20, 40, 80, 160, 160]
     assert waits(bio_schedule.after_showing()) == [15, 30, 60, 120, 160, 160]
     assert waits(bio_schedule.after_request(stretch=4), 4) == [20, 40, 80, 160]

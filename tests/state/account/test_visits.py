@@ -102,7 +102,7 @@ async def test_a_bio_is_checked_again_after_the_process_that_checked_it_is_gone(
 
 
 @pytest.mark.parametrize("cookie", [None, "mallory"])
-async def test_a_tab_is_empty_for_whoever_shows_another_cookie_even_without_a_greeting(
+async def test_a_tab_is_empty_for_a_browser_with_another_cookie_even_without_a_greeting(
     sign_in: SignIn, cookie: str | None
 ) -> None:
     tab, _ = await sign_in("ada")

@@ -156,7 +156,7 @@ async def test_a_loop_ends_on_another_page_and_with_the_session(screen: Screen, 
     await until(task.done)
 
 
-async def test_a_tab_that_comes_back_is_looked_at_again_and_not_while_it_is_away(
+async def test_a_tab_that_comes_back_is_refreshed_again_and_not_while_it_is_away(
     screen: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(timing, "AWAY_SECONDS", 3600.0)

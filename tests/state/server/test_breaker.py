@@ -76,7 +76,7 @@ async def test_the_banner_reads_nothing_on_other_tabs(tripped: tuple[Tab, Browse
     assert (await opened(tab, HeldBackState, rule["serverId"], "activity")).roles == []
 
 
-async def test_what_waits_comes_and_goes_by_itself_but_not_while_somebody_answers(
+async def test_held_back_roles_appear_and_disappear_but_not_while_somebody_answers(
     tripped: tuple[Tab, Browser, dict[str, Any]],
 ) -> None:
     tab, browser, rule = tripped

@@ -131,7 +131,7 @@ async def test_many_members_are_turned_page_by_page(made: tuple[Tab, dict[str, A
         assert state.page == page
 
 
-async def test_a_recheck_is_followed_until_everybody_was_looked_at(made: tuple[Tab, dict[str, Any]]) -> None:
+async def test_a_recheck_is_followed_until_everybody_was_reconciled(made: tuple[Tab, dict[str, Any]]) -> None:
     tab, rule = made
     state = await opened(tab, MembersState, rule["serverId"], "members")
     await tab.run(state.check_everybody())

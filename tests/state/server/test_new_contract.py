@@ -20,7 +20,7 @@ async def town(discord: None, sandbox_url: str) -> AsyncIterator[Town]:
         yield made
 
 
-async def test_a_migration_is_looked_at_applied_and_ended_from_its_card(sign_in: SignIn, town: Town) -> None:
+async def test_a_migration_is_previewed_applied_and_ended_from_its_card(sign_in: SignIn, town: Town) -> None:
     made = await town.call(f"chains/{town.chain}/deploy", standard="ERC721", name="New Cats", slug=uuid.uuid4().hex)
     tab, _ = await sign_in(town.people["ada"]["username"])
     card = await opened(tab, MigrationState, town.server_id, "rules")

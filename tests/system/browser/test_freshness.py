@@ -39,7 +39,7 @@ async def seen(page: Page, *, hidden: bool) -> None:
     )
 
 
-async def test_servers_are_read_anew_on_focus(product: Product, visit: NewVisitor) -> None:
+async def test_servers_are_read_again_on_focus(product: Product, visit: NewVisitor) -> None:
     here = village(product, "fay", bot=False)
     visitor = await visit()
     await visitor.enter(here["fay"])
@@ -51,7 +51,7 @@ async def test_servers_are_read_anew_on_focus(product: Product, visit: NewVisito
     await expect(card.get_by_role("button", name="Configure")).to_be_disabled()
 
 
-async def test_servers_and_numbers_are_read_anew_when_the_tab_is_seen_again_and_numbers_daily(
+async def test_servers_and_numbers_are_read_again_when_the_tab_is_seen_again_and_numbers_daily(
     product: Product, visit: NewVisitor
 ) -> None:
     here = village(product, "vic", bot=False)

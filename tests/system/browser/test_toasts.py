@@ -35,7 +35,7 @@ async def refused(page: Page) -> Locator:
     return toast
 
 
-async def test_one_toast_at_a_time_that_goes_by_itself(form: Page) -> None:
+async def test_one_toast_at_a_time_and_it_disappears(form: Page) -> None:
     await refused(form)
     toast = await refused(form)
     await expect(toast).to_have_count(1)
@@ -75,7 +75,7 @@ async def test_the_keyboard_finds_holds_and_dismisses_a_toast(form: Page) -> Non
     await expect(form.get_by_role("region", name="Notifications (F8)")).to_be_focused()
 
 
-async def test_a_page_that_is_loaded_anew_does_not_repeat_a_toast(form: Page) -> None:
+async def test_a_page_that_is_loaded_again_does_not_repeat_a_toast(form: Page) -> None:
     toast = await refused(form)
     await form.reload()
     await expect(form.get_by_role("button", name="Create Server")).to_be_visible()

@@ -38,7 +38,7 @@ def logs(first: int, last: int, **more: Any) -> dict[str, Any]:
     return {"fromBlock": hex(first), "toBlock": hex(last), **more}
 
 
-def test_limits_are_told_of_every_chain(http: httpx.Client) -> None:
+def test_the_limits_of_every_chain_are_stated(http: httpx.Client) -> None:
     told = http.get("/control/limits").json()
     assert told["strict"] is True
     assert set(told["rpc"]) == set(PLANS)

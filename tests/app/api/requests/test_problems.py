@@ -390,7 +390,7 @@ async def test_what_the_database_cannot_do_is_in_the_log_in_full(
     assert record.exc_info
 
 
-async def test_a_fault_of_ours_tells_its_number_and_nothing_of_itself(
+async def test_a_fault_of_ours_shows_its_number_and_nothing_else(
     browser: Browser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     async def broken(*_: object) -> None:

@@ -283,7 +283,7 @@ async def paused_by_itself(made: dict[str, Any]) -> UUID:
     return batch
 
 
-async def test_a_rule_that_was_paused_by_itself_goes_on(browser: Browser, made: dict[str, Any]) -> None:
+async def test_a_rule_that_the_product_paused_resumes(browser: Browser, made: dict[str, Any]) -> None:
     batch = await paused_by_itself(made)
     assert (await undo(browser, made, batch))["text"].startswith("“Builders” goes on deciding.")
     assert (await browser.client.get(f"/api/verification-rules/{made['id']}")).json()["state"] == "active"
@@ -309,7 +309,7 @@ async def test_undoing_a_pause_resumes_no_rule_that_was_paused_again(
         await undo(browser, made, again)
 
 
-async def test_a_change_is_undone_although_the_rule_was_paused_and_resumed_by_itself_since(
+async def test_a_change_is_undone_although_the_product_paused_and_resumed_the_rule_since(
     browser: Browser, made: dict[str, Any]
 ) -> None:
     path = f"/api/verification-rules/{made['id']}"
@@ -359,7 +359,7 @@ async def test_undoing_an_admins_pause_resumes_no_rule_that_was_paused_again(
         assert (await browser.client.get(path)).json()["state"] == "active"
 
 
-async def test_a_batch_of_removals_gives_the_role_back_to_whoever_is_still_there(
+async def test_a_batch_of_removals_gives_the_role_back_to_those_who_are_still_there(
     browser: Browser, made: dict[str, Any]
 ) -> None:
     batch, role = uuid4(), made["roleId"]

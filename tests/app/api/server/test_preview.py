@@ -245,7 +245,7 @@ async def test_the_same_messages_as_when_saving_and_nothing_for_others(
     assert (await new_browser().client.post(PREVIEW, json=await payload(town))).status_code == 401
 
 
-async def test_in_a_large_server_it_says_how_many_were_looked_at(
+async def test_in_a_large_server_it_says_how_many_were_read(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])

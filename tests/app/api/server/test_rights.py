@@ -238,7 +238,7 @@ def test_every_call_about_a_server_or_a_rule_is_tried_here() -> None:
     assert found == {operation for operation, _, _ in CALLS} | set(OTHERS)
 
 
-async def test_whoever_does_not_run_a_server_finds_nothing_there(
+async def test_somebody_who_does_not_run_a_server_finds_nothing_there(
     new_browser: Callable[[], Browser], town: Town
 ) -> None:
     names = await names_of(town)

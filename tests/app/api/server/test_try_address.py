@@ -111,7 +111,7 @@ async def test_composed_rules_and_other_types_are_answered_as_for_a_member(brows
     assert reading["reason"] == try_address.OF_ANOTHER_KIND
 
 
-async def test_delegated_vaults_count_where_the_rule_counts_them_whoever_else_may_claim_them(
+async def test_delegated_vaults_count_where_the_rule_counts_them_even_if_others_may_claim_them(
     browser: Browser, town: Town
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])

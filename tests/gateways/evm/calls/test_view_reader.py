@@ -188,7 +188,7 @@ async def test_without_override_a_thousand_wallets_take_one_call_of_multicall(re
     assert end.requests - before < 20
 
 
-async def test_a_contract_that_burns_gas_is_soon_let_be_and_rests(reader: ViewReader, end: Front) -> None:
+async def test_a_contract_that_burns_gas_is_soon_left_out_and_paused(reader: ViewReader, end: Front) -> None:
     burner = number(address(50 + list(HOSTILE).index("burns all its gas")))
     many = [address(1_000 + at) for at in range(5_000)]
     sheet = await read(reader, burner, many)

@@ -111,7 +111,9 @@ async def test_a_halt_says_no_less_and_no_more_in_batches_than_in_the_program(
     assert said == [Silence[name] for name in ENDINGS]
 
 
-async def test_many_questions_go_in_few_calls_and_a_burner_is_let_be(asker: Asker, end: Front) -> None:
+async def test_many_questions_go_in_few_calls_and_a_contract_that_burns_gas_is_left_out(
+    asker: Asker, end: Front
+) -> None:
     burner = address(50 + list(HOSTILE).index("burns all its gas"))
     asked = [balance_of(COOL)] * 3000 + [balance_of(burner)] * 3000
     said = await asker.ask(await asker.node.head(), asked)

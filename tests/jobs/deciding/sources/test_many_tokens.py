@@ -53,7 +53,7 @@ async def earned_by_four(town: Town, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize("most", [600, 5, 3])
-async def test_a_member_with_many_tokens_loses_the_role_in_the_end(
+async def test_a_member_with_many_tokens_loses_the_role_after_some_reconciles(
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     await earned_by_four(gold, engine)

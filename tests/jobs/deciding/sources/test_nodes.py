@@ -272,7 +272,7 @@ async def test_who_buys_and_then_proves_is_not_told_no_by_a_node_that_lags(town:
         await given(town)
 
 
-async def test_where_a_chain_is_not_followed_who_waits_in_vain_is_looked_at_once_more(
+async def test_where_a_chain_is_not_followed_a_member_who_waits_in_vain_is_read_once_more(
     town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("services.engine.retry_later.stale_seconds", lambda _: 3600)

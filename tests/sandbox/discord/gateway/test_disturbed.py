@@ -124,7 +124,7 @@ async def test_a_guild_is_out_and_comes_back_with_what_changed(discord: Outside)
                 assert "Whale" not in [role["name"] for role in back["d"]["roles"]]
 
 
-async def test_an_outage_ends_by_itself_and_a_kick_in_it_is_told(discord: Outside):
+async def test_an_outage_ends_without_a_call_and_a_kick_during_it_is_reported(discord: Outside):
     async with ready(discord) as (client, _):
         await client.until("GUILD_CREATE")
         await discord.control("gateway", action="unavailable", guild=BASE, seconds=0.05)

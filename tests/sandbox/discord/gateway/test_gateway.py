@@ -100,7 +100,7 @@ async def test_a_bot_gets_ready_its_guild_and_what_happens_there(discord: Outsid
 
 
 @pytest.mark.parametrize(("token", "intents", "code"), [("wrong", 3, 4004), ("", 1 << 15, 4014), ("", 1 << 30, 4013)])
-async def test_a_bad_identify_is_closed_for_good(discord: Outside, token: str, intents: int, code: int):
+async def test_a_bad_identify_is_closed_without_a_way_to_resume(discord: Outside, token: str, intents: int, code: int):
     async with connected(discord) as client:
         await client.frame()
         await client.identify(token or discord.settings["DISCORD_BOT_TOKEN"], intents)

@@ -201,7 +201,7 @@ async def test_documents_are_told_for_whom_they_are(product: Product) -> None:
         assert not evil.headers.get("location", "").startswith("//")
 
 
-async def test_hashed_files_are_kept_for_good(product: Product) -> None:
+async def test_hashed_files_are_immutable(product: Product) -> None:
     async with httpx.AsyncClient(base_url=product.url) as visitor:
         page = (await visitor.get("/")).text
         chunks = {part.split('"')[0] for part in page.split('href="')[1:] if part.startswith("/assets/")}

@@ -74,7 +74,7 @@ async def copied(page: Page, label: str) -> str:
     return await page.evaluate("navigator.clipboard.readText()")
 
 
-async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_that_is_found_by_itself(
+async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_that_is_found_without_a_press(
     product: Product, visit: NewVisitor
 ) -> None:
     visitor, person = await somebody(product, visit)
@@ -119,7 +119,7 @@ async def test_a_name_is_confirmed_and_its_wallet_is_proved_by_a_transaction_tha
     await expect(page.get_by_text("Verify your first wallet to start using NFT verification rules")).to_be_visible()
 
 
-async def test_a_pasted_hash_is_judged_and_a_bio_that_comes_late_is_found_by_itself(
+async def test_a_pasted_hash_is_judged_and_a_bio_that_comes_late_is_found_without_a_press(
     product: Product, visit: NewVisitor
 ) -> None:
     visitor, person = await somebody(product, visit)

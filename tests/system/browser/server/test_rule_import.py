@@ -15,7 +15,7 @@ from tests.system.whole.people import Person
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
 
-async def test_another_bots_rules_are_pasted_looked_at_made_and_go_live(product: Product, visit: NewVisitor) -> None:
+async def test_another_bots_rules_are_pasted_reported_made_and_activated(product: Product, visit: NewVisitor) -> None:
     here = village(product, "ada", "erin")
     erin, slug = here["erin"], uuid.uuid4().hex
     deploy = {"standard": "ERC721", "name": "Kelp Keepers", "slug": slug}

@@ -83,7 +83,7 @@ async def test_on_a_phone_a_tab_that_is_pressed_shows_its_content(product: Produ
     assert await bar.evaluate("one => one.getBoundingClientRect().top < window.innerHeight / 2")
 
 
-async def test_health_tells_of_a_kicked_bot_by_itself_and_of_its_return(product: Product, visit: NewVisitor) -> None:
+async def test_an_open_health_tab_shows_a_kicked_bot_and_its_return(product: Product, visit: NewVisitor) -> None:
     here = village(product, "owner")
     visitor = await visit()
     page, name = visitor.page, here.guild

@@ -71,7 +71,7 @@ async def lines(kind: str) -> list[dict[str, Any]]:
         ]
 
 
-async def test_twenty_rules_of_collabland_are_looked_at_and_then_made_in_shadow(
+async def test_twenty_rules_of_collabland_are_reported_and_then_made_in_shadow(
     browser: Browser, town: Town, contracts: tuple[str, str, str]
 ) -> None:
     await browser.sign_in(town.people["ada"]["username"])
