@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 PORTS, PORT_SHARES = range(12_000, 32_000), 8
-"""The ports of tests, below those that systems assign by themselves; each worker takes its own share of the range."""
+"""The ports of tests, below those that systems assign; each worker takes its own share of the range."""
 ROOM_BYTES = 12 * 2**30
 """Memory that the machine and its `/dev/shm` must have for the tests' directories to be put there."""
 PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)

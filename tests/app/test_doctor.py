@@ -357,7 +357,7 @@ ALCHEMY_THRICE = {
             ["Helius", "60 requests a minute"],
         ),
         ({"RPC_BASE": "https://node.example"}, []),
-        # Each chain fits into the limit by itself, but not all of them together.
+        # Each chain fits into the limit alone, but not all of them together.
         (ALCHEMY_THRICE, ["Alchemy Free", "138 %", "base, ethereum and polygon", "21.7 days of a month"]),
         (ALCHEMY_THRICE | {"FOLLOW_SECONDS_BASE": "0"}, []),
         (

@@ -308,7 +308,7 @@ def test_a_recipe_works_as_it_is_written(
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / path).exists():
             shutil.copy2(ROOT / path, tmp_path / path)
-    follow(changes, tmp_path)  # it fits by itself, too
+    follow(changes, tmp_path)  # it fits alone, too
     code, written = followed.run(check, database_url)
     assert code == 0, written
     assert [text for text in shown if text not in written] == [], written

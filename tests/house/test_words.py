@@ -26,12 +26,13 @@ PLAIN = (
     "sandbox",
     "services",
     "state",
+    "tests",
     "tools",
 )
 # A migration that was released stays as it was.
 UNTOUCHED = "models/migrations/versions/"
 CODE = re.compile(r"`[^`]*`")
-# "This is no date" for "this is not a date"; "there is no date" is plain.
+# `This is no date` for "this is not a date"; "there is no date" is plain.
 IS_NO = (
     r"(?<!\b[Tt]here\ )\b(?:is|was)\ no\ "
     r"(?!(?:longer|more|less|fewer|later|older|wider|other|such|need|different|reason|demand|fight)\b)"
@@ -58,7 +59,7 @@ BANNED = re.compile(
     re.VERBOSE,
 )
 
-# In pages, screen texts and log lines, "look at", "tells" and a heading "Who" are plain English.
+# In pages, screen texts and log lines, `look at`, `tells` and a heading `Who` are plain English.
 STRANGE = re.compile(
     rf"""
       {IS_NO}
@@ -146,7 +147,7 @@ def is_plain(path: str) -> bool:
 
 
 def test_the_plain_folders_stay_plain() -> None:
-    beside = modules_of(["tools", "benchmarks", "clients", "docs"])
+    beside = modules_of(["tools", "benchmarks", "clients", "docs", "tests"])
     modules = [module for module in [*product(), *stranger(), *beside] if is_plain(module.path)]
     assert [fault for module in modules for fault in strange_words(module)] == []
 

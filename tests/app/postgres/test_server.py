@@ -233,7 +233,7 @@ def test_of_two_starts_at_once_exactly_one_wins(short_dir: Path) -> None:
         )
         for _ in range(2)
     ]  # fmt: skip
-    # The loser ends by itself; the winner waits until its input closes.
+    # The loser ends; the winner waits until its input closes.
     deadline = time.monotonic() + 60
     while all(process.poll() is None for process in both) and time.monotonic() < deadline:
         time.sleep(0.02)

@@ -300,7 +300,7 @@ async def test_an_exchange_is_not_late_because_its_loop_stood_still(
     try:
         while not hanging.asked:
             await asyncio.sleep(0)
-        time.sleep(2.5)  # noqa: ASYNC251 - this is how a loop stands still
+        time.sleep(2.5)  # noqa: ASYNC251 - this blocks the loop, as a slow machine does
         with pytest.raises(TimeoutError):
             await ask
         assert made.replaced == 0

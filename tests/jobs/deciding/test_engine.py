@@ -65,7 +65,7 @@ async def test_no_fault_of_both_nodes_takes_anything_and_a_sale_is_acted_on_once
         await looked_at(town)
         assert await town.requests(mark, "rpc:base")
         assert [row.state for row in await grants(town)] == ["held"], kind
-    # Of these faults only a stale node still tells what was true before the sale; it has to begin earlier.
+    # Of these faults only a stale node still says what was true before the sale; it has to begin earlier.
     await town.sells(token)
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["held"]

@@ -141,7 +141,7 @@ async def test_no_fault_takes_a_role_and_what_is_unstaked_does_when_it_is_over(t
         await looked_at(town)
         assert [one for node in nodes for one in await town.requests(mark, node)], kind
         assert [row.state for row in await grants(town)] == ["held"], kind
-    # Of these faults only a stale node still tells what was staked before; it has to begin earlier.
+    # Of these faults only a stale node still says what was staked before; it has to begin earlier.
     await here.unstake("number", 1, town.wallet("carol"))
     await looked_at(town)
     assert [row.state for row in await grants(town)] == ["held"]

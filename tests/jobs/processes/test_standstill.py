@@ -1,4 +1,4 @@
-"""A role writer stands still, as under SIGSTOP, while another process has the lease, and then goes on."""
+"""A role writer is stopped, as by SIGSTOP, while another process has the lease, and then goes on."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ from tests.jobs.town import Town, until
 from tests.jobs.watching import given, grants, looked_at, taken
 
 MINUTES = 120.0
-"""Seconds for which it stands still."""
+"""Seconds for which it is stopped."""
 
 
 async def carried_out(intent: Intent) -> None:

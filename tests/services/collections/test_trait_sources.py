@@ -89,7 +89,7 @@ async def test_traits_are_told_by_opensea_and_where_that_fails_by_the_tokens_the
     found = await fetch(outside, places)
     assert answers(found, "fur", "gold") == [YES, NO, NO]
     assert answers(found, "Level", ">=7") == [YES, NO, NO]
-    # OpenSea's empty list for the third token proves nothing by itself.
+    # OpenSea's empty list for the third token alone proves nothing.
     assert sources(found) == {FROM_OPENSEA, BETWEEN_SOURCES.join((FROM_OPENSEA, FROM_METADATA))}
     assert sources(await fetch(outside, places, own_word_first=True)) == {FROM_METADATA}
     for kind in ("down", "500", "empty", "malformed", "429"):

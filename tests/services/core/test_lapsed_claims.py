@@ -1,4 +1,4 @@
-"""A claim whose lease has lapsed is over for good."""
+"""A claim whose lease has lapsed stays over."""
 
 import pytest
 from sqlalchemy import text

@@ -1,4 +1,4 @@
-"""Which data expires by itself, and when."""
+"""Which data expires, and when."""
 
 import asyncio
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from tests.conftest import free_port
 
 
 class Clock:
-    """A clock that stands still until a test moves it."""
+    """A clock that stops until a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_000.0

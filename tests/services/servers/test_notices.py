@@ -1,4 +1,4 @@
-"""What a member is told above the next reply of the bot."""
+"""What a member reads above the next reply of the bot."""
 
 from typing import Any
 

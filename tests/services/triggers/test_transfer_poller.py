@@ -161,7 +161,7 @@ async def test_a_block_that_the_node_does_not_have_is_not_settled(reading: Readi
 
 @pytest.mark.parametrize("looks", [1, 2, 5])
 async def test_a_block_that_a_machine_of_the_node_lacks_is_not_taken_for_replaced(reading: Reading, looks: int) -> None:
-    """The transfer is told once, and once more only when its block has been replaced."""
+    """The transfer is reported once, and once more only when its block has been replaced."""
     node = reading.node
     moved = node.block + 1
     node.moved, node.grows_by = {moved}, 1

@@ -1,7 +1,7 @@
 """Two hundred people prove a wallet by its bio within a simulated hour, on a free OpenSea key.
 
 Only the wire, the people and the clock are fake. The client with its limit, the processes' sharing of it, and the
-schedule of looks at a bio are the product's own.
+schedule of checks of a bio are the product's own.
 """
 
 import asyncio
@@ -136,7 +136,7 @@ class Town:
     async def _waits(
         self, client: OpenSea, address: str, looks: bio_schedule.BioChecks | None, seconds: float
     ) -> bio_schedule.BioChecks | None:
-        """Let the product look by itself for `seconds`; return the looks still to come, or None if it was proved."""
+        """Let the product check unasked for `seconds`; return the checks still to come, or None if it was proved."""
         ends = now() + seconds
         while looks is not None and looks.next_in is not None and now() + looks.next_in < ends:
             await asyncio.sleep(looks.next_in)

@@ -1,4 +1,4 @@
-"""Who owns a wallet after several proofs of it."""
+"""The owner of a wallet after several proofs of it."""
 
 import pytest
 from sqlmodel import select

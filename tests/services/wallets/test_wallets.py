@@ -1,4 +1,4 @@
-"""Who owns a wallet: what moves it to somebody else, and what OpenSea must answer for that."""
+"""The owner of a wallet: what moves it to somebody else, and what OpenSea must answer for that."""
 
 import json
 import secrets

@@ -41,7 +41,7 @@ DASHBOARD, LIGHT = "/dashboard", "/robots.txt"
 EVENTUALLY_SECONDS = 60
 expect.set_options(timeout=EVENTUALLY_SECONDS * 1_000)
 PRESSED_WITHIN_MS = 2_000
-"""A press of a button that may go by itself is given up after this time, to look again."""
+"""A press of a button that may disappear is given up after this time, to look again."""
 
 # React has taken over the whole page: it compares each text with its own before it marks the element around all.
 # A document counts as loaded before its scripts have run.
@@ -162,7 +162,7 @@ async def reader(chromium: Browser, product: Product) -> AsyncIterator[Visitor]:
 async def shown_or_tried_again(page: Page, wanted: Locator) -> None:
     """Wait until something shows, and press "Try again" whenever it is offered instead.
 
-    The button goes by itself when an answer arrives late, even while it is about to be pressed.
+    The button disappears when an answer arrives late, even while it is about to be pressed.
     """
     again = page.get_by_role("button", name="Try again").or_(page.get_by_role("link", name="Try again")).first
     async with asyncio.timeout(EVENTUALLY_SECONDS):

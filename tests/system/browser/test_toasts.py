@@ -107,7 +107,7 @@ async def test_a_disabled_control_says_why_to_pointer_and_keyboard(product: Prod
     await visitor.enter(here["tom"])
     page, words = visitor.page, visitor.page.get_by_role("tooltip")
     await page.get_by_role("button", name="Bot Active").wait_for()
-    # Time stands still but for the leaps below: on a busy machine a look can come later than a tooltip.
+    # Time moves only by the leaps below: on a busy machine a look can come later than a tooltip.
     await page.clock.install(time=0)
     await page.clock.pause_at(3_600)
     box = page.get_by_role("group", name="The bot is in this server")

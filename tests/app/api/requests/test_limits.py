@@ -1,4 +1,4 @@
-"""A caller who calls too often is told when to try again; the defaults leave room for whole households."""
+"""A caller who calls too often learns when to try again; the defaults leave room for whole households."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

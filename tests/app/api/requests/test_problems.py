@@ -355,7 +355,7 @@ async def test_a_database_that_is_away_is_said_to_be(browser: Browser, caplog: p
 
 @pytest.mark.parametrize("body", [b"a" * 100_000, b"{"], ids=["long", "malformed"])
 async def test_a_database_that_is_away_before_a_call_begins_is_said_to_be(browser: Browser, body: bytes):
-    """The caller is looked up before a long body is read, and after one that is no JSON."""
+    """The caller is looked up before a long body is read, and after one that is not JSON."""
     headers = await signed_in() | {"content-type": "application/json"}
     await models.use("postgresql+psycopg://nobody@/nothing?host=/nowhere")
     answer = await browser.client.post("/api/verification-rules", content=body, headers=headers)

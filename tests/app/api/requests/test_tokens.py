@@ -301,7 +301,7 @@ async def test_a_token_and_a_session_do_not_mix(new_browser: Callable[[], Browse
     owner = await signed_in(new_browser, town, "ada")
     token = (await made(owner, town))["token"]
     caller = program(new_browser, token)
-    # No browser sends the token's header by itself, so the origin of the request does not matter.
+    # No browser sends the token's header unasked, so the origin of the request does not matter.
     assert (
         await caller.client.post(f"/api/servers/{town.server_id}/recheck", headers={"Origin": "https://evil.example"})
     ).status_code == 202

@@ -81,7 +81,7 @@ async def signing(server_id: int) -> tuple[str, ...]:
 async def test_a_secret_signs_for_a_day_whatever_secrets_are_made_after_it(
     browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who has lost the answer makes another secret, while the receiver still has the first."""
+    """An admin who has lost the answer makes another secret, while the receiver still has the first."""
     await browser.sign_in(town.people["ada"]["username"])
     at = f"/api/servers/{town.server_id}/webhook"
     body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}
@@ -122,7 +122,7 @@ async def test_a_former_secret_that_nobody_can_read_stops_no_new_one(browser: Br
 
 
 async def test_a_test_event_is_sent_at_once_after_another_one_was(browser: Browser, town: Town) -> None:
-    """Who has just deployed a new secret looks whether deliveries are accepted; a waiting one is not doubled."""
+    """Somebody who has just deployed a secret sees whether deliveries are accepted; a waiting one is not doubled."""
     await browser.sign_in(town.people["ada"]["username"])
     at = f"/api/servers/{town.server_id}/webhook"
     body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}

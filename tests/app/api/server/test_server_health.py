@@ -1,4 +1,4 @@
-"""The health call of a server: what is wrong, how to repair it, and that problems also end by themselves."""
+"""The health call of a server: what is wrong, how to repair it, and that problems end once they are gone."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import datetime

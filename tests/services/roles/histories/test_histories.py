@@ -9,7 +9,7 @@ admin's decision keeps the role, and no role is given twice. Once the trouble en
 and nobody else keeps it without a reason.
 
 With one seed a history takes the same steps each time, because steps run one after the other and wait for events. The
-real time between two jumps of the simulated time is undone at the next jump; only if a machine stands still for several
+real time between two jumps of the simulated time is undone at the next jump; only if a machine stops for several
 seconds may a pause end earlier, which is allowed at any time.
 """
 
