@@ -215,7 +215,7 @@ class TwoProducts(LoadFileScheduling):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Stop the product after the last test that shares it; otherwise its rounds would use the processor to the end."""
+    """Stop the product after the last test that shares it; otherwise its sweeps would use the processor to the end."""
     yield
     if nextitem is not None and item.nodeid.startswith(WITH_PRODUCT) and not nextitem.nodeid.startswith(WITH_PRODUCT):
         for shared in cast(Any, item.session)._fixturemanager.getfixturedefs("product", item):
@@ -428,7 +428,7 @@ def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(scope="session")
 def product() -> "Iterator[Product]":
-    """The product under its own supervisor: database, sandbox, web, bot and jobs, with a round every few seconds."""
+    """The product under its own supervisor: database, sandbox, web, bot and jobs, with a sweep every few seconds."""
     from tests.support.product import COMMANDS, SWEEP_SECONDS, running
     from tests.system.whole.people import until
 

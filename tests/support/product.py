@@ -18,7 +18,7 @@ from sandbox.assembly import product_settings
 from tests.conftest import ANSWER_SECONDS, ROOT, free_port, wait_for
 
 SWEEP_SECONDS = 5
-"""Seconds between rounds in the product that the tests share."""
+"""Seconds between sweeps in the product that the tests share."""
 DAY = 24 * 60 * 60
 """The same in a live deployment, for tests that are not about the jobs."""
 

@@ -113,7 +113,7 @@ async def test_a_chain_of_a_file_proves_a_wallet_gives_a_role_and_takes_it(
         assert answer.json()["success"], answer.text
         await until(lambda: town.has("carol", "Holder"))
 
-        # No round comes for a day, so the sale is noticed by following the chain.
+        # No sweep comes for a day, so the sale is noticed by following the chain.
         await town.call("chains/ninth/transfer", contract=town.contract, token_id="77", to=STRANGER)
 
         async def gone() -> bool:

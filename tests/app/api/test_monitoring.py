@@ -32,7 +32,7 @@ PATHS = ("/health/deep", "/metrics")
 
 
 async def all_is_well() -> None:
-    """Store that the bot has just reported that it is alive, and that a round has just ended."""
+    """Store that the bot has just reported that it is alive, and that a sweep has just ended."""
     async with transaction() as db:
         await provider_records.keep(db, [provider_records.bot_is(True)])
         moment = now()
@@ -87,7 +87,7 @@ async def test_a_bot_that_is_not_heard_is_bad(browser: Browser):
     assert answer.json()["queue"]["state"] == "good"
 
 
-async def test_a_queue_that_nobody_works_on_and_a_late_round_are_bad(browser: Browser):
+async def test_a_queue_that_nobody_works_on_and_a_late_sweep_are_bad(browser: Browser):
     await all_is_well()
     async with transaction() as db:
         server = await a_server(db)

@@ -65,7 +65,7 @@ async def test_a_thousand_wallets_and_two_coins_take_a_handful_of_calls(chains: 
     assert (calls.count(SCAN), len(calls)) == (3, 8)
     since = await so_far(otters)
     assert (await read(chains, [reef, young], CROWD)).amount(young, CROWD[-1]) == 2
-    assert await asked(otters, since) == [], "a round's next page is answered by what was read a moment ago"
+    assert await asked(otters, since) == [], "a sweep's next page is answered by what was read a moment ago"
 
 
 async def test_those_who_ask_at_the_same_time_share_one_answer(chains: SolanaChains, otters: Otters) -> None:

@@ -173,7 +173,7 @@ async def test_one_lying_node_takes_no_role(town: Town, engine: Engine) -> None:
         assert await town.has("carol", "Holder")
 
 
-async def test_a_rebase_is_seen_by_the_round(town: Town, engine: Engine) -> None:
+async def test_a_rebase_is_seen_by_the_sweep(town: Town, engine: Engine) -> None:
     coin = await a_coin(town, 18, rebases=True)
     await coin.buys("carol", 100)
     await town.change(await town.rule("Holder"), expression=to_document(coin.leaf("100")))

@@ -235,7 +235,7 @@ async def test_a_token_counts_only_if_it_was_delegated_as_what_it_is(town: Town,
     assert await bank.held(of_one) == nothing | {"carol": 1}
 
 
-async def test_a_delegation_that_comes_and_goes_moves_the_role_without_a_round(
+async def test_a_delegation_that_comes_and_goes_moves_the_role_without_a_sweep(
     town: Town, bank: Bank, engine: Engine
 ) -> None:
     vault, follower = a_vault(), Follower("base")

@@ -34,7 +34,7 @@ async def test_a_proof_gives_the_role_and_a_sale_takes_it(town: Town, engine: En
     assert [kind for kind in await kinds(town) if kind.startswith("role.")] == ["role.given", "role.taken"]
 
 
-async def test_a_round_over_right_members_writes_nothing(town: Town, engine: Engine) -> None:
+async def test_a_sweep_over_right_members_writes_nothing(town: Town, engine: Engine) -> None:
     await town.buys("carol")
     await town.rule("Holder")
     await town.rule("Holder", least=5)

@@ -57,7 +57,7 @@ async def test_a_wallet_on_another_kind_of_chain_shows_nothing_either(town: Town
     assert not await town.has("dave", "Holder")
 
 
-async def test_who_takes_the_last_wallet_back_loses_the_role_in_the_round(town: Town, engine: Engine) -> None:
+async def test_a_member_who_removes_the_last_wallet_loses_the_role_in_the_sweep(town: Town, engine: Engine) -> None:
     await without_the_collection(town)
     await town.prove("carol")
     async with engine():

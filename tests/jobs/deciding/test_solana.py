@@ -78,7 +78,7 @@ async def otters(town: Town) -> Otters:
     return Otters(town, made["contract"])
 
 
-async def test_a_solana_nft_gives_the_role_and_its_sale_takes_it_at_the_next_round(
+async def test_a_solana_nft_gives_the_role_and_its_sale_takes_it_at_the_next_sweep(
     town: Town, otters: Otters, engine: Engine
 ) -> None:
     token, other = await otters.buys("carol", compressed=True), await otters.buys("dave")

@@ -55,7 +55,7 @@ async def caught_up(town: Town) -> None:
     await until(settled)
 
 
-async def test_a_purchase_and_a_sale_change_the_role_without_a_round(
+async def test_a_purchase_and_a_sale_change_the_role_without_a_sweep(
     town: Town, engine: Engine, follow: Callable[[], Follower]
 ) -> None:
     await town.rule("Holder")
@@ -179,7 +179,7 @@ async def test_the_lease_outlasts_the_pause_between_two_looks(town: Town, monkey
 
 
 @pytest.mark.usefixtures("product")
-async def test_a_chain_that_is_left_to_the_rounds_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_chain_that_is_left_to_the_sweeps_has_no_follower(monkeypatch: pytest.MonkeyPatch) -> None:
     follower.settings.cache_clear()
     every = len(lives(["followers"]))
     monkeypatch.setenv("FOLLOW_SECONDS_BASE", "0")

@@ -65,7 +65,7 @@ async def followed(otters: Otters) -> SolanaFollower:
     return one
 
 
-async def test_a_purchase_and_a_sale_on_solana_change_the_roles_without_a_round(
+async def test_a_purchase_and_a_sale_on_solana_change_the_roles_without_a_sweep(
     town: Town, otters: Otters, engine: Engine, follow: Callable[[], None]
 ) -> None:
     await otters.buys("dave")

@@ -33,7 +33,7 @@ async def typed(data: Path, *arguments: str) -> tuple[int, str]:
     return process.returncode, said.decode()
 
 
-async def test_a_round_is_asked_for_where_the_supervisor_says_the_database_is(database_url: str, tmp_path: Path):
+async def test_a_sweep_is_asked_for_where_the_supervisor_says_the_database_is(database_url: str, tmp_path: Path):
     (tmp_path / "supervisor.lock").write_text(json.dumps({"pid": 1, "url": "", "database_url": database_url}))
     await models.use(database_url)
     try:

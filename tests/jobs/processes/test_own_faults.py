@@ -109,7 +109,7 @@ async def test_a_change_that_cannot_be_carried_out_keeps_no_other_waiting_and_is
     assert "Not written for 1 member" in reason.text
 
 
-async def test_what_failed_for_long_is_told_with_how_to_mend_it(town: Town) -> None:
+async def test_what_failed_for_long_is_reported_with_its_remedy(town: Town) -> None:
     async with transaction() as db:
         await due.mark_member(db, town.server_id, town.people["carol"]["id"], due.SEEN)
         row = await db.get_one(Due, ("member", f"{town.server_id}:{town.people['carol']['id']}"))

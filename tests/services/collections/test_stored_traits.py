@@ -164,7 +164,7 @@ async def test_a_collection_without_a_name_is_still_looked_up_when_it_is_asked_a
         assert row.source == ""
 
 
-def test_traits_are_believed_for_some_hours_and_for_no_longer_than_a_quarter_of_a_round(
+def test_traits_are_believed_for_some_hours_and_for_no_longer_than_a_quarter_of_a_sweep(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from settings import settings

@@ -126,7 +126,7 @@ async def test_pauses_grow_with_the_attempts_and_a_new_mark_ends_them() -> None:
     assert len(await claimed()) == 1
 
 
-async def test_who_waits_goes_before_a_round_and_so_does_their_second_try() -> None:
+async def test_a_member_who_waits_comes_before_a_sweep_and_so_does_their_second_try() -> None:
     await mark(1, "waits", queue.WAITING)
     async with transaction() as db:
         await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
@@ -165,7 +165,7 @@ def test_a_look_that_may_soon_succeed_is_made_then_and_after_many_vain_ones_once
     assert [queue.pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
 
 
-async def test_what_becomes_known_of_a_member_ends_the_growing_of_their_pauses_and_a_round_does_not() -> None:
+async def test_news_about_a_member_ends_the_growth_of_their_pauses_and_a_sweep_does_not() -> None:
     async with transaction() as db:
         member = await a_member(db, await a_server(db), wallet=address())
     await mark(member.server_id, member.discord_id)
@@ -194,7 +194,7 @@ async def test_servers_take_turns_so_that_a_large_one_does_not_hold_back_a_small
     assert len(await claimed(limit=100)) == 37
 
 
-async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_sweep_claims_members_of_a_server_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mark_due, "EACH_TURN", 5)
     async with transaction() as db:
         servers = [await a_server(db) for _ in range(4)]
@@ -214,7 +214,7 @@ async def test_the_round_claims_members_of_a_server_together(monkeypatch: pytest
     assert [sorted(batch.values()) for batch in batches] == [[5, 5], [5, 5], [2, 2, 2, 2]]
 
 
-async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_from_being_claimed() -> None:
+async def test_members_who_stay_unknown_keep_neither_the_sweep_nor_what_is_new_from_being_claimed() -> None:
     for number in range(40):
         await mark(1, f"unknown {number}")
     async with transaction() as db:
@@ -227,7 +227,7 @@ async def test_members_who_stay_unknown_keep_neither_the_round_nor_what_is_new_f
     assert Counter(claim.discord_id.split()[0] for claim in first) == {"new": 4, "unknown": 2, "round": 2}
 
 
-async def test_a_server_whose_members_are_all_new_keeps_the_round_of_the_others_going() -> None:
+async def test_a_server_whose_members_are_all_new_does_not_stop_the_sweep_of_the_others() -> None:
     for number in range(40):
         await mark(1, f"new {number}")
     for number in range(10):
@@ -293,7 +293,7 @@ async def test_a_grace_time_brings_the_member_back_when_it_ends() -> None:
     assert timedelta(hours=2) < row.due_at - now() < timedelta(hours=4)
 
 
-async def test_the_round_finds_holders_of_wallets_or_roles_and_nobody_else() -> None:
+async def test_the_sweep_finds_holders_of_wallets_or_roles_and_nobody_else() -> None:
     async with transaction() as db:
         server, without_bot = await a_server(db), await a_server(db, bot_invited=False)
         rule = await a_rule(db, server, snowflake())
@@ -307,7 +307,7 @@ async def test_the_round_finds_holders_of_wallets_or_roles_and_nobody_else() -> 
     assert {claim.discord_id for claim in await claimed()} == {proved.discord_id, granted.discord_id}
 
 
-async def test_a_round_does_not_disturb_a_look_that_is_under_way() -> None:
+async def test_a_sweep_does_not_disturb_a_running_reconcile() -> None:
     async with transaction() as db:
         await a_member(db, await a_server(db), wallet=address())
         await queue.mark_all(db)

@@ -82,7 +82,7 @@ async def test_it_makes_a_channel_that_members_read_and_the_bot_writes_with_one_
     assert (await view(town)).faults == ()
 
 
-async def test_what_is_missing_is_told_and_mended_and_what_an_admin_added_stays(town: Town):
+async def test_what_is_missing_is_reported_and_repaired_and_what_an_admin_added_stays(town: Town):
     made = await repair(town)
     guild = (await town.guild())["id"]
     (message,) = (await shown(town, made.channel_id))["messages"]

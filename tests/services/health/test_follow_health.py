@@ -52,7 +52,7 @@ def test_a_chain_that_is_polled_rarely_is_late_only_after_some_polls(monkeypatch
 
 @pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(("chain", "name"), [("base", "FOLLOW_SECONDS_BASE"), ("solana", "SOLANA_FOLLOW_REQUESTS")])
-async def test_a_chain_that_is_left_to_the_rounds_is_said_and_never_late(
+async def test_a_chain_that_is_left_to_the_sweeps_is_named_and_never_late(
     monkeypatch: pytest.MonkeyPatch, chain: str, name: str
 ) -> None:
     async with transaction() as db:

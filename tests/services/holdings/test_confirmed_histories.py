@@ -49,7 +49,7 @@ SOURCES = ("OpenSea", "token metadata")
 SOON = timedelta(minutes=30)
 """How long after the first look with honest answers a former holder must have lost the role.
 
-That look happens at the next round at the latest, so this limit ends long before the round after it.
+That reading happens at the next sweep at the latest, so this limit ends long before the sweep after it.
 """
 HONEST, DOWN, STALE, LYING, PARTIAL = "honest", "down", "stale", "lying", "partial"
 

@@ -1,4 +1,4 @@
-"""The round over all members: who is due in it, and what is retried."""
+"""The sweep over all members: who is due in it, and what is retried."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("database")
 
 
 @pytest.mark.parametrize("state", ["giving", "taking"])
-async def test_a_round_tries_again_what_waits_for_discord_to_recover(state: str) -> None:
+async def test_a_sweep_tries_again_what_waits_for_discord_to_recover(state: str) -> None:
     async with transaction() as db:
         server = await a_server(db)
         grant = await a_grant(db, await a_member(db, server), await a_rule(db, server, snowflake()), state=state)
@@ -27,7 +27,7 @@ async def test_a_round_tries_again_what_waits_for_discord_to_recover(state: str)
         assert (intent.id, intent.attempts) == (grant.id, 8)
 
 
-async def test_a_round_leaves_alone_what_nobody_intends() -> None:
+async def test_a_sweep_leaves_alone_what_nobody_intends() -> None:
     async with transaction() as db:
         server = await a_server(db)
         grant = await a_grant(db, await a_member(db, server), await a_rule(db, server, snowflake()))
@@ -37,7 +37,7 @@ async def test_a_round_leaves_alone_what_nobody_intends() -> None:
         assert (await db.get_one(Grant, grant.id)).next_at is None
 
 
-async def test_a_round_missed_while_nothing_ran_begins_at_once_and_only_once() -> None:
+async def test_a_sweep_missed_while_nothing_ran_begins_at_once_and_only_once() -> None:
     async with transaction() as db:
         db.add(Schedule(name=sweep.SCHEDULE, next_at=now() - timedelta(days=3)))
     began = []
@@ -53,7 +53,7 @@ async def test_a_round_missed_while_nothing_ran_begins_at_once_and_only_once() -
     assert began == [began[0]] * 2
 
 
-async def test_a_round_under_way_tells_how_long_it_goes_on() -> None:
+async def test_a_running_sweep_says_how_much_longer_it_takes() -> None:
     moment = now()
     assert sweep.seconds_left(moment - timedelta(seconds=60), moment, total=100, left=75) == 180
     assert sweep.seconds_left(moment, moment, total=100, left=100) is None

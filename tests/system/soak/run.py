@@ -171,10 +171,10 @@ async def _quiet(world: World, say: Callable[[str], None]) -> list[str]:
         await sweep.ask_for_sweep(db)
     while not await _swept_since(asked):
         if await standstill.reached(await _left()):
-            return ["the round after the healing does not end", *await _differences(world)]
+            return ["the sweep after the healing does not end", *await _differences(world)]
         await asyncio.sleep(0.3)
     more = judge.writes(await _requests(world, since), {guild.id for guild in world.guilds})
-    return [f"the round changed what was right: {write}" for write in more]
+    return [f"the sweep changed what was right: {write}" for write in more]
 
 
 async def _ledger(world: World) -> dict[Pair, str]:

@@ -270,7 +270,7 @@ async def test_speaking_for_somebody_else_is_forbidden(browser: Browser):
         {"walletAddress": "0x" + "a" * 40, "verificationMethod": "wish"},
     ],
 )
-async def test_what_a_person_can_mend_about_a_wallet_is_a_sentence_not_an_error(
+async def test_what_a_person_can_correct_about_a_wallet_is_a_sentence_not_an_error(
     browser: Browser, payload: dict[str, str]
 ):
     answer = await browser.client.post("/api/verify-wallet", json=payload, headers=await signed_in())

@@ -77,7 +77,7 @@ async def granted(town: Town, rule_id: int, *people: str) -> None:
 
 
 async def rows() -> list[list[Any]]:
-    """Return everything that a round or a change would write."""
+    """Return everything that a sweep or a change would write."""
     async with transaction() as db:
         found = [(await db.exec(select(table))).all() for table in (Rule, Grant, Event, Due)]
         return [

@@ -100,7 +100,7 @@ async def test_a_node_that_is_down_says_that_removals_rest(owner: Browser, town:
         ({"action": "delete_role"}, "role_gone", "deleted"),
     ],
 )
-async def test_a_role_that_cannot_be_given_any_more_pauses_its_rule_says_how_to_mend_it_and_mended_resumes(
+async def test_a_role_that_cannot_be_given_any_more_pauses_its_rule_with_a_remedy_and_resumes_it_once_repaired(
     owner: Browser, town: Town, change: dict[str, Any], cause: str, says: str
 ) -> None:
     made = await town.call("guilds", action="add_role", guild=town.name, name="Prize", permissions="0", position=1)

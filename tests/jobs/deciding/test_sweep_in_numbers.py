@@ -57,7 +57,7 @@ async def rows(table: str) -> int:
         return int((await db.execute(text(f'SELECT count(*) FROM "{table}"'))).scalar_one())
 
 
-async def test_a_round_in_which_nothing_changed(end: Front) -> None:
+async def test_a_sweep_in_which_nothing_changed(end: Front) -> None:
     (server,) = await town.people(MEMBERS)
     await town.rules(server, CONTRACTS)
     await look_at_all()
@@ -109,7 +109,7 @@ async def test_members_whose_tokens_are_read_one_by_one_are_reconciled_a_few_at_
         assert (looked.scalar_one(), free.scalar_one()) == (reconciler.FEW, reconciler.FEW * 2)
 
 
-async def test_a_first_round_in_which_everybody_gets_every_role(end: Front, node: str) -> None:
+async def test_a_first_sweep_in_which_everybody_gets_every_role(end: Front, node: str) -> None:
     members = 1_300
     whole = [address(600 + n) for n in range(6)]
     for contract in whole:
