@@ -256,7 +256,7 @@ async def test_a_client_whose_connections_are_lost_is_replaced(
 
 @pytest.mark.parametrize("fault", [ssl.SSLError(1, "bad record"), httpx.InvalidURL("no address")])
 async def test_what_the_libraries_do_not_name_is_a_lost_connection(fault: Exception) -> None:
-    """A server may break TLS after the handshake, or redirect to what is no address."""
+    """A server may break TLS after the handshake, or redirect to a word instead of an address."""
 
     async def exchange(_: httpx.AsyncClient) -> None:
         raise fault

@@ -273,7 +273,7 @@ async def test_a_server_with_many_contracts_takes_no_room_from_the_others(monkey
 async def test_two_servers_that_learn_of_changed_delegations_of_one_vault_wait_for_each_other_and_never_deadlock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever shares a vault's holdings in one server often does so in another one, too."""
+    """People who share a vault's holdings in one server often do so in another one, too."""
     vault = address()
     async with transaction() as db:
         servers, wallets = [await a_server(db) for _ in range(2)], [address() for _ in range(2)]
