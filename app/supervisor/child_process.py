@@ -89,6 +89,12 @@ class Keeper:
         if self._task is not None:
             await self._task
 
+    def kill(self) -> None:
+        """Kill the program, and start it no more; call `stop` afterwards, which waits for its end."""
+        self._stopping.set()
+        if self.process is not None and self.process.returncode is None:
+            self.process.kill()
+
     async def ready(self, seconds: float = 120.0) -> bool:
         """Wait until the program's port accepts a connection; return False if it gave up, stops, or time is up.
 

@@ -74,8 +74,7 @@ class Supervisor:
         """Begin to stop; a second call kills the processes instead of waiting for them."""
         if self._stopping.is_set():
             for keeper in self._keepers:
-                if keeper.process is not None and keeper.process.returncode is None:
-                    keeper.process.kill()
+                keeper.kill()
         self._stopping.set()
         if self._postgres is not None:
             self._postgres.give_up()

@@ -1,5 +1,6 @@
 """A terminal that is closed, or a lost connection to the machine, stops everything in order, as Ctrl+C does."""
 
+import asyncio
 import fcntl
 import json
 import os
@@ -14,7 +15,9 @@ from pathlib import Path
 from app.postgres.server import Postgres
 from app.supervisor.child_process import Program
 from app.supervisor.leftovers import end_survivors, running
-from tests.app.supervisor.test_supervisor import NOTE, ROOT, child, marked, notes, patient, until
+from app.supervisor.supervisor import Supervisor
+from tests.app.supervisor.test_supervisor import NOTE, ROOT, child, marked, notes, patient, plan, until
+from tests.conftest import free_port
 
 HOST = """
 import asyncio, json, signal, sys
@@ -93,6 +96,23 @@ async def test_ctrl_c_reaches_no_migration(short_dir: Path) -> None:
         os.write(terminal, b"\x03")
         await until(lambda: supervisor.poll() is not None)
         assert (supervisor.returncode, notes(short_dir)) == (0, ["up", "ended"])
+
+
+async def test_what_a_second_ctrl_c_kills_is_not_started_again(tmp_path: Path) -> None:
+    """The sandbox is the last to be stopped. It was reported as ended for lack of memory, and began again."""
+    # The one that is deaf has a child, which holds its output open: its end takes a second.
+    deaf = "import signal, subprocess; signal.signal(15, signal.SIG_IGN); subprocess.Popen(['sleep', '60']); "
+    bot = child("bot", f"{deaf}{NOTE.format(text='bot begins')}; signal.pause()")
+    said = list[str]()
+    supervisor = Supervisor(plan(tmp_path, patient("sandbox", free_port()), bot), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: len(notes(tmp_path)) == 2)
+    supervisor.stop()
+    await until(lambda: "stopping" in said)
+    supervisor.stop()
+    await task
+    assert notes(tmp_path) == ["sandbox begins", "bot begins"]
+    assert said[-1] == "stopping"
 
 
 async def test_with_nohup_everything_goes_on(short_dir: Path) -> None:
