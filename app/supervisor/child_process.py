@@ -129,7 +129,11 @@ class Keeper:
                 continue
 
     async def _run_once(self) -> int:
-        writing, printing = printed(self.program.name)
+        try:
+            writing, printing = printed(self.program.name)
+        except OSError as fault:
+            self._say(f"{self.program.name} could not be started: {fault}")
+            return 127
         try:
             process = await asyncio.create_subprocess_exec(
                 *self.program.command,

@@ -1,6 +1,7 @@
-"""The supervisor while its database recovers or does not come up: a stop ends it at once, and it tries again."""
+"""The supervisor while its database or the machine has nothing to give: a stop ends it at once, and it tries again."""
 
 import asyncio
+import errno
 import os
 import signal
 from dataclasses import replace
@@ -10,6 +11,7 @@ import pytest
 
 from app.postgres.process import read_pid_file
 from app.postgres.server import Postgres
+from app.supervisor import child_process
 from app.supervisor.supervisor import Supervisor
 from tests.app.postgres.test_server import recovers_slowly
 from tests.app.supervisor.test_supervisor import notes, patient, plan, until
@@ -44,6 +46,27 @@ async def test_a_stop_ends_a_migration_that_takes_long(tmp_path: Path, said: lis
     supervisor.stop()
     await asyncio.wait_for(task, 10)
     assert notes(tmp_path) == []
+
+
+async def test_a_program_for_which_the_machine_has_no_pipe_is_tried_again(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe, failed = os.pipe, list[str]()
+
+    def full() -> tuple[int, int]:
+        if not failed:
+            failed.append("once")
+            raise OSError(errno.ENFILE, os.strerror(errno.ENFILE))
+        return pipe()
+
+    monkeypatch.setattr(child_process.os, "pipe", full)
+    supervisor = Supervisor(plan(tmp_path, patient("bot")), say=said.append)
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: notes(tmp_path) or task.done(), 20)
+    supervisor.stop()
+    await task
+    assert notes(tmp_path) == ["bot begins", "bot ends"]
+    assert "bot could not be started: [Errno 23] Too many open files in system" in said
 
 
 async def test_a_database_that_does_not_come_back_is_tried_again(
