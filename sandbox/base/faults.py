@@ -17,7 +17,7 @@ TARGETS = ("discord", "gateway", "opensea", "magiceden", "alchemy", *RPC_TARGETS
 KINDS = ("down", "slow", "429", "500", "empty", "zero", "stale", "malformed")
 SLOW_SECONDS = 30.0
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Answer = Callable[[web.Request], web.StreamResponse | Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class Faults:
         if kind is None:
             return None
         if answers and kind in answers:
-            return await answers[kind](request)
+            given = answers[kind](request)
+            return given if isinstance(given, web.StreamResponse) else await given
         if kind == "down":
             return hang_up(request)
         if kind == "slow":

@@ -24,7 +24,7 @@ def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
         return listed
 
     async def describe(request: web.Request) -> web.StreamResponse:
-        faulty = await sandbox.faults.apply(request, "metadata", answers())
+        faulty = await sandbox.faults.apply(request, "metadata", ANSWERS)
         if faulty is not None:
             return faulty
         collection, token = found(request), str(int(request.match_info["token"]))
@@ -47,19 +47,12 @@ def routes(sandbox: Sandbox, chains: Mapping[str, Chain]) -> list[web.RouteDef]:
     return [web.get(PATH, describe), web.get(PATH + "/image.svg", draw)]
 
 
-def answers() -> dict[str, Answer]:
-    """Return the faulty answers of a metadata host, by the kind of fault."""
-
-    async def throttled(_: web.Request) -> web.Response:
-        return web.json_response({"error": "Too many requests"}, status=429, headers={"Retry-After": "1"})
-
-    async def empty(_: web.Request) -> web.Response:
-        return web.json_response({})
-
-    async def malformed(_: web.Request) -> web.Response:
-        return web.Response(text='{"name": "', content_type="application/json")
-
-    return {"429": throttled, "empty": empty, "malformed": malformed}
+ANSWERS: dict[str, Answer] = {
+    "429": lambda _: web.json_response({"error": "Too many requests"}, status=429, headers={"Retry-After": "1"}),
+    "empty": lambda _: web.json_response({}),
+    "malformed": lambda _: web.Response(text='{"name": "', content_type="application/json"),
+}
+"""The faulty answers of a metadata host, by the kind of fault."""
 
 
 def picture(contract: str, title: str) -> str:

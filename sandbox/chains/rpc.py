@@ -80,13 +80,10 @@ def size_of(response: web.StreamResponse) -> int:
 def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
     """Return the front end's own answers to these calls under the faults that need no node."""
 
-    async def too_many(_request: web.Request) -> web.Response:
+    def too_many(_request: web.Request) -> web.Response:
         return _json(joined([refusal(item, 429, TOO_MANY) for item in items], many), 429, {"Retry-After": "1"})
 
-    async def malformed(_request: web.Request) -> web.Response:
-        return _json(BROKEN)
-
-    return {"429": too_many, "malformed": malformed}
+    return {"429": too_many, "malformed": lambda _: _json(BROKEN)}
 
 
 async def _respond(

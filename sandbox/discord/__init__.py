@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from sandbox.base.faults import Answer
 from sandbox.base.people import wallets_of
 from sandbox.base.sandbox import Sandbox
 from sandbox.discord.actions import restore
@@ -164,7 +165,7 @@ class LocalDiscord:
 
     async def faulty(self, request: web.Request) -> web.StreamResponse | None:
         """Return what a running fault answers to a REST or token call, or None."""
-        answers = {"429": _throttled, "500": _broken, "empty": _empty, "malformed": _malformed}
+        answers: dict[str, Answer] = {"429": _throttled, "500": _broken, "empty": _empty, "malformed": _malformed}
         return await self.sandbox.faults.apply(request, "discord", answers)
 
     async def _nothing_here(self, request: web.Request) -> web.StreamResponse:
@@ -208,7 +209,7 @@ class LocalDiscord:
         }
 
 
-async def _throttled(_: web.Request) -> web.Response:
+def _throttled(_: web.Request) -> web.Response:
     headers = {
         "Retry-After": "2",
         "X-RateLimit-Limit": "10",
@@ -221,14 +222,14 @@ async def _throttled(_: web.Request) -> web.Response:
     return answered(too_many(Verdict(False, "user", 2.0, headers)), 429, headers)
 
 
-async def _broken(_: web.Request) -> web.Response:
+def _broken(_: web.Request) -> web.Response:
     return answered({"message": "500: Internal Server Error", "code": 0}, 500)
 
 
-async def _empty(request: web.Request) -> web.Response:
+def _empty(request: web.Request) -> web.Response:
     is_list = request.method == "GET" and _LISTS.search(request.path) is not None
     return answered([] if is_list else {}, 200)
 
 
-async def _malformed(_: web.Request) -> web.Response:
+def _malformed(_: web.Request) -> web.Response:
     return web.Response(body=b'{"id": "11', headers={"Content-Type": "application/json", "Via": "1.1 google"})

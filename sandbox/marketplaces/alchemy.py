@@ -9,6 +9,7 @@ from aiohttp import web
 from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
 from sandbox.base.chain_table import CHAINS
+from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 
@@ -76,19 +77,12 @@ class Alchemy:
     ) -> tuple[web.StreamResponse | None, Market | None]:
         """Return the answer of a fault or a refusal, or else the network's market; both are None if it is unknown."""
 
-        async def throttled(_: web.Request) -> web.Response:
-            return _refused(429, "Your app has exceeded its compute units per second capacity.")
-
-        async def failed(_: web.Request) -> web.Response:
-            return _refused(500, "Internal server error")
-
-        async def empty(request: web.Request) -> web.Response:
-            return web.json_response(none(await self._head(request)))
-
-        async def malformed(_: web.Request) -> web.Response:
-            return web.Response(text=broken, content_type="application/json")
-
-        faulty = {"429": throttled, "500": failed, "empty": empty, "malformed": malformed}
+        faulty: dict[str, Answer] = {
+            "429": lambda _: _refused(429, "Your app has exceeded its compute units per second capacity."),
+            "500": lambda _: _refused(500, "Internal server error"),
+            "empty": lambda request: web.json_response(none(self._head(request))),
+            "malformed": lambda _: web.Response(text=broken, content_type="application/json"),
+        }
         answer = await self._sandbox.faults.apply(request, "alchemy", faulty)
         if answer is not None:
             return answer, None
@@ -115,7 +109,7 @@ class Alchemy:
         name = NETWORKS.get(request.match_info["network"])
         return self._catalogue.market(name, since) if name is not None else None
 
-    async def _head(self, request: web.Request) -> int:
+    def _head(self, request: web.Request) -> int:
         market = self._market(request)
         return 0 if market is None else market.block or _newest(market)
 

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
+from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.accounts import Account, Accounts, is_address
@@ -55,20 +56,21 @@ class MagicEden:
     def _guarded(self, handler: Handler, emptiness: Any) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Return the handler behind the faults; an unknown thing is answered with 400, as at Magic Eden."""
 
-        async def throttled(_: web.Request) -> web.Response:
+        def throttled(_: web.Request) -> web.Response:
             budget = self._budgets.get("magiceden")
             wait = "1" if budget is None or budget.left else str(math.ceil(budget.resets_in))
             return web.json_response({"error": "Too Many Requests"}, status=429, headers={"Retry-After": wait})
 
-        async def empty(request: web.Request) -> web.Response:
+        def empty(request: web.Request) -> web.Response:
             if emptiness is not None:
                 return web.json_response(emptiness)
             return web.json_response(_shown(Account(request.match_info["address"], "", "")))
 
-        async def malformed(_: web.Request) -> web.Response:
-            return web.Response(text='{"walletAddress": "', content_type="application/json")
-
-        faulty = {"429": throttled, "empty": empty, "malformed": malformed}
+        faulty: dict[str, Answer] = {
+            "429": throttled,
+            "empty": empty,
+            "malformed": lambda _: web.Response(text='{"walletAddress": "', content_type="application/json"),
+        }
 
         async def serve(request: web.Request) -> web.StreamResponse:
             answer = await self._sandbox.faults.apply(request, "magiceden", faulty)
@@ -76,7 +78,7 @@ class MagicEden:
                 return answer
             budget = self._budgets.get("magiceden")
             if budget is not None and not budget.spend():
-                return await throttled(request)
+                return throttled(request)
             try:
                 return web.json_response(await handler(request))
             except web.HTTPBadRequest as wrong:

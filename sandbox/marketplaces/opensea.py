@@ -11,6 +11,7 @@ from aiohttp import web
 
 from sandbox.base.body import is_whole
 from sandbox.base.budget import Budget
+from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces import shapes
@@ -70,21 +71,17 @@ class OpenSea:
     def _guarded(self, handler: Handler, emptiness: Any) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Return the handler behind the key and the faults."""
 
-        async def throttled(_: web.Request) -> web.Response:
-            return _errors(429, "Request was throttled. Expected available in 1 second.", {"Retry-After": "1"})
-
-        async def failed(_: web.Request) -> web.Response:
-            return _errors(500, "Internal server error")
-
-        async def empty(request: web.Request) -> web.Response:
+        def empty(request: web.Request) -> web.Response:
             who = request.match_info.get("who", "")
-            nothing = emptiness if emptiness is not None else _shown(Account(who.lower(), "", ""))
-            return _json(nothing)
+            return _json(emptiness if emptiness is not None else _shown(Account(who.lower(), "", "")))
 
-        async def malformed(_: web.Request) -> web.Response:
-            return web.Response(text='{"address": "0x', content_type="application/json")
-
-        faulty = {"429": throttled, "500": failed, "empty": empty, "malformed": malformed}
+        throttled = "Request was throttled. Expected available in {} second{}."
+        faulty: dict[str, Answer] = {
+            "429": lambda _: _errors(429, throttled.format(1, ""), {"Retry-After": "1"}),
+            "500": lambda _: _errors(500, "Internal server error"),
+            "empty": empty,
+            "malformed": lambda _: web.Response(text='{"address": "0x', content_type="application/json"),
+        }
 
         async def serve(request: web.Request) -> web.StreamResponse:
             answer = await self._sandbox.faults.apply(request, "opensea", faulty)
@@ -96,8 +93,8 @@ class OpenSea:
             budget = self._budgets.get("opensea")
             if budget is not None and not budget.spend():
                 wait = math.ceil(budget.resets_in)
-                throttled = f"Request was throttled. Expected available in {wait} second{'s' * (wait != 1)}."
-                return _errors(429, throttled, {"Retry-After": str(wait), **budget.headers()})
+                said = throttled.format(wait, "s" * (wait != 1))
+                return _errors(429, said, {"Retry-After": str(wait), **budget.headers()})
             limits = budget.headers() if budget else {}
             try:
                 return _json(await handler(request), headers=limits)

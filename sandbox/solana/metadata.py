@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from sandbox.chains.metadata import answers, picture
+from sandbox.chains.metadata import ANSWERS, picture
 from sandbox.solana.assets import Asset
 from sandbox.solana.chain import SolanaChain
 
@@ -19,7 +19,7 @@ def routes(solana: SolanaChain) -> list[web.RouteDef]:
         return asset
 
     async def describe(request: web.Request) -> web.StreamResponse:
-        faulty = await solana.sandbox.faults.apply(request, "metadata", answers())
+        faulty = await solana.sandbox.faults.apply(request, "metadata", ANSWERS)
         if faulty is not None:
             return faulty
         asset = found(request)

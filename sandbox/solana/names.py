@@ -5,6 +5,7 @@ See docs/facts.md#solana-names.
 
 from aiohttp import web
 
+from sandbox.base.faults import Answer
 from sandbox.base.people import person
 from sandbox.solana.chain import SolanaChain
 
@@ -14,17 +15,13 @@ OWNERS = {"carol": person("carol").wallets.solana}
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """Return the route `GET /resolve/{name}`, which takes the name without its ending."""
 
-    async def throttled(_: web.Request) -> web.Response:
-        return web.Response(status=429, text="error code: 1015", headers={"Retry-After": "1"})
-
-    async def empty(_: web.Request) -> web.Response:
-        return _said("error", "Domain not found", 404)
-
-    async def malformed(_: web.Request) -> web.Response:
-        return web.Response(text='{"s":"ok","result":', content_type="application/json")
+    answers: dict[str, Answer] = {
+        "429": lambda _: web.Response(status=429, text="error code: 1015", headers={"Retry-After": "1"}),
+        "empty": lambda _: _said("error", "Domain not found", 404),
+        "malformed": lambda _: web.Response(text='{"s":"ok","result":', content_type="application/json"),
+    }
 
     async def resolve(request: web.Request) -> web.StreamResponse:
-        answers = {"429": throttled, "empty": empty, "malformed": malformed}
         faulty = await solana.sandbox.faults.apply(request, "solana", answers)
         if faulty is not None:
             return faulty

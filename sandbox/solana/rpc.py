@@ -49,14 +49,11 @@ async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamRespons
 
 def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
     """Return the endpoint's own answers to these calls under the faults that need no ledger."""
+    return {"429": lambda _: _too_many(items, many=many), "malformed": lambda _: _json(BROKEN)}
 
-    async def too_many(_request: web.Request) -> web.Response:
-        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
 
-    async def malformed(_request: web.Request) -> web.Response:
-        return _json(BROKEN)
-
-    return {"429": too_many, "malformed": malformed}
+def _too_many(items: list[Any], *, many: bool) -> web.Response:
+    return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
 
 
 async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.StreamResponse:
@@ -66,12 +63,9 @@ async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], 
         return faulty
     if not items or len(items) > MOST_IN_A_BATCH:
         return _json(refusal(None, -32600, "Invalid request"))
-    lists = solana.lists
-    if lists is not None and not all(lists.spend() for item in items if method_of(item) in das.LISTS):
-        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
-    scans = solana.scans
-    if scans is not None and not all(scans.spend() for item in items if method_of(item) == "getProgramAccounts"):
-        return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
+    for budget, methods in ((solana.lists, das.LISTS), (solana.scans, ("getProgramAccounts",))):
+        if budget is not None and not all(budget.spend() for item in items if method_of(item) in methods):
+            return _too_many(items, many=many)
     view = _view(solana, kind)
     return _json(joined([_answer(view, item, kind) for item in items], many))
 
