@@ -6,7 +6,6 @@
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import bindparam
@@ -61,7 +60,6 @@ _AGENT_LENGTH = 300
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class SessionView:
     """A signed-in browser as shown to its owner; `id` names it in calls and grants no access."""
 

@@ -1,7 +1,6 @@
 """People who signed in: how they see themselves, and the grant that Discord gave us for them."""
 
 import asyncio
-from dataclasses import dataclass
 from datetime import timedelta
 from weakref import WeakValueDictionary
 
@@ -35,7 +34,6 @@ _exchanges: set[asyncio.Task[str]] = set()
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class UserView:
     """The signed-in person as they see themselves; `discord_avatar` is Discord's hash of the picture."""
 

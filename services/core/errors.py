@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from psycopg.errors import QueryCanceled
@@ -15,7 +14,6 @@ from services.core.relative_times import in_seconds
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class CollectionView:
     """A collection on one chain; `slug` is OpenSea's, or None while unknown."""
 

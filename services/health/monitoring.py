@@ -26,7 +26,6 @@ HOUSEKEEPING_LATE_AFTER = timedelta(hours=1)
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class PartHealth:
     """One part's state (good, warning, bad or off) and a sentence."""
 
@@ -35,7 +34,6 @@ class PartHealth:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class WorkHealth(PartHealth):
     """The queues over all servers: members to reconcile, role changes to write, and how long they have waited."""
 
@@ -48,7 +46,6 @@ class WorkHealth(PartHealth):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class BotHeartbeat(PartHealth):
     """When the bot last reported; `seconds` is how long ago."""
 

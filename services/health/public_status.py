@@ -36,7 +36,6 @@ _SERVICES = {provider_reports.DISCORD: "Discord", provider_reports.OPENSEA: "Ope
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ProviderStatus:
     """A provider or the bot: `state` is good, bad or unknown; `since` is when the state began."""
 
@@ -48,7 +47,6 @@ class ProviderStatus:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ChainStatus:
     """A chain: how many of its nodes answer, and how far behind its newest block we are.
 
@@ -67,7 +65,6 @@ class ChainStatus:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class SweepStatus:
     """The daily sweep: `ageSeconds` have passed since the last sweep ended; null until the first one has ended."""
 
@@ -80,7 +77,6 @@ class SweepStatus:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class StatusView:
     """The state of the whole product; `state` is the worst of its parts, `headline` says it in words."""
 

@@ -1,6 +1,5 @@
 """The views of a server's health: each item has a state, a sentence and a remedy."""
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from services.core.json_view import json_view
@@ -8,8 +7,7 @@ from services.core.json_view import json_view
 GOOD, WARNING, BAD, OFF = "good", "warning", "bad", "off"
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class HealthLine:
     """`state` is good, warning, bad or off; `text` says why; `mend` is the remedy, if there is one."""
 
@@ -18,8 +16,7 @@ class HealthLine:
     mend: str | None = None
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class BotHealth(HealthLine):
     """Whether the bot is in the server and connected to Discord."""
 
@@ -30,7 +27,6 @@ class BotHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MissingPermission:
     """A permission that the bot lacks in the whole server, and its purpose."""
 
@@ -39,8 +35,7 @@ class MissingPermission:
     mend: str
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class PermissionsHealth(HealthLine):
     """Permissions that the bot lacks; `known` is false before the first check."""
 
@@ -49,7 +44,6 @@ class PermissionsHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RoleProblem:
     """A role of the rules that cannot be given at present."""
 
@@ -60,16 +54,14 @@ class RoleProblem:
     mend: str
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class RoleOrderHealth(HealthLine):
     """Whether every role of the rules can be given."""
 
     problems: tuple[RoleProblem, ...]
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class SweepHealth(HealthLine):
     """The daily sweep: `members` were due when it began, `left` still wait."""
 
@@ -80,8 +72,7 @@ class SweepHealth(HealthLine):
     left: int
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class ProviderHealth(HealthLine):
     """A provider. `answers`: ok, stale, down, busy, confused, refused, off or unknown.
 
@@ -101,8 +92,7 @@ class ProviderHealth(HealthLine):
     used: bool
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class LagHealth(HealthLine):
     """How far behind a chain its follower is.
 
@@ -118,7 +108,6 @@ class LagHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class PausedRule:
     """A paused rule, since when and why; `byItself` if it resumes automatically after the remedy."""
 
@@ -134,8 +123,7 @@ class PausedRule:
     by_itself: bool
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class BreakerHealth(HealthLine):
     """Removals of a role that were stopped because too many members would have lost it at once."""
 
@@ -146,8 +134,7 @@ class BreakerHealth(HealthLine):
     since: datetime
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class QueueHealth(HealthLine):
     """Members who wait to be reconciled, role changes that wait, and how many of each have failed before."""
 
@@ -158,8 +145,7 @@ class QueueHealth(HealthLine):
     writes_failing: int
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class UnknownReading(HealthLine):
     """Why something could not be read, and for how many members."""
 
@@ -167,8 +153,7 @@ class UnknownReading(HealthLine):
     members: int
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class AlertsHealth(HealthLine):
     """Whether alerts reach the admins' log channel."""
 
@@ -177,7 +162,6 @@ class AlertsHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class QuotaShare:
     """How much one use of a marketplace's key may read now; `backAt` is when it may read again if that is nothing."""
 
@@ -187,8 +171,7 @@ class QuotaShare:
     back_at: datetime | None
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class QuotaHealth(HealthLine):
     """The reads of a marketplace's key: `left` of `reads` in its window, which ends at `backAt`.
 
@@ -203,8 +186,7 @@ class QuotaHealth(HealthLine):
     shares: tuple[QuotaShare, ...]
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class RivalHealth(HealthLine):
     """A rival that gave or took a role within a day: how often, and the newest times.
 
@@ -226,7 +208,6 @@ class RivalHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class LeftAlone:
     """A member whose role is left alone."""
 
@@ -235,8 +216,7 @@ class LeftAlone:
     until: datetime
 
 
-@json_view
-@dataclass(frozen=True, slots=True, kw_only=True)
+@json_view(kw_only=True)
 class TruceHealth(HealthLine):
     """A role that we neither give to nor take from some members until a time; at most 20 of `total` are named."""
 
@@ -249,7 +229,6 @@ class TruceHealth(HealthLine):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HealthView:
     """A server's health at one moment; `state` is the worst of all."""
 

@@ -1,7 +1,7 @@
 """One requirement of a rule with the evidence for its answer, as people see it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from locales import _
@@ -16,7 +16,6 @@ from services.rules.wording import Names, in_words
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RequirementView:
     """One requirement and the last known holdings.
 

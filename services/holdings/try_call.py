@@ -37,7 +37,6 @@ class CallTrial:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class CallResult:
     """What a function answers about a wallet: a number or a text, true or false. Without a value, `reason` says why."""
 

@@ -46,7 +46,6 @@ class RoleEnd(Enum):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class EndingRole:
     """A role that we gave somebody, and a sentence about its end; `hours` is the grace time."""
 

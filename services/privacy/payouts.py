@@ -41,7 +41,6 @@ _ON_ONE_CHAIN = N_("This address is a contract on one chain alone. Choose a wall
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class PayoutDownload:
     """A download of a list with the member's payout address: the admin's name and the time, noted once a day."""
 

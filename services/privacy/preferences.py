@@ -26,7 +26,6 @@ __all__ = [
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ChoiceView:
     """A server that the person is a member of, and their choice there; `roles` are the names of their roles."""
 

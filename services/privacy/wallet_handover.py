@@ -6,7 +6,6 @@ account is reconciled first, the old one a moment later.
 
 import hashlib
 import secrets
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlmodel import col, delete, select
@@ -32,7 +31,6 @@ NO_SUCH_CODE = N_("This code is not valid. It may have expired or been used: mak
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HandoverCode:
     """A code that hands `wallets` of this account over to the account where it is entered; shown once."""
 
@@ -42,7 +40,6 @@ class HandoverCode:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HandoverView:
     """What a code hands over, and from whom; `moved` once it has."""
 

@@ -1,7 +1,6 @@
 """Conditions that only one source can answer, so that nothing independent can confirm a loss."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.node_providers import independent
@@ -16,7 +15,6 @@ _BOUND = N_("At most {most} members a day lose the role by it unless an admin ap
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class SingleSource:
     """A part of a condition that only one source can answer: what that means, and which setting adds another source."""
 

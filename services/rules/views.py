@@ -21,7 +21,6 @@ from services.rules.wording import Line, Names, in_lines, in_words
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RemovalPolicy:
     """When a role that no rule gives any more is taken: `now`, or after some hours of `grace`."""
 
@@ -30,7 +29,6 @@ class RemovalPolicy:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RuleList:
     """A list of addresses that a rule names: how many there are, and the API call with which admins download them."""
 
@@ -40,7 +38,6 @@ class RuleList:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RuleView:
     """A stored rule; `holders` counts members with its role from us, `summary` says in words what it asks for.
 

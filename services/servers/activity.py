@@ -64,7 +64,6 @@ class LogFilter:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class LogLine:
     """One line of a server's log; people and roles by their Discord ids and, where known, by name.
 

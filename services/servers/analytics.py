@@ -1,6 +1,5 @@
 """Analytics over the servers that a person runs: present totals and their history."""
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 
 from locales import _
@@ -17,7 +16,6 @@ RANGES = (7, 30, 90)
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class AnalyticsView:
     """Counts over the servers that a person runs."""
 
@@ -27,7 +25,6 @@ class AnalyticsView:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RuleHistory:
     """A rule, and how many members had its role because of it at the end of each day."""
 
@@ -39,7 +36,6 @@ class RuleHistory:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HistoryView:
     """The counts of each day (in UTC; the last day is today); every series is as long as `days`."""
 

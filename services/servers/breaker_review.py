@@ -30,7 +30,6 @@ DECIDED = N_("Nobody waits for a decision about this role any more.")
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class Loser:
     """A member who would lose the role, and what two agreeing readings show of their holdings."""
 
@@ -40,7 +39,6 @@ class Loser:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HeldBackView:
     """The stopped removals of one role.
 

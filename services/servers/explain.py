@@ -1,7 +1,6 @@
 """Explain why a member has or lacks each role, from the rules, the ledger and the newest trusted readings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlmodel import select
@@ -36,7 +35,6 @@ from settings import settings
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RuleWhy:
     """One rule's answer for the member: `yes`, `no` or `unknown`."""
 
@@ -48,7 +46,6 @@ class RuleWhy:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RoleWhy:
     """One role: its rules' answers, whether the member has it and from whom, and what happens next."""
 
@@ -63,7 +60,6 @@ class RoleWhy:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MemberWhy:
     """A member and every role that a rule or the ledger names."""
 

@@ -26,7 +26,6 @@ OURS = frozenset({"held", "taking"})
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MemberRoleView:
     """A role of the server's rules, and whether this member has it."""
 
@@ -38,7 +37,6 @@ class MemberRoleView:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MemberRow:
     """A member; wallets are shortened, and empty without the member's consent for this server."""
 
@@ -54,7 +52,6 @@ class MemberRow:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MembersPage:
     """One page of members; pages are counted from 1, `total` counts all matches."""
 

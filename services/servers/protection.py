@@ -1,7 +1,6 @@
 """Protection: members who lose no role, and roles that nobody loses, until an admin ends the protection."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -30,7 +29,6 @@ ROLE: Final = "role.protected"
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ProtectedMember:
     """A member who keeps every role that we gave them; the name of an unknown member is the id."""
 
@@ -39,7 +37,6 @@ class ProtectedMember:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ProtectedRole:
     """A role that we take from nobody; `by` and `since` say who protected it and when, while the log has the line."""
 
@@ -51,7 +48,6 @@ class ProtectedRole:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ProtectionView:
     """Everything that is protected in a server, by name."""
 

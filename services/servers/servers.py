@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import cast
 from weakref import WeakValueDictionary
@@ -52,7 +51,6 @@ LONGEST_DESCRIPTION = 500
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ServerView:
     """A server as its admins see it; `id` is Discord's, `internalId` ours."""
 
@@ -70,7 +68,6 @@ class ServerView:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class GuildView:
     """A Discord server that the person runs, on the invite list."""
 
@@ -83,7 +80,6 @@ class GuildView:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RoleView:
     """A role of a server, and why a rule of this person could not grant it."""
 

@@ -4,7 +4,6 @@ A batch can be undone once, while its lines are kept (`log_days` in the settings
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
@@ -371,7 +370,6 @@ def _draft(document: Mapping[str, Any], server_id: int) -> RuleDraft:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class UndoView:
     """The result of undoing a batch, or of a preview of that, in words, and how many members get a role at once."""
 

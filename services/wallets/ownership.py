@@ -25,7 +25,6 @@ SPENT = N_("This transaction has verified a wallet before, and each one counts o
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class LinkedProfile:
     """The profile to which a marketplace has linked a wallet: the profile's address, name, and page."""
 

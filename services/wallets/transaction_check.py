@@ -71,7 +71,6 @@ class TransactionReference:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ChainAsk:
     """What to send on one chain: from `to` to itself, either exactly this value or exactly this data."""
 

@@ -1,6 +1,5 @@
 """A person's wallets: list them, check a proof of one (without a wallet connection), and remove one."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlmodel import col, select
@@ -31,7 +30,6 @@ JUST = timedelta(seconds=30)
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class WalletView:
     """One of a person's own wallets; a contract account counts `only_on` the chain on which it was proved."""
 

@@ -38,7 +38,6 @@ _TOO_LATE = N_("A token expires within a year and a day at the latest.")
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ApiTokenView:
     """An API token as admins see it, without the token itself.
 

@@ -44,7 +44,6 @@ MOST_COUNTED = 10_000
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class DeliveryView:
     """One event for the webhook; `id` is the one in its body.
 
@@ -63,7 +62,6 @@ class DeliveryView:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class WebhookView:
     """A server's webhook without its secret, with its newest deliveries.
 

@@ -46,7 +46,6 @@ TOO_LONG = N_("The count did not end within {hours} hours. Ask again to go on fr
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ReachOnChain:
     """How many addresses meet a condition on this chain, and up to which block; `holders` is null without a number."""
 
@@ -56,7 +55,6 @@ class ReachOnChain:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ReachView:
     """A rule's numbers: `state` is `counting`, `done` or `failed`.
 

@@ -29,7 +29,6 @@ _turns: WeakValueDictionary[int, asyncio.Semaphore] = WeakValueDictionary()
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MemberImpact:
     """The outcome for one role of one member: `gain`, `keep`, `lose` or `unknown`."""
 

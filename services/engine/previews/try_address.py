@@ -59,7 +59,6 @@ _RULE = 0
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class Trial:
     """A rule's answer for an address (`yes`, `no` or `unknown`), and each requirement with its evidence.
 

@@ -52,7 +52,6 @@ class Coverage:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class CoverageDay:
     """The holders of all roles of a move together, as last counted on one day (in UTC)."""
 
@@ -64,7 +63,6 @@ class CoverageDay:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HolderName:
     """A holder of a role by name."""
 
@@ -73,7 +71,6 @@ class HolderName:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class HoldersPage:
     """One page of a role's holders with one standing; pages are counted from 1.
 

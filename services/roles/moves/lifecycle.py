@@ -42,7 +42,6 @@ class MoveOrder:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MoveUndone:
     """The result of undoing a move, in words; `members` is how many get a role back at once.
 

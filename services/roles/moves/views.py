@@ -25,7 +25,6 @@ RIVALS_SHOWN = timedelta(days=30)
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MoveRival:
     """Another bot or person who moved the role; `name` is null where the server's audit log does not say it.
 
@@ -37,7 +36,6 @@ class MoveRival:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MovingRole:
     """A handed-over role: its holders by standing, and who else moves it.
 
@@ -59,7 +57,6 @@ class MovingRole:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MoveView:
     """A move: `planned`, `running`, `over` (it waits for an approval) or `approved`.
 

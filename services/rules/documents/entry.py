@@ -28,7 +28,6 @@ class Unmapped(Exception):
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class SkippedEntry:
     """An entry that became no rule: its label in the document, and why it became none."""
 

@@ -65,7 +65,6 @@ class ImportOrder:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ImportedRule:
     """The rule that an entry becomes: its `payload`, its requirements in words, and notes about it.
 
@@ -86,7 +85,6 @@ class ImportedRule:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class ImportView:
     """The rules that a document becomes in a server; `warning` is empty, or says that there is no room for them all."""
 

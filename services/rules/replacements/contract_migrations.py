@@ -5,7 +5,7 @@ Both contracts can count for a time. A rule that cannot be carried over is named
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -48,7 +48,6 @@ ENDED_AT_ONCE = 20
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MigratedRule:
     """A rule that is carried over: what it asks for `before` and `after`, in words, and notes about it."""
 
@@ -65,7 +64,6 @@ class MigratedRule:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class LeftRule:
     """A rule that names the old contract and stays unchanged, and why."""
 
@@ -75,7 +73,6 @@ class LeftRule:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class MigrationView:
     """What a migration does, or did, to a server's rules; `batch` undoes it, `id` is set if both contracts count."""
 

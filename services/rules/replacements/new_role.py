@@ -37,7 +37,6 @@ class RoleOrder:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RuleOfRole:
     """A rule that is changed to give the new role; `state` is its state after that."""
 
@@ -47,7 +46,6 @@ class RuleOfRole:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RoleReplacement:
     """What replacing a role does, or did, to a server's rules; `members` counts those who have the old role from us.
 

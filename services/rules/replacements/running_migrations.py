@@ -28,7 +28,6 @@ class ContractInUse:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class RunningMigration:
     """A migration in which both contracts count, until its date or, without one, until somebody ends it."""
 

@@ -4,7 +4,6 @@ A list is data of the server. It is deleted with the server, and with the last r
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from gateways import Gateways
 from locales import N_, _
@@ -36,7 +35,6 @@ _OF_LISTS = """
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class StoredList:
     """A stored list: the digest by which conditions name it, and how many addresses it has."""
 

@@ -1,6 +1,6 @@
 """A view that the API answers with: one dataclass, camelCase on the wire, without internal fields."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import TypeAdapter
 
@@ -8,7 +8,6 @@ from services.core.json_view import Internal, json_view
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class Leaf:
     """A leaf."""
 
@@ -16,7 +15,6 @@ class Leaf:
 
 
 @json_view
-@dataclass(frozen=True, slots=True)
 class Branch:
     """A branch; `leafCount` counts its leaves."""
 
