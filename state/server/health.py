@@ -96,9 +96,9 @@ def _line(
     role: str = "",
 ) -> HealthLineView:
     """Return the line about a part of the health, with its own state and text unless others are given."""
-    state = of.state if state is None else state
-    told = _("since {time}").format(time=_moment(since)) if since is not None and state in {"warning", "bad"} else ""
-    return HealthLineView(key, state, title, of.text if text is None else text, of.mend or "", told, role)
+    shown: str = of.state if state is None else state
+    told = _("since {time}").format(time=_moment(since)) if since is not None and shown in {"warning", "bad"} else ""
+    return HealthLineView(key, shown, title, of.text if text is None else text, of.mend or "", told, role)
 
 
 def _here(view: HealthView) -> list[HealthLineView]:
