@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 import models
 from app.api.requests import problems
-from models import limit_statements, transaction
+from models import AsyncSession, limit_statements, transaction
 from services.core.errors import QuestionTimedOut, explained
 from state.core import retry
 from state.core.errors import show_fault
@@ -28,7 +27,7 @@ async def hasty(database_url: str) -> AsyncIterator[None]:
 
 async def something_long() -> None:
     async with transaction() as db:
-        await db.execute(text("SELECT pg_sleep(60)"))
+        await db.execute("SELECT pg_sleep(60)")
 
 
 @pytest.mark.usefixtures("hasty")
@@ -47,10 +46,10 @@ async def test_a_call_that_takes_too_long_says_so() -> None:
 async def test_a_screen_that_takes_too_long_says_so_and_does_not_ask_twice() -> None:
     asked = 0
 
-    async def read() -> None:
+    async def read(db: AsyncSession) -> None:
         nonlocal asked
         asked += 1
-        await something_long()
+        await db.execute("SELECT pg_sleep(60)")
 
     with pytest.raises(OperationalError) as caught:
         await retry.ask(read)
