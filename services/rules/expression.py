@@ -173,9 +173,13 @@ def parse_stored(document: object) -> Expression:
     it must not keep the other rules from being read. Never store the result.
     """
     try:
-        return parse(document)
-    except ExpressionRefused:
+        tree = parse(document)
+        for leaf in requirements(tree):
+            if leaf.details is not None:
+                leaf.details.check_stored(leaf.contract)
+    except (ExpressionRefused, ValueError):
         return Requirement(UNREADABLE, "", "")
+    return tree
 
 
 def _parse(document: object, depth: int) -> Expression:

@@ -52,6 +52,10 @@ class Details(ABC):
     def checked(self, chain: str, contract: str) -> Self:
         """Return the fields normalised. Raises FieldRefused with what is wrong."""
 
+    def check_stored(self, contract: str) -> None:
+        """Raise ValueError unless this version can evaluate the fields, which a newer one may have written."""
+        self.bounds()
+
     def bounds(self) -> tuple[int, int | None]:
         """Return the least amount that a member has to hold, and the most, if there is one, in the smallest units."""
         return 1, None

@@ -109,6 +109,13 @@ class ViewCall(Details):
         value = _value(where, self.compare, self.value)
         return replace(self, function=asked.function, args=asked.args, path=asked.path, value=value)
 
+    def check_stored(self, contract: str) -> None:
+        """Raise ValueError unless this version knows the comparison and can ask the contract."""
+        if self.compare not in COMPARISONS:
+            raise ValueError(f"no comparison is called {self.compare!r}")
+        compiled.question(contract, self.function, self.args, self.path)
+        self.bounds()
+
     def question(self, contract: str) -> ViewQuestion:
         """Return what to ask the contract. The details must come from `checked`."""
         return ViewQuestion(contract, self.function, self.args, self.path)

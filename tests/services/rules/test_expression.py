@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from services.core.answer import Answer
 from services.rules.expression import (
+    UNREADABLE,
     AtLeast,
     ExpressionRefused,
     Not,
     Requirement,
     evaluate,
     parse,
+    parse_stored,
     requirements,
     to_document,
     with_sense,
@@ -45,6 +47,33 @@ def test_a_type_of_a_newer_version_is_read_and_answers_nothing() -> None:
     leaf = parse({**LEAF, "type": "held_since", "days": 30})
     assert isinstance(leaf, Requirement)
     assert (leaf.type, leaf.kind.source) == ("held_since", "nothing")
+
+
+CALL = {
+    "type": "call", "chain": "base", "contract": "0x" + "aa" * 20, "args": ["{wallet}"], "compare": "<=", "value": "5",
+    "function": "stakedOf(address) view returns (uint256)",
+}  # fmt: skip
+COIN = {"type": "token", "chain": "base", "contract": "0x" + "aa" * 20, "min": "0.5", "decimals": 18}
+
+
+@pytest.mark.parametrize(
+    ("stored", "newer"),
+    [
+        (CALL, {"compare": "!="}),
+        (CALL, {"value": "a fifth"}),
+        (CALL, {"function": "staked of the wallet"}),
+        (CALL, {"args": ["{member}"]}),
+        (CALL, {"path": "the last"}),
+        (COIN, {"min": "1e3"}),
+        (COIN, {"max": "all"}),
+    ],
+)
+def test_a_value_that_only_a_newer_version_knows_answers_nothing(stored: dict[str, Any], newer: dict[str, str]) -> None:
+    """An unknown comparison would otherwise be taken for another one, and cost members their roles."""
+    assert parse_stored({"not": stored}) == parse({"not": stored})
+    leaf = parse_stored({"not": {**stored, **newer}})
+    assert isinstance(leaf, Requirement)
+    assert (leaf.type, leaf.kind.source) == (UNREADABLE, "nothing")
 
 
 def test_any_nft_names_no_contract() -> None:
