@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import func, update
-from sqlmodel import select
+from sqlmodel import col, select
 
 from models import Event, Grant, Member, Rule, Server, ServerMove, User, Wallet, now, transaction
 from services.core import queue
@@ -97,7 +97,7 @@ async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_th
         async with asyncio.timeout(60):
             while not await waits_for_a_lock():
                 await asyncio.sleep(0.01)
-        await db.execute(update(Grant).where(Grant.id == intent.id).values(updated_at=func.now()))
+        await db.execute(update(Grant).where(col(Grant.id) == intent.id).values(updated_at=func.now()))
     await recording
     assert len(await grants()) == (2 if result is WriteResult.DONE else 0)
 
