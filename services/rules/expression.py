@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from locales import N_, _, listed, number
 from services.core.answer import Answer
+from services.rules.types import token_ids
 from services.rules.types.address_list import AddressList
 from services.rules.types.declaration import Details, ExpressionRefused, RuleType
 from services.rules.types.registry import rule_type
@@ -177,6 +178,8 @@ def parse_stored(document: object) -> Expression:
         for leaf in requirements(tree):
             if leaf.details is not None:
                 leaf.details.check_stored(leaf.contract)
+            if leaf.kind.names_ids:
+                token_ids.check_stored(leaf.token_ids, leaf.chain)
     except (ExpressionRefused, ValueError):
         return Requirement(UNREADABLE, "", "")
     return tree

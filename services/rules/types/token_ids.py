@@ -106,6 +106,13 @@ def bounds(entry: str) -> tuple[int, int] | None:
     return int(first), int(last if dash else first)
 
 
+def check_stored(entries: Sequence[str], chain: str) -> None:
+    """Raise ValueError unless this version knows all of these entries, which a newer one may have written."""
+    for entry in entries:
+        if not (is_solana(entry) if chain == "solana" else bounds(entry)):
+            raise ValueError(f"no token is called {_short(entry)!r}")
+
+
 def _entry(part: str) -> str:
     if _NUMBER.fullmatch(part):
         first = last = int(part)

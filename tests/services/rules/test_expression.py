@@ -53,6 +53,8 @@ CALL = {
     "type": "call", "chain": "base", "contract": "0x" + "aa" * 20, "args": ["{wallet}"], "compare": "<=", "value": "5",
     "function": "stakedOf(address) view returns (uint256)",
 }  # fmt: skip
+MINT = "So11111111111111111111111111111111111111112"
+TOKENS = {"type": "token_id", "chain": "base", "contract": "0x" + "aa" * 20, "tokenIds": ["2", "100-200"]}
 COIN = {"type": "token", "chain": "base", "contract": "0x" + "aa" * 20, "min": "0.5", "decimals": 18}
 
 
@@ -66,9 +68,12 @@ COIN = {"type": "token", "chain": "base", "contract": "0x" + "aa" * 20, "min": "
         (CALL, {"path": "the last"}),
         (COIN, {"min": "1e3"}),
         (COIN, {"max": "all"}),
+        (TOKENS, {"tokenIds": ["1-10 but 5"]}),
+        (TOKENS, {"tokenIds": ["2", "the last"]}),
+        ({**TOKENS, "chain": "solana", "tokenIds": [MINT]}, {"tokenIds": [MINT, "2"]}),
     ],
 )
-def test_a_value_that_only_a_newer_version_knows_answers_nothing(stored: dict[str, Any], newer: dict[str, str]) -> None:
+def test_a_value_that_only_a_newer_version_knows_answers_nothing(stored: dict[str, Any], newer: dict[str, Any]) -> None:
     """An unknown comparison would otherwise be taken for another one, and cost members their roles."""
     assert parse_stored({"not": stored}) == parse({"not": stored})
     leaf = parse_stored({"not": {**stored, **newer}})
