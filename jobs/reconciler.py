@@ -252,6 +252,8 @@ class Reconciler:
                 return None
             # Only the error's type is logged, because its text may quote a member's wallet.
             log.warning("batch failed, splitting it members=%s reason=%s", len(claims), type(fault).__name__)
+        # Mostly a server's rules are at fault, and claims go round the servers.
+        claims = sorted(claims, key=lambda claim: claim.server_id)
         half = len(claims) // 2
         for some in (claims[:half], claims[half:]):
             await self._careful(some, partial(reconcile.reconcile_claims, gateways(), self.name, some))
