@@ -330,12 +330,12 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
     stirred = sorted(
         one.discord_id for one in members if one.discord_id not in had or (had[one.discord_id] - one.roles) & ruled
     )
+    # Nobody is marked who is not stored. The others are marked before they are stored, as by all code that writes about
+    # members, and all of them in one statement.
+    await keep(db, server_id, [one for one in members if one.discord_id not in had])
     if stirred:
-        # Those who are stored are marked before that is changed, as by all code that writes about members.
         await queue.mark_members(db, server_id, stirred, queue.JOINED)
-    await keep(db, server_id, members)
-    if stirred:
-        await queue.mark_members(db, server_id, stirred, queue.JOINED)
+    await keep(db, server_id, [one for one in members if one.discord_id in had])
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
