@@ -37,6 +37,8 @@ MOST_STEPS = 60
 ACCOUNTS_OF_A_FILTER = 50
 MOST_OF_AN_ACCOUNT = 100
 """The most transactions of one contract account that a search reads: the newest ones. Others can be named by hash."""
+MOST_SENT = 2**63 - 1
+"""The largest number of transactions of an account that can be stored; no account has ever sent so many."""
 DELEGATED = bytes.fromhex("ef0100")
 """The first bytes of the code of an ordinary account that lets a contract act for it (EIP-7702)."""
 
@@ -157,7 +159,7 @@ class EvmTransactions:
                 head, results = await _at_head(node, calls)
                 first = first if first is not None else head.block
                 for account, count in zip(some, results, strict=False):
-                    sent[account] = quantity(node.name, count)
+                    sent[account] = _sent(node.name, count)
                 for account, code in zip(some, results[len(some) :], strict=False):
                     if (there := binary(node.name, code)) and not there.startswith(DELEGATED):
                         contracts.add(account)
@@ -215,6 +217,14 @@ class EvmTransactions:
             return await _busy(node, account, after, upto)
 
         return await self._pool.first(chain, ask)
+
+
+def _sent(provider: str, value: object) -> int:
+    """Return a number of transactions. Raises ProviderConfused for one that no account can have sent."""
+    count = quantity(provider, value)
+    if count > MOST_SENT:
+        raise ProviderConfused(provider, "an account has sent more transactions than there can be")
+    return count
 
 
 async def _at_head(node: Node, calls: Sequence[Call]) -> tuple[Head, Sequence[object]]:

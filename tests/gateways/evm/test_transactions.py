@@ -78,6 +78,15 @@ async def test_many_accounts_are_one_request(transactions: EvmTransactions, end:
     assert transactions.chains() == ["base"]
 
 
+async def test_a_number_of_transactions_that_cannot_be_is_the_nodes_fault(
+    transactions: EvmTransactions, node: str
+) -> None:
+    odd = somebody()
+    await rpc(node, "anvil_setNonce", odd, hex(2**63))
+    with pytest.raises(ProviderConfused):
+        await transactions.nonces("base", [odd])
+
+
 async def test_contracts_are_told_from_accounts_that_a_contract_acts_for(
     transactions: EvmTransactions, node: str
 ) -> None:
