@@ -141,7 +141,7 @@ async def _changed_since(db: AsyncSession, server_id: int, role_id: str, since: 
     Such a change is one of rules, the end of the role's protection, or the end of a move.
     """
     values = {"server": server_id, "role": role_id, "since": since, "names": list(_NAMES)}
-    found: datetime | None = (await db.execute(text(_CHANGED), values)).scalar_one()
+    found: datetime | None = (await db.execute(_CHANGED, values)).scalar_one()
     return found
 
 
@@ -184,7 +184,7 @@ async def waiting(db: AsyncSession, server_ids: Iterable[int]) -> dict[int, int]
 
 async def clear(db: AsyncSession) -> None:
     """Delete the breakers whose approval no longer counts."""
-    await db.execute(text("DELETE FROM breaker WHERE approved_at < now() - :kept"), {"kept": APPROVED_FOR})
+    await db.execute("DELETE FROM breaker WHERE approved_at < now() - :kept", {"kept": APPROVED_FOR})
 
 
 async def end_idle(db: AsyncSession) -> int:

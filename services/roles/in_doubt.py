@@ -8,8 +8,6 @@ member who left and came back are recorded when they leave (`services/guilds/mem
 from collections.abc import Sequence
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from models import GrantKey
 from models.db.session import AsyncSession
 
@@ -32,14 +30,12 @@ OF_REMOVAL = """
 async def begin_removal(db: AsyncSession, line: GrantKey) -> bool:
     """Record that a removal is about to be sent; return False if an earlier one is still in doubt."""
     result = await db.execute(
-        text(
-            "WITH earlier AS (SELECT at FROM unanswered WHERE server_id = :server_id AND discord_id = :discord_id "
-            "AND role_id = :role_id AND NOT giving) "
-            "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
-            "VALUES (:server_id, :discord_id, :role_id, false, now()) "
-            "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now() "
-            "RETURNING NOT EXISTS (SELECT 1 FROM earlier WHERE at > now() - CAST(:late AS interval))"
-        ),
+        "WITH earlier AS (SELECT at FROM unanswered WHERE server_id = :server_id AND discord_id = :discord_id "
+        "AND role_id = :role_id AND NOT giving) "
+        "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
+        "VALUES (:server_id, :discord_id, :role_id, false, now()) "
+        "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now() "
+        "RETURNING NOT EXISTS (SELECT 1 FROM earlier WHERE at > now() - CAST(:late AS interval))",
         {**line._asdict(), "late": LATE},
     )
     return bool(result.scalar_one())
@@ -48,10 +44,8 @@ async def begin_removal(db: AsyncSession, line: GrantKey) -> bool:
 async def clear_doubt(db: AsyncSession, line: GrantKey) -> None:
     """Record that a removal is no longer in doubt: it was answered, or the role was given after it."""
     await db.execute(
-        text(
-            "DELETE FROM unanswered "
-            "WHERE server_id = :server_id AND discord_id = :discord_id AND role_id = :role_id AND NOT giving"
-        ),
+        "DELETE FROM unanswered "
+        "WHERE server_id = :server_id AND discord_id = :discord_id AND role_id = :role_id AND NOT giving",
         line._asdict(),
     )
 
@@ -61,11 +55,9 @@ async def removals(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]
     if not lines:
         return set()
     result = await db.execute(
-        text(
-            "SELECT u.server_id, u.discord_id, u.role_id FROM unanswered u "
-            "JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[]), CAST(:roles AS text[])) "
-            "AS l (server_id, discord_id, role_id) USING (server_id, discord_id, role_id) WHERE NOT u.giving"
-        ),
+        "SELECT u.server_id, u.discord_id, u.role_id FROM unanswered u "
+        "JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[]), CAST(:roles AS text[])) "
+        "AS l (server_id, discord_id, role_id) USING (server_id, discord_id, role_id) WHERE NOT u.giving",
         dict(zip(("servers", "people", "roles"), map(list, zip(*lines, strict=True)), strict=True)),
     )
     return {GrantKey(*line) for line in result.all()}
@@ -74,15 +66,13 @@ async def removals(db: AsyncSession, lines: Sequence[GrantKey]) -> set[GrantKey]
 async def record_unanswered(db: AsyncSession, line: GrantKey, *, giving: bool) -> None:
     """Record that a write was sent just now and not answered."""
     await db.execute(
-        text(
-            "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
-            "VALUES (:server_id, :discord_id, :role_id, :giving, now()) "
-            "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now()"
-        ),
+        "INSERT INTO unanswered (server_id, discord_id, role_id, giving, at) "
+        "VALUES (:server_id, :discord_id, :role_id, :giving, now()) "
+        "ON CONFLICT (server_id, discord_id, role_id, giving) DO UPDATE SET at = now()",
         {**line._asdict(), "giving": giving},
     )
 
 
 async def clear(db: AsyncSession) -> None:
     """Delete writes that can no longer happen."""
-    await db.execute(text("DELETE FROM unanswered WHERE at < now() - interval '1 hour'"))
+    await db.execute("DELETE FROM unanswered WHERE at < now() - interval '1 hour'")

@@ -4,8 +4,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 TOGETHER = timedelta(minutes=10)
@@ -21,26 +19,24 @@ async def of_removals(db: AsyncSession, roles: Iterable[tuple[int, str]]) -> dic
     if not wanted:
         return {}
     result = await db.execute(
-        text(
-            """
-            WITH wanted AS (
-                SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:roles AS text[])) AS w (server_id, role_id)
-            ), open AS (
-                SELECT g.server_id, g.role_id, g.batch, g.intended_at AS at
-                FROM "grant" g JOIN wanted w USING (server_id, role_id)
-                WHERE g.state = 'taking' AND g.batch IS NOT NULL
-                UNION ALL
-                SELECT e.server_id, e.role_id, e.batch, e.at FROM event e JOIN wanted w USING (server_id, role_id)
-                WHERE e.kind = 'role.taken' AND e.batch IS NOT NULL AND e.at > now() - 2 * CAST(:within AS interval)
-            )
-            SELECT server_id, role_id, batch FROM open
-            WHERE NOT EXISTS (SELECT 1 FROM event u WHERE u.batch = open.batch AND u.kind = 'batch.undone')
-            GROUP BY server_id, role_id, batch
-            -- A time ahead is by a clock that was ahead: such a batch would never end.
-            HAVING min(at) BETWEEN now() - CAST(:within AS interval) AND now() + CAST(:within AS interval)
-            ORDER BY min(at)
-            """
-        ),
+        """
+        WITH wanted AS (
+            SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:roles AS text[])) AS w (server_id, role_id)
+        ), open AS (
+            SELECT g.server_id, g.role_id, g.batch, g.intended_at AS at
+            FROM "grant" g JOIN wanted w USING (server_id, role_id)
+            WHERE g.state = 'taking' AND g.batch IS NOT NULL
+            UNION ALL
+            SELECT e.server_id, e.role_id, e.batch, e.at FROM event e JOIN wanted w USING (server_id, role_id)
+            WHERE e.kind = 'role.taken' AND e.batch IS NOT NULL AND e.at > now() - 2 * CAST(:within AS interval)
+        )
+        SELECT server_id, role_id, batch FROM open
+        WHERE NOT EXISTS (SELECT 1 FROM event u WHERE u.batch = open.batch AND u.kind = 'batch.undone')
+        GROUP BY server_id, role_id, batch
+        -- A time ahead is by a clock that was ahead: such a batch would never end.
+        HAVING min(at) BETWEEN now() - CAST(:within AS interval) AND now() + CAST(:within AS interval)
+        ORDER BY min(at)
+        """,
         {"servers": [server for server, _ in wanted], "roles": [role for _, role in wanted], "within": TOGETHER},
     )
     begun = {(int(server), str(role)): UUID(str(batch)) for server, role, batch in result.all()}

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from gateways.discord.audit_log import A_PAGE, RoleEntry
 from gateways.discord.types import MissingAccess, MissingPermissions
@@ -58,7 +56,7 @@ class Search:
 async def claim(db: AsyncSession) -> Search | None:
     """Return the moves of one server that are due, claimed for this process for a minute, or None."""
     values = {"lease": LEASE, "bits": ADMINISTRATOR | VIEW_AUDIT_LOG, "old": LOOK_BACK, "denied": NO_PERMISSION}
-    rows = (await db.execute(text(_CLAIM), values)).all()
+    rows = (await db.execute(_CLAIM, values)).all()
     if not rows:
         return None
     server_id, guild_id, allowed = rows[0][:3]
@@ -68,7 +66,7 @@ async def claim(db: AsyncSession) -> Search | None:
 
 async def give_up(db: AsyncSession) -> None:
     """Stop waiting for the names of moves that are too old to be looked up."""
-    await db.execute(text("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - :old"), {"old": 2 * LOOK_BACK})
+    await db.execute("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - :old", {"old": 2 * LOOK_BACK})
 
 
 _ALLOWED = "s.bot_permissions & :bits <> 0"
@@ -155,28 +153,28 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
     ids = [one.id for one in search.moves]
     if said.denied:
         values = {"ids": ids, "reason": NO_PERMISSION, "pause": REFUSED_PAUSE if search.allowed else timedelta()}
-        await db.execute(text(_DENIED), values)
+        await db.execute(_DENIED, values)
         return
     if said.fault is not None:
         wait = max(NO_ANSWER_PAUSE, timedelta(seconds=said.fault.retry_after or 0))
-        await db.execute(text(_AGAIN), {"ids": ids, "pause": wait})
+        await db.execute(_AGAIN, {"ids": ids, "pause": wait})
         return
     entries = await _without_forgotten(db, said.entries)
     found = match(search.moves, entries)
     rows = [{"id": move_id, **_columns(entry)} for move_id, entry in sorted(found.items())]
     others = [row for row in _rows(entries) if row["at"] > now() - LOOK_BACK]
     # An entry that was stored earlier, before its move was known, is the same move.
-    await db.execute(text(_REPLACED), {"server": search.server_id, "rows": _json(rows)})
-    named = {int(one) for (one,) in (await db.execute(text(_NAMED), {"rows": _json(rows)})).all()}
-    await db.execute(text(_OTHERS), {"server": search.server_id, "rows": _json(others)})
+    await db.execute(_REPLACED, {"server": search.server_id, "rows": _json(rows)})
+    named = {int(one) for (one,) in (await db.execute(_NAMED, {"rows": _json(rows)})).all()}
+    await db.execute(_OTHERS, {"server": search.server_id, "rows": _json(others)})
     missing = {"ids": [one for one in ids if one not in named], "pauses": list(PAUSES)}
-    await db.execute(text(_UNCONFIRMED), missing)
-    await db.execute(text(_MISSING), missing | {"reason": NOT_FOUND})
+    await db.execute(_UNCONFIRMED, missing)
+    await db.execute(_MISSING, missing | {"reason": NOT_FOUND})
 
 
 async def postpone(db: AsyncSession, search: Search) -> None:
     """Look these moves up later, after an error of our own."""
-    await db.execute(text(_AGAIN), {"ids": [one.id for one in search.moves], "pause": REFUSED_PAUSE})
+    await db.execute(_AGAIN, {"ids": [one.id for one in search.moves], "pause": REFUSED_PAUSE})
 
 
 async def _without_forgotten(db: AsyncSession, entries: Sequence[RoleEntry]) -> list[RoleEntry]:

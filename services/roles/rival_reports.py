@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from locales import N_, _, day_and_time, listed, ngettext, sentences
 from models.db.session import AsyncSession
@@ -141,7 +139,7 @@ async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Rival]:
     Rivals that reversed our changes come first, then the newest.
     """
     values = {"servers": list(servers), "shown": SHOWN, "most": MOST, "denied": NO_PERMISSION}
-    rows = (await db.execute(text(_RIVALS), values)).all()
+    rows = (await db.execute(_RIVALS, values)).all()
     return [Rival(*row[:-1], times=tuple(row[-1])) for row in rows]
 
 
@@ -167,15 +165,13 @@ _RIVALS = f"""
 async def truces_of_servers(db: AsyncSession, servers: Sequence[int]) -> list[TruceOfRole]:
     """Return the roles of these servers that are left alone."""
     rows = await db.execute(
-        text(
-            f"""
-            SELECT t.server_id, t.role_id, COALESCE({newest_role_name("t")}, t.role_id), t.total, t.since, t.until
-            FROM (
-                SELECT server_id, role_id, count(*) AS total, min(since) AS since, max(until) AS until FROM truce
-                WHERE server_id = ANY(CAST(:servers AS integer[])) AND until > now() GROUP BY server_id, role_id
-            ) t ORDER BY t.server_id, t.since, t.role_id
-            """
-        ),
+        f"""
+        SELECT t.server_id, t.role_id, COALESCE({newest_role_name("t")}, t.role_id), t.total, t.since, t.until
+        FROM (
+            SELECT server_id, role_id, count(*) AS total, min(since) AS since, max(until) AS until FROM truce
+            WHERE server_id = ANY(CAST(:servers AS integer[])) AND until > now() GROUP BY server_id, role_id
+        ) t ORDER BY t.server_id, t.since, t.role_id
+        """,
         {"servers": list(servers)},
     )
     return [TruceOfRole(*row) for row in rows.all()]

@@ -177,7 +177,7 @@ async def _succeeded(db: AsyncSession, intent: Intent, result: WriteResult, stat
         row = (await db.execute(came)).first()
         if row is not None:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
-    await db.execute(text(_SHOW if intent.giving else _HIDE), intent.line._asdict())
+    await db.execute(_SHOW if intent.giving else _HIDE, intent.line._asdict())
     if intent.giving and intent.attempts:
         await in_doubt.clear_doubt(db, intent.line)
     if row is None:
@@ -216,10 +216,8 @@ _HIDE = (
 async def _replaces(db: AsyncSession, intent: Intent, rule_ids: Sequence[int]) -> bool:
     """Return whether the removal of another role waits for this one: its rule gave that one and now gives this."""
     waits = await db.execute(
-        text(
-            'SELECT 1 FROM "grant" WHERE server_id = :server_id AND discord_id = :discord_id AND role_id <> :role_id '
-            "AND state = 'held' AND no_since IS NOT NULL AND rule_ids && CAST(:rules AS integer[]) LIMIT 1"
-        ),
+        'SELECT 1 FROM "grant" WHERE server_id = :server_id AND discord_id = :discord_id AND role_id <> :role_id '
+        "AND state = 'held' AND no_since IS NOT NULL AND rule_ids && CAST(:rules AS integer[]) LIMIT 1",
         {**intent.line._asdict(), "rules": list(rule_ids)},
     )
     return waits.first() is not None

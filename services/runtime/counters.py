@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 ANSWERS = "provider_answers"
@@ -20,13 +18,11 @@ async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]
         return
     keys = sorted(counts)  # a fixed order, so that two processes wait for each other instead of deadlocking
     await db.execute(
-        text(
-            """
-            INSERT INTO counter (name, label, outcome, total)
-            SELECT :name, * FROM unnest(CAST(:labels AS text[]), CAST(:outcomes AS text[]), CAST(:counts AS bigint[]))
-            ON CONFLICT (name, label, outcome) DO UPDATE SET total = counter.total + EXCLUDED.total
-            """
-        ),
+        """
+        INSERT INTO counter (name, label, outcome, total)
+        SELECT :name, * FROM unnest(CAST(:labels AS text[]), CAST(:outcomes AS text[]), CAST(:counts AS bigint[]))
+        ON CONFLICT (name, label, outcome) DO UPDATE SET total = counter.total + EXCLUDED.total
+        """,
         {
             "name": name, "labels": [label for label, _ in keys], "outcomes": [outcome for _, outcome in keys],
             "counts": [counts[key] for key in keys],
@@ -36,5 +32,5 @@ async def add(db: AsyncSession, name: str, counts: Mapping[tuple[str, str], int]
 
 async def totals(db: AsyncSession) -> dict[tuple[str, str, str], int]:
     """Return every count by name, label and outcome."""
-    rows = await db.execute(text("SELECT name, label, outcome, total FROM counter ORDER BY name, label, outcome"))
+    rows = await db.execute("SELECT name, label, outcome, total FROM counter ORDER BY name, label, outcome")
     return {(str(name), str(label), str(outcome)): int(total) for name, label, outcome, total in rows.all()}

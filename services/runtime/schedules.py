@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 Work = Callable[[AsyncSession], Awaitable[object]]
@@ -20,12 +18,10 @@ APART = timedelta(minutes=1)
 async def ensure(db: AsyncSession, name: str, every: timedelta) -> None:
     """Create the schedule if it is missing, and move it closer if it is more than one period away."""
     await db.execute(
-        text(
-            """
-            INSERT INTO schedule (name, next_at, done, total) VALUES (:name, now() + :every, 0, 0)
-            ON CONFLICT (name) DO UPDATE SET next_at = LEAST(schedule.next_at, now() + :every)
-            """
-        ),
+        """
+        INSERT INTO schedule (name, next_at, done, total) VALUES (:name, now() + :every, 0, 0)
+        ON CONFLICT (name) DO UPDATE SET next_at = LEAST(schedule.next_at, now() + :every)
+        """,
         {"name": name, "every": every},
     )
 
@@ -36,10 +32,8 @@ async def claim(db: AsyncSession, name: str, every: timedelta) -> bool:
     A schedule more than one period away is due too: the database's clock was ahead when it was planned.
     """
     result = await db.execute(
-        text(
-            "UPDATE schedule SET next_at = now() + :every WHERE name = :name "
-            "AND (next_at <= now() OR next_at > now() + :every + :apart) RETURNING name"
-        ),
+        "UPDATE schedule SET next_at = now() + :every WHERE name = :name "
+        "AND (next_at <= now() OR next_at > now() + :every + :apart) RETURNING name",
         {"name": name, "every": every, "apart": APART},
     )
     return result.first() is not None
@@ -48,12 +42,10 @@ async def claim(db: AsyncSession, name: str, every: timedelta) -> bool:
 async def bring_forward(db: AsyncSession, name: str) -> None:
     """Make the schedule due now."""
     await db.execute(
-        text(
-            """
-            INSERT INTO schedule (name, next_at, done, total) VALUES (:name, now(), 0, 0)
-            ON CONFLICT (name) DO UPDATE SET next_at = now()
-            """
-        ),
+        """
+        INSERT INTO schedule (name, next_at, done, total) VALUES (:name, now(), 0, 0)
+        ON CONFLICT (name) DO UPDATE SET next_at = now()
+        """,
         {"name": name},
     )
 
@@ -61,12 +53,10 @@ async def bring_forward(db: AsyncSession, name: str) -> None:
 async def began(db: AsyncSession, name: str, total: int = 0) -> None:
     """Record the start of a run and how much there is to do."""
     await db.execute(
-        text(
-            """
-            INSERT INTO schedule (name, next_at, started_at, done, total) VALUES (:name, now(), now(), 0, :total)
-            ON CONFLICT (name) DO UPDATE SET started_at = now(), finished_at = NULL, total = :total, done = 0
-            """
-        ),
+        """
+        INSERT INTO schedule (name, next_at, started_at, done, total) VALUES (:name, now(), now(), 0, :total)
+        ON CONFLICT (name) DO UPDATE SET started_at = now(), finished_at = NULL, total = :total, done = 0
+        """,
         {"name": name, "total": total},
     )
 
@@ -74,10 +64,8 @@ async def began(db: AsyncSession, name: str, total: int = 0) -> None:
 async def finished(db: AsyncSession, name: str) -> bool:
     """Record the end of a run, and return whether it was running."""
     result = await db.execute(
-        text(
-            "UPDATE schedule SET finished_at = now(), done = total "
-            "WHERE name = :name AND started_at IS NOT NULL AND finished_at IS NULL RETURNING name"
-        ),
+        "UPDATE schedule SET finished_at = now(), done = total "
+        "WHERE name = :name AND started_at IS NOT NULL AND finished_at IS NULL RETURNING name",
         {"name": name},
     )
     return result.first() is not None

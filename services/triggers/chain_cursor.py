@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
 from sqlmodel import select
 
 from gateways.chains.catalogue import CHAINS, evm_chains
@@ -72,35 +71,29 @@ def registry_on(chain: str) -> str | None:
 async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str, Position]:
     """Take or renew the lease on cursors; return the positions of those obtained."""
     await db.execute(
-        text(
-            """
-            INSERT INTO cursor (chain, block, block_hash, updated_at)
-            SELECT chain, 0, '', now() FROM unnest(CAST(:chains AS text[])) AS c (chain)
-            WHERE NOT EXISTS (SELECT 1 FROM cursor k WHERE k.chain = c.chain) ORDER BY chain
-            ON CONFLICT DO NOTHING
-            """
-        ),
+        """
+        INSERT INTO cursor (chain, block, block_hash, updated_at)
+        SELECT chain, 0, '', now() FROM unnest(CAST(:chains AS text[])) AS c (chain)
+        WHERE NOT EXISTS (SELECT 1 FROM cursor k WHERE k.chain = c.chain) ORDER BY chain
+        ON CONFLICT DO NOTHING
+        """,
         {"chains": list(chains)},
     )
     # A lease with much time left is not written again, so that a quiet second writes nothing. The fixed order makes
     # overlapping claims wait for each other instead of deadlocking.
     await db.execute(
-        text(
-            """
-            UPDATE cursor SET owner = :owner, owned_until = now() + :lease
-            WHERE chain IN (
-                SELECT chain FROM cursor WHERE chain = ANY(CAST(:chains AS text[]))
-                AND (owner IS NULL OR owned_until < now() OR (owner = :owner AND owned_until < now() + :renewed))
-                ORDER BY chain FOR UPDATE)
-            """
-        ),
+        """
+        UPDATE cursor SET owner = :owner, owned_until = now() + :lease
+        WHERE chain IN (
+            SELECT chain FROM cursor WHERE chain = ANY(CAST(:chains AS text[]))
+            AND (owner IS NULL OR owned_until < now() OR (owner = :owner AND owned_until < now() + :renewed))
+            ORDER BY chain FOR UPDATE)
+        """,
         {"chains": list(chains), "owner": owner, "lease": lease(), "renewed": lease() - RENEWED_EVERY},
     )
     result = await db.execute(
-        text(
-            "SELECT chain, block, block_hash FROM cursor "
-            "WHERE chain = ANY(CAST(:chains AS text[])) AND owner = :owner AND owned_until > now()"
-        ),
+        "SELECT chain, block, block_hash FROM cursor "
+        "WHERE chain = ANY(CAST(:chains AS text[])) AND owner = :owner AND owned_until > now()",
         {"chains": list(chains), "owner": owner},
     )
     return {str(chain): Position(int(block), str(name)) for chain, block, name in result.all()}
@@ -108,14 +101,12 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
 
 async def release_leases(db: AsyncSession, is_dead: Callable[[str], bool]) -> None:
     """Release the chains of followers that are known to be dead, before their leases expire."""
-    result = await db.execute(text("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL"))
+    result = await db.execute("SELECT DISTINCT owner FROM cursor WHERE owner IS NOT NULL")
     dead = [str(owner) for (owner,) in result.all() if is_dead(str(owner))]
     if dead:
         await db.execute(
-            text(
-                "UPDATE cursor SET owner = NULL, owned_until = NULL WHERE chain IN ("
-                "SELECT chain FROM cursor WHERE owner = ANY(CAST(:dead AS text[])) ORDER BY chain FOR UPDATE)"
-            ),
+            "UPDATE cursor SET owner = NULL, owned_until = NULL WHERE chain IN ("
+            "SELECT chain FROM cursor WHERE owner = ANY(CAST(:dead AS text[])) ORDER BY chain FOR UPDATE)",
             {"dead": dead},
         )
 
@@ -152,7 +143,7 @@ async def advancing(
 async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
     """Record why the chain could not be read."""
     await db.execute(
-        text("UPDATE cursor SET fault = :fault WHERE chain = :chain AND owner = :owner"),
+        "UPDATE cursor SET fault = :fault WHERE chain = :chain AND owner = :owner",
         {"fault": fault[:300], "chain": cursor, "owner": owner},
     )
 
@@ -160,10 +151,8 @@ async def failed(db: AsyncSession, cursor: str, owner: str, fault: str) -> None:
 async def still_follows(db: AsyncSession, cursor: str, owner: str) -> None:
     """Record that the follower got an answer and is at work, though its share of the rate limit is used up."""
     await db.execute(
-        text(
-            "UPDATE cursor SET updated_at = now() "
-            "WHERE chain = :chain AND owner = :owner AND owned_until > now() AND head > 0 AND fault IS NULL"
-        ),
+        "UPDATE cursor SET updated_at = now() "
+        "WHERE chain = :chain AND owner = :owner AND owned_until > now() AND head > 0 AND fault IS NULL",
         {"chain": cursor, "owner": owner},
     )
 
@@ -171,7 +160,7 @@ async def still_follows(db: AsyncSession, cursor: str, owner: str) -> None:
 async def leave(db: AsyncSession, cursor: str, owner: str) -> None:
     """Record that nothing is followed any more: `views` leaves the cursor out, and its next poll is like the first."""
     await db.execute(
-        text("UPDATE cursor SET block = 0, block_hash = '', head = 0 WHERE chain = :chain AND owner = :owner"),
+        "UPDATE cursor SET block = 0, block_hash = '', head = 0 WHERE chain = :chain AND owner = :owner",
         {"chain": cursor, "owner": owner},
     )
 

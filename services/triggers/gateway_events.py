@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func, text
+from sqlalchemy import func
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -127,8 +127,8 @@ async def _who_runs(db: AsyncSession, server_id: int, guild: GuildFacts) -> None
     admins = sorted(({guild.owner_id} | shown | {str(one) for (one,) in stored}) - {guild.bot_id})
     # Each list as one parameter: if @everyone is an administrator, everybody is on it.
     whom = {"server": server_id, "admins": joined(admins), "owner": guild.owner_id}
-    await db.execute(text(_FORBID), whom)
-    await db.execute(text(_ALLOW), whom)
+    await db.execute(_FORBID, whom)
+    await db.execute(_ALLOW, whom)
 
 
 _ADMINS = """
@@ -192,7 +192,7 @@ async def missing_roles(db: AsyncSession, guild: GuildFacts) -> frozenset[str]:
     Roles that are known to be deleted are left out.
     """
     values = {"guild": guild.id, "there": [role.id for role in guild.roles], "known": [pausing.GONE, pausing.TOO_MANY]}
-    return frozenset(str(role_id) for (role_id,) in await db.execute(text(_MISSING), values))
+    return frozenset(str(role_id) for (role_id,) in await db.execute(_MISSING, values))
 
 
 _MISSING = """
@@ -278,9 +278,9 @@ async def member_changed(
     if runs is not listed and guild_id not in admin_roles:
         whom = {"server": server.id, "admins": member.discord_id, "owner": server.owner_id or ""}
         if runs:
-            await db.execute(text(_ALLOW), whom)
+            await db.execute(_ALLOW, whom)
         elif member.discord_id != server.owner_id:
-            await db.execute(text(_NO_LONGER), {"server": server.id, "who": member.discord_id})
+            await db.execute(_NO_LONGER, {"server": server.id, "who": member.discord_id})
 
 
 async def member_read(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
@@ -308,4 +308,4 @@ async def member_left(db: AsyncSession, guild_id: str, discord_id: str) -> None:
     if server := await server_of(db, guild_id):
         if not await members.is_gone(db, server.id or 0, discord_id):
             await members.left_many(db, [(server.id or 0, discord_id)])
-        await db.execute(text(_NO_LONGER), {"server": server.id, "who": discord_id})
+        await db.execute(_NO_LONGER, {"server": server.id, "who": discord_id})

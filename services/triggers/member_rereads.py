@@ -4,8 +4,6 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 from services.guilds.gateway.shards import SHARD_OF
 from services.guilds.members import MemberFacts
@@ -73,7 +71,7 @@ async def read_who_left(db: AsyncSession) -> None:
     between two readings of a person grow with the time since they left, until housekeeping deletes their row.
     """
     values = {"few": FEW, "page": PER_REQUEST, "each": PER_PERSON}
-    await db.execute(text(_READ_WHO_LEFT), values)
+    await db.execute(_READ_WHO_LEFT, values)
 
 
 # What another transaction has locked is skipped: it brings news, and waiting for it could deadlock.
@@ -113,7 +111,7 @@ _TO_READ = f"""
 async def was_read(db: AsyncSession, one: KnownMember) -> None:
     """Record that a person was read, even if they are not in the server."""
     await db.execute(
-        text("UPDATE member SET seen_at = now() WHERE server_id = :server AND discord_id = :who"),
+        "UPDATE member SET seen_at = now() WHERE server_id = :server AND discord_id = :who",
         {"server": one.server_id, "who": one.discord_id},
     )
 
@@ -132,10 +130,8 @@ async def differs(db: AsyncSession, server_id: int, facts: MemberFacts) -> bool:
 async def first_met(db: AsyncSession, server_id: int, discord_id: str) -> bool:
     """Record that a member used the bot here; return whether it is the first time."""
     first = await db.execute(
-        text(
-            "UPDATE member SET met_at = now() WHERE server_id = :server AND discord_id = :who AND met_at IS NULL "
-            "RETURNING 1"
-        ),
+        "UPDATE member SET met_at = now() WHERE server_id = :server AND discord_id = :who AND met_at IS NULL "
+        "RETURNING 1",
         {"server": server_id, "who": discord_id},
     )
     return first.first() is not None
@@ -147,14 +143,12 @@ async def met_elsewhere(db: AsyncSession, discord_id: str, name: str, servers: C
     A member who is stored already stays unchanged, unless they had left.
     """
     await db.execute(
-        text(
-            """
-            INSERT INTO member (server_id, discord_id, name, roles, pending, bot, seen_at)
-            SELECT server_id, :who, :name, '{}', false, false, to_timestamp(0)
-            FROM unnest(CAST(:servers AS integer[])) server_id ORDER BY server_id
-            ON CONFLICT (server_id, discord_id) DO UPDATE SET left_at = NULL, seen_at = EXCLUDED.seen_at
-            WHERE member.left_at IS NOT NULL
-            """
-        ),
+        """
+        INSERT INTO member (server_id, discord_id, name, roles, pending, bot, seen_at)
+        SELECT server_id, :who, :name, '{}', false, false, to_timestamp(0)
+        FROM unnest(CAST(:servers AS integer[])) server_id ORDER BY server_id
+        ON CONFLICT (server_id, discord_id) DO UPDATE SET left_at = NULL, seen_at = EXCLUDED.seen_at
+        WHERE member.left_at IS NOT NULL
+        """,
         {"who": discord_id, "name": name, "servers": sorted(servers)},
     )

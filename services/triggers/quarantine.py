@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
-
 from gateways.evm.transfer_logs import CONTRACTS
 from models.db.session import AsyncSession
 from services.core import queue
@@ -38,16 +36,14 @@ async def begin(
     `servers` has the servers whose rules name a contract, by contract.
     """
     await db.execute(
-        text(
-            """
-            INSERT INTO quarantine (chain, kind, address, reason, times, since, until)
-            SELECT :chain, :kind, a, r, 1, now(), now() + :first
-            FROM unnest(CAST(:addresses AS text[]), CAST(:reasons AS text[])) AS q (a, r) ORDER BY a
-            ON CONFLICT (chain, kind, address) DO UPDATE SET
-                reason = EXCLUDED.reason, since = now(), ended_at = NULL, times = quarantine.times + 1,
-                until = now() + LEAST(:longest, :first * power(:growth, LEAST(quarantine.times, 9)))
-            """
-        ),
+        """
+        INSERT INTO quarantine (chain, kind, address, reason, times, since, until)
+        SELECT :chain, :kind, a, r, 1, now(), now() + :first
+        FROM unnest(CAST(:addresses AS text[]), CAST(:reasons AS text[])) AS q (a, r) ORDER BY a
+        ON CONFLICT (chain, kind, address) DO UPDATE SET
+            reason = EXCLUDED.reason, since = now(), ended_at = NULL, times = quarantine.times + 1,
+            until = now() + LEAST(:longest, :first * power(:growth, LEAST(quarantine.times, 9)))
+        """,
         {
             "chain": chain, "kind": kind, "addresses": list(excessive), "first": FIRST_PAUSE,
             "reasons": [reason[:300] for reason in excessive.values()], "longest": LONGEST_PAUSE, "growth": GROWTH,
@@ -61,10 +57,8 @@ async def end(
 ) -> None:
     """Follow these addresses again, and queue the members whom a missed transfer may concern."""
     await db.execute(
-        text(
-            "UPDATE quarantine SET ended_at = now() "
-            "WHERE chain = :chain AND kind = :kind AND address = ANY(CAST(:addresses AS text[]))"
-        ),
+        "UPDATE quarantine SET ended_at = now() "
+        "WHERE chain = :chain AND kind = :kind AND address = ANY(CAST(:addresses AS text[]))",
         {"chain": chain, "kind": kind, "addresses": list(addresses)},
     )
     await _mark(db, chain, kind, addresses, servers)
@@ -83,15 +77,13 @@ async def _mark(
 async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantined]:
     """Return the contracts of these servers' rules that are not followed right now."""
     result = await db.execute(
-        text(
-            """
-            SELECT DISTINCT r.server_id, q.chain, q.address, q.since, q.until FROM quarantine q
-            JOIN rule r ON r.deleted_at IS NULL AND r.server_id = ANY(CAST(:servers AS integer[]))
-                 AND jsonb_path_exists(r.expression, '$.** ? (@.contract == $contract && @.chain == $chain)',
-                                       jsonb_build_object('contract', q.address, 'chain', q.chain))
-            WHERE q.kind = :kind AND q.ended_at IS NULL ORDER BY 1, 2, 3
-            """
-        ),
+        """
+        SELECT DISTINCT r.server_id, q.chain, q.address, q.since, q.until FROM quarantine q
+        JOIN rule r ON r.deleted_at IS NULL AND r.server_id = ANY(CAST(:servers AS integer[]))
+             AND jsonb_path_exists(r.expression, '$.** ? (@.contract == $contract && @.chain == $chain)',
+                                   jsonb_build_object('contract', q.address, 'chain', q.chain))
+        WHERE q.kind = :kind AND q.ended_at IS NULL ORDER BY 1, 2, 3
+        """,
         {"servers": list(servers), "kind": CONTRACTS},
     )
     return [Quarantined(*row) for row in result.all()]
@@ -99,6 +91,4 @@ async def of_servers(db: AsyncSession, servers: Sequence[int]) -> list[Quarantin
 
 async def clear(db: AsyncSession) -> None:
     """Delete quarantines that ended long ago, and those of addresses that no rule has named since."""
-    await db.execute(
-        text("DELETE FROM quarantine WHERE COALESCE(ended_at, until) < now() - :kept"), {"kept": REMEMBERED}
-    )
+    await db.execute("DELETE FROM quarantine WHERE COALESCE(ended_at, until) < now() - :kept", {"kept": REMEMBERED})

@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from locales import _
 from models.db.session import AsyncSession
@@ -31,12 +29,10 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
     Excludes members scheduled for later (a grace time, a pause after a failure). Checks no permissions.
     """
     result = await db.execute(
-        text(
-            """
-            SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :keys
-            AND (due_at <= now() OR claimed_until > now())
-            """
-        ),
+        """
+        SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :keys
+        AND (due_at <= now() OR claimed_until > now())
+        """,
         {"keys": f"{server_id}:{discord_id or '%'}"},
     )
     return int(result.scalar_one())
@@ -48,12 +44,10 @@ async def unwritten(db: AsyncSession, server_id: int, discord_id: str | None = N
     Excludes older ones: Discord does not take them at present, which may last. Checks no permissions.
     """
     result = await db.execute(
-        text(
-            """
-            SELECT count(*) FROM "grant" WHERE server_id = :server AND state IN ('giving', 'taking')
-            AND intended_at > now() - interval '1 minute' AND discord_id = COALESCE(:who, discord_id)
-            """
-        ),
+        """
+        SELECT count(*) FROM "grant" WHERE server_id = :server AND state IN ('giving', 'taking')
+        AND intended_at > now() - interval '1 minute' AND discord_id = COALESCE(:who, discord_id)
+        """,
         {"server": server_id, "who": discord_id},
     )
     return int(result.scalar_one())
@@ -63,13 +57,11 @@ async def ask(db: AsyncSession, actor: Actor, server_id: int) -> None:
     """Queue the member ahead of all others. Raises TooMany with the seconds until they may ask again."""
     await db.lock(f"{server_id}:{actor.discord_id}", 3)
     result = await db.execute(
-        text(
-            """
-            SELECT extract(epoch FROM max(at) + CAST(:every AS interval) - now()) FROM event
-            WHERE kind = 'recheck.asked' AND server_id = :server AND subject = :who AND actor = :who
-            AND at <= now()  -- a later one is by a clock that was ahead
-            """
-        ),
+        """
+        SELECT extract(epoch FROM max(at) + CAST(:every AS interval) - now()) FROM event
+        WHERE kind = 'recheck.asked' AND server_id = :server AND subject = :who AND actor = :who
+        AND at <= now()  -- a later one is by a clock that was ahead
+        """,
         {"every": EVERY, "server": server_id, "who": actor.discord_id},
     )
     left = result.scalar_one()

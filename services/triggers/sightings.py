@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import NamedTuple
 
-from sqlalchemy import text
-
 from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession
 from services.core import queue
@@ -182,4 +180,4 @@ def _mark(
 
 async def clear(db: AsyncSession) -> None:
     """Delete sightings older than every stored answer."""
-    await db.execute(text("DELETE FROM sighting WHERE seen_at < now() - :kept"), {"kept": KEPT})
+    await db.execute("DELETE FROM sighting WHERE seen_at < now() - :kept", {"kept": KEPT})

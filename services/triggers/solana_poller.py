@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.catalogue import CHAINS
@@ -96,18 +94,16 @@ class Polled:
 async def questions(db: AsyncSession) -> list[AssetQuestion]:
     """Return all requests of one pass: for each collection of a rule, the wallets of its servers' members."""
     result = await db.execute(
-        text(
-            """
-            SELECT DISTINCT leaf ->> 'contract' AS collection, w.address, leaf ->> 'type' = :coin AS coin
-            FROM rule r JOIN server s ON s.id = r.server_id AND s.bot_invited
-            CROSS JOIN LATERAL jsonb_path_query(r.expression, '$.** ? (@.chain == "solana")') AS leaf
-            JOIN member m ON m.server_id = s.id AND m.left_at IS NULL
-            JOIN "user" u ON u.discord_id = m.discord_id
-            JOIN wallet w ON w.user_id = u.id AND w.family = 'solana'
-            WHERE r.deleted_at IS NULL AND NOT (leaf ->> 'type' = :coin AND leaf ->> 'contract' = :native)
-            ORDER BY 1, 2
-            """
-        ),
+        """
+        SELECT DISTINCT leaf ->> 'contract' AS collection, w.address, leaf ->> 'type' = :coin AS coin
+        FROM rule r JOIN server s ON s.id = r.server_id AND s.bot_invited
+        CROSS JOIN LATERAL jsonb_path_query(r.expression, '$.** ? (@.chain == "solana")') AS leaf
+        JOIN member m ON m.server_id = s.id AND m.left_at IS NULL
+        JOIN "user" u ON u.discord_id = m.discord_id
+        JOIN wallet w ON w.user_id = u.id AND w.family = 'solana'
+        WHERE r.deleted_at IS NULL AND NOT (leaf ->> 'type' = :coin AND leaf ->> 'contract' = :native)
+        ORDER BY 1, 2
+        """,
         {"coin": COIN, "native": NATIVE},
     )
     wanted: dict[tuple[str, bool], list[str]] = {}

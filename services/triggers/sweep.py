@@ -4,8 +4,6 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-
 from gateways import Gateways
 from models import Schedule
 from models.db.session import AsyncSession
@@ -37,9 +35,7 @@ async def start_sweep(db: AsyncSession) -> int:
     While Discord reports members, people who left are read again too.
     """
     total = await queue.mark_all(db)
-    await db.execute(
-        text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
-    )
+    await db.execute("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
     if await members_intent.hears_members(db):
         await member_rereads.read_who_left(db)
     await schedules.began(db, SCHEDULE, total)
@@ -59,7 +55,7 @@ async def ask_for_sweep(db: AsyncSession) -> None:
 async def progress(db: AsyncSession) -> SweepView:
     """Return the progress of the present sweep, or the result of the last one."""
     row = await db.get(Schedule, SCHEDULE)
-    left = (await db.execute(text("SELECT count(*) FROM due WHERE kind = 'member'"))).scalar_one()
+    left = (await db.execute("SELECT count(*) FROM due WHERE kind = 'member'")).scalar_one()
     if row is None:
         return SweepView(None, None, 0, int(left))
     return SweepView(row.started_at, row.finished_at, row.total, min(int(left), row.total))
@@ -92,7 +88,5 @@ async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, serv
 
 async def finish_if_done(db: AsyncSession) -> bool:
     """Record the end of the sweep once no member waits for it; return whether it ended just now."""
-    waiting = await db.execute(
-        text("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
-    )
+    waiting = await db.execute("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
     return waiting.first() is None and await schedules.finished(db, SCHEDULE)

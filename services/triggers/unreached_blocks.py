@@ -2,8 +2,6 @@
 
 from datetime import timedelta
 
-from sqlalchemy import text
-
 from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession
 
@@ -50,4 +48,4 @@ async def correct(db: AsyncSession, *, older: timedelta = LONG) -> None:
         "older": older,
     }
     for statement in _CORRECTIONS:
-        await db.execute(text(_REACHED + statement), values)
+        await db.execute(_REACHED + statement, values)

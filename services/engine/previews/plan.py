@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -270,20 +269,18 @@ async def _concerned(
     Also return the total. If that exceeds the limit, the members are a fair sample: ordered by a hash, not by age.
     """
     result = await db.execute(
-        text(
-            """
-            SELECT discord_id, name, count(*) OVER () FROM (
-                SELECT m.discord_id, m.name,
-                    m.roles && CAST(:roles AS text[]) OR EXISTS (
-                        SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id
-                        AND g.role_id = ANY(CAST(:roles AS text[]))) AS has_it,
-                    :decides AND EXISTS (
-                        SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id
-                    ) AS proved
-                FROM member m WHERE m.server_id = :server AND m.left_at IS NULL AND NOT m.bot) one
-            WHERE has_it OR proved ORDER BY has_it DESC, md5(discord_id) LIMIT :most
-            """
-        ),
+        """
+        SELECT discord_id, name, count(*) OVER () FROM (
+            SELECT m.discord_id, m.name,
+                m.roles && CAST(:roles AS text[]) OR EXISTS (
+                    SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id
+                    AND g.role_id = ANY(CAST(:roles AS text[]))) AS has_it,
+                :decides AND EXISTS (
+                    SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = m.discord_id
+                ) AS proved
+            FROM member m WHERE m.server_id = :server AND m.left_at IS NULL AND NOT m.bot) one
+        WHERE has_it OR proved ORDER BY has_it DESC, md5(discord_id) LIMIT :most
+        """,
         {"server": server_id, "roles": list(roles), "most": most, "decides": decides},
     )
     rows = result.all()

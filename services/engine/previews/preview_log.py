@@ -8,8 +8,6 @@ import hashlib
 import json
 from typing import Any, Final
 
-from sqlalchemy import text
-
 from locales import _
 from models import Rule
 from models.db.session import AsyncSession
@@ -40,12 +38,10 @@ async def note(db: AsyncSession, actor: Actor, rule: Rule, *, deletes: bool, sin
     # Previews asked for at once would each count the others as not begun.
     await db.lock(f"previews of {actor.discord_id} in {rule.server_id}")
     found = await db.execute(
-        text(
-            "SELECT count(*) FILTER (WHERE data ->> 'proposal' = :proposal), "
-            "count(*) FILTER (WHERE data ->> 'singling' = 'true') "
-            "FROM event WHERE server_id = :server AND kind = :kind AND actor = :actor "
-            "AND at > now() - interval '1 day'"
-        ),
+        "SELECT count(*) FILTER (WHERE data ->> 'proposal' = :proposal), "
+        "count(*) FILTER (WHERE data ->> 'singling' = 'true') "
+        "FROM event WHERE server_id = :server AND kind = :kind AND actor = :actor "
+        "AND at > now() - interval '1 day'",
         values,
     )
     same, singling_today = (int(count) for count in found.one())

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlmodel import col, select
 
@@ -106,7 +105,7 @@ _STANDINGS = f"""
 async def count(db: AsyncSession, server_id: int, roles: Sequence[str]) -> Coverage:
     """Count the holders of these roles now."""
     rows = await db.execute(
-        text(f"SELECT role_id, standing, count(*) FROM ({_STANDINGS}) s GROUP BY role_id, standing"),
+        f"SELECT role_id, standing, count(*) FROM ({_STANDINGS}) s GROUP BY role_id, standing",
         {"server": server_id, "roles": list(roles)},
     )
     found: dict[str, dict[str, int]] = {}
@@ -150,7 +149,7 @@ async def store(db: AsyncSession, move: ServerMove) -> None:
             "move": move.id, "role": role_id, "right": one.right, "wrong": one.wrong, "unverified": one.unverified,
             "unknown": one.unknown,
         }  # fmt: skip
-        await db.execute(text(_STORE), values)
+        await db.execute(_STORE, values)
 
 
 _STORE = """
@@ -163,7 +162,7 @@ _STORE = """
 
 async def store_oldest(db: AsyncSession) -> bool:
     """Store the coverage of the open move with the oldest count, if older than STORED_EVERY; return whether one was."""
-    move_id = (await db.execute(text(_OLDEST), {"every": STORED_EVERY})).scalar()
+    move_id = (await db.execute(_OLDEST, {"every": STORED_EVERY})).scalar()
     if move_id is None:
         return False
     await store(db, await db.get_one(ServerMove, move_id))
@@ -181,10 +180,8 @@ _OLDEST = """
 async def days(db: AsyncSession, move: ServerMove) -> tuple[CoverageDay, ...]:
     """Return the stored coverage of all present roles of a move together, oldest day first."""
     rows = await db.execute(
-        text(
-            "SELECT day, sum(earned), sum(unearned), sum(unverified), sum(unknown) FROM move_count "
-            "WHERE move_id = :move AND role_id = ANY(CAST(:roles AS text[])) GROUP BY day ORDER BY day"
-        ),
+        "SELECT day, sum(earned), sum(unearned), sum(unverified), sum(unknown) FROM move_count "
+        "WHERE move_id = :move AND role_id = ANY(CAST(:roles AS text[])) GROUP BY day ORDER BY day",
         {"move": move.id, "roles": move.roles},
     )
     return tuple(CoverageDay(day, *map(int, counts)) for day, *counts in rows.all())
@@ -209,10 +206,8 @@ async def holders(
     if standing != UNVERIFIED and await _reveals(db, move, role_id, seen):
         return HoldersPage((), page, PAGE, total, named=False)
     rows = await db.execute(
-        text(
-            f"SELECT discord_id, name FROM ({_STANDINGS}) s WHERE standing = :standing "
-            "ORDER BY lower(name), discord_id LIMIT :size OFFSET :skipped"
-        ),
+        f"SELECT discord_id, name FROM ({_STANDINGS}) s WHERE standing = :standing "
+        "ORDER BY lower(name), discord_id LIMIT :size OFFSET :skipped",
         {"server": server_id, "roles": [role_id], "standing": standing, "size": PAGE, "skipped": (page - 1) * PAGE},
     )
     names = tuple(HolderName(str(who), str(name)) for who, name in rows.all())

@@ -193,10 +193,8 @@ async def newest(db: AsyncSession, server_id: int) -> ServerMove | None:
 async def begin_due(db: AsyncSession) -> int:
     """Begin the moves whose start has come, and return how many began."""
     rows = await db.execute(
-        text(
-            "UPDATE server_move SET begun_at = now() WHERE state = 'open' AND begun_at IS NULL AND begins_at <= now() "
-            "RETURNING server_id"
-        )
+        "UPDATE server_move SET begun_at = now() WHERE state = 'open' AND begun_at IS NULL AND begins_at <= now() "
+        "RETURNING server_id"
     )
     servers = sorted(int(server_id) for (server_id,) in rows.all())
     if servers:
@@ -265,17 +263,17 @@ async def _give_back(db: AsyncSession, found: Rights, actor: Actor, move: Server
         role = find(guild.roles, role_id)
         (can if role is not None and not refusal(role, guild.id, bot, person) else cannot).append(role_id)
     who = {"server": move.server_id, "roles": can, "since": move.approved_at}
-    concerned = [str(one) for (one,) in (await db.execute(text(_CONCERNED), who)).all()]
+    concerned = [str(one) for (one,) in (await db.execute(_CONCERNED, who)).all()]
     await queue.mark_members(db, move.server_id, concerned, queue.CHANGED)
     waiting = await db.exec(select(Breaker.role_id).where(Breaker.server_id == move.server_id))
     for role_id in sorted(set(waiting.all()) & set(can)):
         await breaker.dismiss(db, move.server_id, actor.discord_id, role_id)
-    turned = (await db.execute(text(_TURN_ROUND), who)).all()
-    given = (await db.execute(text(_GIVE), who)).all()
+    turned = (await db.execute(_TURN_ROUND, who)).all()
+    given = (await db.execute(_GIVE, who)).all()
     back = [(str(discord_id), str(role_id)) for discord_id, role_id in [*turned, *given]]
     for role_id in can:
         await rivals.end(db, move.server_id, role_id, [one for one, role in back if role == role_id])
-    await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+    await db.execute("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     people = len({one for one, _ in back})
     words = [_given_back(people), _("Everybody keeps the roles of the move, until a rule says yes to them again.")]
     if cannot:

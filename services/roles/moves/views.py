@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import Gateways
@@ -166,12 +165,10 @@ async def _decided(db: AsyncSession, server_id: int) -> set[str]:
 async def _rivals(db: AsyncSession, move: ServerMove, named: bool) -> dict[str, tuple[MoveRival, ...]]:
     """Return by role who else moved it; people only with a name if `named`."""
     rows = await db.execute(
-        text(
-            "SELECT role_id, CASE WHEN :named OR bool_or(actor_bot) THEN actor_name END, max(at) "
-            "FROM rival_move WHERE server_id = :server "
-            "AND role_id = ANY(CAST(:roles AS text[])) AND at > now() - CAST(:shown AS interval) "
-            "GROUP BY role_id, actor_id, actor_name ORDER BY max(at) DESC LIMIT 500"
-        ),
+        "SELECT role_id, CASE WHEN :named OR bool_or(actor_bot) THEN actor_name END, max(at) "
+        "FROM rival_move WHERE server_id = :server "
+        "AND role_id = ANY(CAST(:roles AS text[])) AND at > now() - CAST(:shown AS interval) "
+        "GROUP BY role_id, actor_id, actor_name ORDER BY max(at) DESC LIMIT 500",
         {"server": move.server_id, "roles": move.roles, "shown": RIVALS_SHOWN, "named": named},
     )
     found: dict[str, tuple[MoveRival, ...]] = {}
@@ -184,7 +181,7 @@ async def _taken(db: AsyncSession, move: ServerMove) -> dict[str, int]:
     """Return, by role, how many members lost it since the approval to whom somebody else had given it."""
     if move.approved_at is None:
         return {}
-    rows = await db.execute(text(_TAKEN), {"server": move.server_id, "roles": move.roles, "since": move.approved_at})
+    rows = await db.execute(_TAKEN, {"server": move.server_id, "roles": move.roles, "since": move.approved_at})
     return {str(role_id): int(total) for role_id, total in rows.all()}
 
 

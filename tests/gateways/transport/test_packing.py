@@ -23,7 +23,7 @@ def packed(times: int) -> web.Response:
 
 async def test_an_answer_may_be_packed_once(server: Wire) -> None:
     node, market = (
-        Node(CHAINS["base"], 0, server.url, request_seconds=10.0, stale_after=90.0),
+        Node(CHAINS["base"], 0, server.url, request_seconds=10.0),
         MarketWire("OpenSea", {}),
     )
     server.says(packed(1))
