@@ -22,10 +22,7 @@ def packed(times: int) -> web.Response:
 
 
 async def test_an_answer_may_be_packed_once(server: Wire) -> None:
-    node, market = (
-        Node(CHAINS["base"], 0, server.url, request_seconds=10.0),
-        MarketWire("OpenSea", {}),
-    )
+    node, market = Node(CHAINS["base"], 0, server.url, request_seconds=10.0), MarketWire("OpenSea", {})
     server.says(packed(1))
     assert await node.call("eth_chainId", ()) == "0x1"
     assert await market.read(server.url, "token") == {"jsonrpc": "2.0", "id": 1, "result": "0x1"}
