@@ -110,8 +110,10 @@ async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) 
 
     This comes before the locks on the member and the grant. A reconcile has the member's row in the queue before them.
     And several changes of a role fail at the same moment, and each writes about the role's rules and then about all of
-    its grants.
+    its grants, of which the member's own is one: the member is locked before those.
     """
+    if outcome.result in {WriteResult.NO_ROLE, WriteResult.REFUSED}:
+        await db.together((_LOCK_MEMBER, intent.line._asdict()))
     match outcome.result:
         case WriteResult.AGAIN | WriteResult.THEIRS:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)

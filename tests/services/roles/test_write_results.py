@@ -68,12 +68,15 @@ async def test_a_role_that_was_given_in_a_membership_that_has_ended_is_nobodys()
 
 
 @pytest.mark.parametrize(
-    ("locks", "result"),
-    [("member", WriteResult.DONE), ("member", WriteResult.LEFT), ("queue", WriteResult.DONE)],
-    ids=["stores the member", "stores one who left", "decides again"],
-)
+    ("locks", "result", "left"),
+    [
+        ("member", WriteResult.DONE, 2), ("member", WriteResult.LEFT, 0), ("queue", WriteResult.DONE, 2),
+        ("member", WriteResult.NO_ROLE, 1),
+    ],
+    ids=["stores the member", "stores one who left", "decides again", "deletes the grants of the role"],
+)  # fmt: skip
 async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_the_reconcile_needs(
-    locks: str, result: WriteResult
+    locks: str, result: WriteResult, left: int
 ) -> None:
     """A reconcile has locked the member's row in the queue, stores them if Discord was asked, and then their grants."""
     intent = await being_given(snowflake())
@@ -99,7 +102,7 @@ async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_th
                 await asyncio.sleep(0.01)
         await db.execute(update(Grant).where(col(Grant.id) == intent.id).values(updated_at=func.now()))
     await recording
-    assert len(await grants()) == (2 if result is WriteResult.DONE else 0)
+    assert len(await grants()) == left
 
 
 async def test_a_deleted_rule_goes_with_its_last_role_and_no_removal_looks_through_other_rules() -> None:
