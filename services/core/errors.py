@@ -65,8 +65,8 @@ class NotFound(HoldfastError):
     status: ClassVar[int] = 404
     sentence: ClassVar[str] = "Not found"
 
-    def __init__(self, message: str = "") -> None:
-        super().__init__(message or _(self.sentence))
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(_(self.sentence) if message is None else message)
 
 
 class ServerNotFound(NotFound):
