@@ -95,14 +95,14 @@ def lives(parts: Collection[str]) -> list[Life]:
 async def _run(parts: Collection[str]) -> None:
     """Run the parts until SIGTERM or SIGINT, which also end the wait for the migrations."""
     waiting = asyncio.create_task(readiness.until_migrated())
-    _on_a_stop(waiting.cancel)
+    _on_stop(waiting.cancel)
     try:
         await waiting
     except asyncio.CancelledError:
         return
     tasks = [asyncio.create_task(life()) for life in lives(parts)]
     running = asyncio.gather(*tasks)
-    _on_a_stop(running.cancel)
+    _on_stop(running.cancel)
     try:
         with contextlib.suppress(asyncio.CancelledError):
             await running
@@ -117,7 +117,7 @@ async def _run(parts: Collection[str]) -> None:
         await use(None)
 
 
-def _on_a_stop(call: Callable[[], object]) -> None:
+def _on_stop(call: Callable[[], object]) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(name, call)
 

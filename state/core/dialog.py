@@ -6,9 +6,10 @@ from state.core.gate import public
 
 
 class Dialog(rx.State, mixin=True):
-    """What the open dialog asks about; empty while none is open."""
+    """The state of a screen's dialog."""
 
     asked: str = ""
+    """What the open dialog asks about; empty while none is open."""
 
     @public
     def close_dialog(self, is_open: bool) -> None:
