@@ -100,7 +100,7 @@ async def test_a_list_that_the_page_did_not_hear_of_is_saved_by_the_second_press
     dropping.append(True)
     await entry.fill(f"{STRANGER}\n{VAULT}")
     await page.get_by_role("button", name="Create Rule").click()
-    await eventually(lambda: len(lost) == 1, "the page is not told of the list")
+    await eventually(lambda: len(lost) == 1, "the message about the list is lost")
     await page.get_by_role("button", name="Create Rule").click()
     await expect(page.get_by_text("A wallet on a list of 2 addresses", exact=True)).to_be_visible()
     await expect(page.get_by_text("Verification rule created successfully!")).to_be_visible()
