@@ -25,7 +25,7 @@ from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, keeps_differently
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import rivals
-from services.guilds.members import came_back, left_many, seen_many
+from services.guilds.members import came_back, mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.holdings import confirmation, fetch, last_known
 from services.roles import breaker, in_doubt, removal_batches
@@ -107,7 +107,12 @@ async def write_decisions(
         if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
     ]
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
-    await left_many(db, [item.case.who for item in looked if item.gone])
+    gone = [item.case.who for item in looked if item.gone]
+    if gone:
+        await mark_left(db, gone)
+    await _lock(db, looked)
+    if gone:
+        await record_left(db, gone)
     left_behind = {item.case.who: [grant.role_id for grant in item.left_behind] for item in looked if item.left_behind}
     await came_back(db, left_behind)
     active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
@@ -134,6 +139,26 @@ async def write_decisions(
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
+
+
+async def _lock(db: AsyncSession, looked: Iterable[CaseOutcome]) -> None:
+    """Lock the members' grants before any of them changes, in the order of `queue.in_order_of_key`."""
+    lines = sorted([
+        GrantKey(*item.case.who, grant.role_id)
+        async for item in in_steps(looked)
+        for grant in (*item.case.grants, *item.left_behind)
+    ])  # fmt: skip
+    if lines:
+        servers, people, roles = map(list, zip(*lines, strict=True))
+        await db.execute(_LOCK, {"servers": servers, "people": people, "roles": roles})
+
+
+_LOCK = """
+    SELECT 1 FROM "grant"
+    JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[]), CAST(:roles AS text[]))
+        AS g (server_id, discord_id, role_id) USING (server_id, discord_id, role_id)
+    ORDER BY server_id, discord_id, role_id FOR UPDATE OF "grant"
+"""
 
 
 async def _drop_overtaken(done: BatchOutcome, seen: Collection[str]) -> set[str]:

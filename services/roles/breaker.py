@@ -284,10 +284,12 @@ async def _give_back(db: AsyncSession, server_id: int, role_id: str) -> None:
     await db.execute(
         update(Grant)
         .where(
-            col(Grant.server_id) == server_id,
-            col(Grant.role_id) == role_id,
-            col(Grant.state) == "taking",
-            text(WAS_GIVEN),
+            queue.in_order_of_key(
+                col(Grant.server_id) == server_id,
+                col(Grant.role_id) == role_id,
+                col(Grant.state) == "taking",
+                text(WAS_GIVEN),
+            )
         )
         .values(state="giving", attempts=1, intended_at=func.now(), next_at=func.now(), held_back_at=func.now())
     )
@@ -297,7 +299,7 @@ def _stopped_by(breaker: Breaker) -> ColumnElement[bool]:
     """Return the condition on grants whose removal this trip stopped; one dismissed after an earlier trip is a gift."""
     of_role = and_(col(Grant.server_id) == breaker.server_id, col(Grant.role_id) == breaker.role_id)
     since = or_(col(Grant.gift_since).is_(None), col(Grant.gift_since) >= breaker.tripped_at)
-    return and_(of_role, _HELD_BACK, since)
+    return queue.in_order_of_key(of_role, _HELD_BACK, since)
 
 
 _HELD_BACK = col(Grant.held_back_at).is_not(None)

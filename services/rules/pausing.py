@@ -144,7 +144,7 @@ async def begin_grace_of_kept(
 
 async def _begin_grace(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     waiting = col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_not(None)
-    await db.execute(update(Grant).where(*which, *waiting).values(no_since=func.now()))
+    await db.execute(update(Grant).where(queue.in_order_of_key(*which, *waiting)).values(no_since=func.now()))
 
 
 def _grants_of(server_id: int, roles: Collection[str] | None, member: str | None) -> list[ColumnElement[bool]]:
@@ -268,7 +268,8 @@ async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
     """
     reason = N_("The role was deleted in Discord. Choose another role for this rule.")
     await pause_role(db, server_id, role_id, reason, GONE)
-    gone = delete(Grant).where(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id)
+    of_role = queue.in_order_of_key(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id)
+    gone = delete(Grant).where(of_role)
     given_by: list[list[int]] = [rule_ids for (rule_ids,) in await db.execute(gone.returning(col(Grant.rule_ids)))]
     await db.execute(delete(Breaker).where(col(Breaker.server_id) == server_id, col(Breaker.role_id) == role_id))
     if given_by:

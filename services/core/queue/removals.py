@@ -36,7 +36,19 @@ async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     """
     noted = case((_IS_THERE, NOW_GIVEN), else_=col(Grant.evidence))
     held = {"state": "held", "next_at": None, "attempts": 0, "evidence": noted}
-    await db.execute(update(Grant).where(col(Grant.state) == "taking", *which).values(held))
+    await db.execute(update(Grant).where(in_order_of_key(col(Grant.state) == "taking", *which)).values(held))
+
+
+def in_order_of_key(*which: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition on the grants that meet these conditions, for a statement that changes many of them.
+
+    It locks them in the order of their keys, as a reconcile does, so that the two wait for each other instead of
+    deadlocking.
+    """
+    order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
+    # Not correlated: the same table has a row of its own in the statement around this.
+    locked = select(Grant.id).where(*which).order_by(*order).with_for_update().correlate(None)
+    return col(Grant.id).in_(locked)
 
 
 async def call_off_removals_from(db: AsyncSession, discord_id: str) -> None:

@@ -233,8 +233,10 @@ async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) 
         await db.execute(
             update(Grant)
             .where(
-                col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.state) == "held",
-                col(Grant.no_since).is_not(None), or_(col(Grant.had_before), text(kept_by_move.WITHOUT_WALLET)),
+                queue.in_order_of_key(
+                    col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.state) == "held",
+                    col(Grant.no_since).is_not(None), or_(col(Grant.had_before), text(kept_by_move.WITHOUT_WALLET)),
+                )
             )
             .values(gift_since=func.now(), no_since=None, first_no=None, held_back_at=None)
         )  # fmt: skip
@@ -245,8 +247,10 @@ async def _end_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -
     await db.execute(
         update(Grant)
         .where(
-            col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.had_before),
-            col(Grant.state) == "held", col(Grant.gift_since).is_not(None),
+            queue.in_order_of_key(
+                col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), col(Grant.had_before),
+                col(Grant.state) == "held", col(Grant.gift_since).is_not(None),
+            )
         )
         .values(gift_since=None, no_since=func.now())
     )  # fmt: skip

@@ -1,15 +1,19 @@
 """Removals that are called off: the grant is held, and notes that its role was never given unless it is there."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from sqlmodel import select
 
-from models import Grant, transaction
+from models import Breaker, Grant, Rule, Server, now, transaction
 from models.db.session import AsyncSession
 from services.core import queue
+from services.roles import breaker
+from services.rules import pausing
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
+from tests.support.statements import waits_for_a_lock
 
 
 async def called_off(db: AsyncSession, *, given: bool, there: bool) -> tuple[str, Mapping[str, Any]]:
@@ -33,3 +37,53 @@ async def test_the_note_that_a_role_was_never_given_stays_until_it_is_there(
     async with transaction() as db:
         noted = {} if given or there else {"given": False}
         assert await called_off(db, given=given, there=there) == ("held", noted)
+
+
+async def change_all(step: str, server: Server, rule: Rule) -> None:
+    """Do something that concerns everybody who has a role."""
+    server_id = server.id or 0
+    async with transaction() as db:
+        match step:
+            case "call off":
+                await pausing.call_off_removals(db, server_id)
+            case "begin grace times":
+                await pausing.begin_grace_again(db, server_id, [rule.id or 0])
+            case "role deleted":
+                await pausing.role_gone(db, server_id, rule.role_id)
+            case _:
+                assert await breaker.approve(db, server_id, "an admin") == 1
+
+
+@pytest.mark.parametrize(
+    ("step", "left"),
+    [
+        ("call off", [("held", True), ("held", True)]), ("begin grace times", [("held", True), ("held", True)]),
+        ("role deleted", []), ("approve", [("held", False), ("held", False)]),
+    ],
+)  # fmt: skip
+async def test_what_concerns_everybody_with_a_role_waits_for_a_reconcile_and_never_deadlocks(
+    database: str, step: str, left: list[tuple[str, bool]]
+) -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        people = [await a_member(db, server) for _ in range(2)]
+        first, last = sorted(people, key=lambda member: member.discord_id)
+        for member in (last, first):  # the table holds them in this order, and a reconcile locks them in the other
+            grant = await a_grant(db, member, rule, state="taking" if step == "call off" else "held")
+            grant.no_since = grant.held_back_at = now()
+        db.add(Breaker(server_id=server.id or 0, role_id=rule.role_id, would_lose=2, holders=2))
+
+    def locked(discord_id: str) -> Any:
+        return select(Grant).where(Grant.discord_id == discord_id).with_for_update()
+
+    async with transaction() as db:
+        await db.exec(locked(first.discord_id))
+        changing = asyncio.create_task(change_all(step, server, rule))
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await db.exec(locked(last.discord_id))
+    await changing
+    async with transaction() as db:
+        found = (await db.exec(select(Grant))).all()
+    assert [(grant.state, grant.held_back_at is not None) for grant in found] == left

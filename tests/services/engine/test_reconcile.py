@@ -13,16 +13,18 @@ from sqlmodel import select
 from gateways import Gateways
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.evm.delegate_registry import DelegationSheet
-from models import AsyncSession, Delegation, Member, Rule, User, Wallet, now, transaction
+from models import AsyncSession, Delegation, Grant, Member, Rule, User, Wallet, now, transaction
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import cases, reconcile
+from services.engine.decide import Action, Decision
 from services.engine.reconcile import BatchPart
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.holdings.delegations import Fetched
 from services.rules.expression import Requirement, to_document
 from tests.services.engine.stage import stage as stage
-from tests.support.builders import CONTRACT, a_member, a_server, address, snowflake
+from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -308,3 +310,40 @@ async def test_two_servers_that_learn_of_changed_delegations_of_one_vault_wait_f
     await asyncio.gather(*(settle("w1", some, wallet) for some, wallet in zip(of_server, wallets, strict=True)))
     async with transaction() as db:
         assert (await db.exec(select(Delegation))).all() == []
+
+
+async def test_a_reconcile_and_a_change_of_everybody_with_a_role_wait_for_each_other_and_never_deadlock() -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        people = sorted([await a_member(db, server) for _ in range(2)], key=lambda member: member.discord_id)
+        first, last = [
+            await a_grant(db, one, rule, state=state) for one, state in zip(people, ("held", "taking"), strict=True)
+        ]
+        await queue.mark_server(db, server.id or 0, queue.CHANGED)
+
+    def locked(grant: Grant) -> Any:
+        return select(Grant).where(Grant.id == grant.id).with_for_update()
+
+    async def settle() -> None:
+        async with transaction() as db:
+            claims = await queue.claim(db, "w1", 10)
+            some = await cases.load(db, claims)
+        # The ledger cancels removals before it begins grace times.
+        actions = {first.discord_id: Action.WAIT, last.discord_id: Action.CALL_OFF}
+        outcomes = [
+            CaseOutcome(case, [Decision(rule.role_id, actions[case.claim.discord_id], no_since=now())], {})
+            for case in some
+        ]
+        await reconcile._settle("w1", BatchOutcome(outcomes=outcomes))
+
+    async with transaction() as db:
+        await db.exec(locked(first))
+        settling = asyncio.create_task(settle())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await db.exec(locked(last))
+    await settling
+    async with transaction() as db:
+        found = {grant.id: (grant.state, grant.no_since is not None) for grant in (await db.exec(select(Grant))).all()}
+    assert found == {first.id: ("held", True), last.id: ("held", False)}
