@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app.api.requests import examples
 from app.api.requests.caller import caller_of
+from app.api.requests.problems import ProblemAnswer
 from app.api.requests.routers import calls
 from app.api.requests.scopes import OPEN
 from services.accounts import sessions
@@ -29,7 +30,10 @@ class DescribedApi(FastAPI):
         """Return the OpenAPI document; it is made once."""
         if self.openapi_schema is None:
             document = super().openapi()
-            document["components"]["securitySchemes"] = _ways()
+            components = document["components"]
+            components["securitySchemes"] = _ways()
+            components["schemas"][ProblemAnswer.__name__] = ProblemAnswer.model_json_schema()
+            components["schemas"] = dict(sorted(components["schemas"].items()))
             for path, method in _closed_calls(self):
                 document["paths"][path][method]["security"] = [{"session": []}, {"cookie": []}]
             for call, scopes in OPEN.items():
