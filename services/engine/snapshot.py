@@ -13,7 +13,7 @@ from services.engine.decide import GrantFacts, MoveTerms
 from services.roles.outbox import PROTECTED
 from services.rules.expression import Expression, parse_stored
 from services.rules.pausing import TOO_MANY
-from services.rules.terms import RuleTerms
+from services.rules.terms import REMOVAL_MODES, RuleTerms
 from services.runtime.loop_steps import in_steps
 
 
@@ -174,7 +174,8 @@ def terms_of(rule: Rule | StoredRule) -> RuleTerms:
         id=rule.id or 0,
         role_id=rule.role_id,
         expression=_expressions.of(stored) if isinstance(stored := rule.expression, str) else parse_stored(stored),
-        state=rule.state,
+        # Where only a newer version knows when the role is taken, this one gives and takes nothing.
+        state=rule.state if rule.removal_mode in REMOVAL_MODES else "paused",
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
         deleted=rule.deleted_at is not None,
         created_at=rule.created_at,

@@ -25,6 +25,7 @@ from services.rules.expression import (
     parse,
     requirements,
 )
+from services.rules.terms import REMOVAL_MODES
 from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
 from services.rules.types.declaration import ExpressionRefused, RuleType
@@ -114,7 +115,7 @@ def check(draft: RuleDraft) -> RuleDraft:
     _check_contract(rule_type(draft.verification_type), draft.contract_address)
     leaf = _leaf_of(draft)
     _check_leaf(leaf)
-    if draft.removal_mode not in {"now", "grace"}:
+    if draft.removal_mode not in REMOVAL_MODES:
         raise FieldRefused("removal", _("Removal is either at once (now) or after a grace time (grace)."))
     _whole_number(
         "removal", draft.removal_hours, 0, LONGEST_GRACE_HOURS,

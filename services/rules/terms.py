@@ -5,6 +5,9 @@ from datetime import datetime
 
 from services.rules.expression import Expression, Requirement, with_sense
 
+REMOVAL_MODES = ("now", "grace")
+"""When a rule takes its role from those who no longer meet it: at once, or after a grace time."""
+
 
 @dataclass(frozen=True, slots=True)
 class RuleTerms:

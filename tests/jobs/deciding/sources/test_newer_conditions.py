@@ -1,4 +1,4 @@
-"""A rule of a type that only a newer version knows is unknown, and stops neither the members nor the followers."""
+"""A rule that only a newer version knows in full changes nothing, and stops neither the members nor the followers."""
 
 import asyncio
 from typing import Any
@@ -7,8 +7,9 @@ import pytest
 
 from jobs.following.follower_turns import FollowerTurns
 from jobs.reconciler import Reconciler
+from tests.jobs.conftest import Engine
 from tests.jobs.town import Town
-from tests.jobs.watching import grants
+from tests.jobs.watching import given, grants, looked_at, taken
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,20 @@ async def test_the_other_rules_go_on(town: Town, newer: dict[str, Any]) -> None:
     assert turn is not None
     await Reconciler(asyncio.Event()).once()
     assert [one.state for one in await grants(town)] == ["giving"]
+
+
+async def test_a_role_stays_while_only_a_newer_version_knows_when_it_is_taken(town: Town, engine: Engine) -> None:
+    token = await town.buys("carol")
+    rule = await town.rule("Holder")
+    async with engine():
+        await town.prove("carol")
+        await given(town)
+        await town.change(rule, removal_mode="when an admin says so")
+        await town.sells(token)
+        for _ in range(2):
+            await looked_at(town)
+        assert [one.state for one in await grants(town)] == ["held"]
+        assert await town.has("carol", "Holder")
+        await town.change(rule, removal_mode="now")
+        await looked_at(town)
+        await taken(town)
