@@ -21,7 +21,7 @@ from state.core.gate import background, signed_in
 from state.core.session import SessionState
 from state.core.timing import NAME_REST_SECONDS, RETURN_GAP
 from state.core.toasts import refuse, say
-from state.core.watchers import Watcher
+from state.core.watchers import Watcher, new_turn
 
 BIO, TRANSACTION = wallets.BIO, wallets.TRANSACTION
 OFFERED_METHODS = wallets.METHODS
@@ -83,9 +83,10 @@ class WalletProofState(rx.State):
     """The chain of the transaction that waits for confirmations."""
     confirmations: int = 0
     needed: int = 0
-    _entry: int = 0
+    _entry: str = ""
     """Changes with each address entered, so that an answer about a former one is left out."""
-    _look: int = 0
+    _look: str = ""
+    """Changes with each check of a bio that is begun, so that the loop of a former one ends."""
     _looks: bio_schedule.BioChecks = bio_schedule.BioChecks()
     """The remaining checks of the bio."""
     _looked_at: datetime | None = None
@@ -127,8 +128,8 @@ class WalletProofState(rx.State):
         self.remark, self.hopeless = "", False
         self.shortage = self.linked_address = ""
         self.seen_on, self.confirmations, self.needed = "", 0, 0
-        self._entry += 1
-        self._look += 1
+        self._entry = new_turn()
+        self._look = new_turn()
         self._looked_at = None
 
     def _waits(self, verdict: wallets.Verdict) -> None:
@@ -171,11 +172,11 @@ class WalletProofState(rx.State):
 
     @background
     @signed_in
-    async def look_up(self, actor: Actor, number: int) -> None:
+    async def look_up(self, actor: Actor, turn: str) -> None:
         """Look up a name once the person stops typing."""
         async for _turn in Watcher(self, actor, "name", every=NAME_REST_SECONDS).looks():
             async with self:
-                if number != self._entry:
+                if turn != self._entry:
                     return
                 self.resolving, given = True, self.address
             try:
@@ -187,7 +188,7 @@ class WalletProofState(rx.State):
             except (TooMany, ProviderUnavailable) as fault:
                 name, address, note = "", "", fault.message
             async with self:
-                if number == self._entry:
+                if turn == self._entry:
                     self.resolving, self.name, self.named_address, self.address_fault = False, name, address, note
 
     @signed_in
@@ -208,7 +209,7 @@ class WalletProofState(rx.State):
         if value not in OFFERED_METHODS or value == self.method:
             return
         self.method, self.note, self.looking = value, "", False
-        self._look += 1
+        self._look = new_turn()
         if value == TRANSACTION and self.code:
             yield WalletProofState.follow()
 
@@ -254,7 +255,7 @@ class WalletProofState(rx.State):
             return
         self.pending, self.note, self.looking = True, "", False
         self.shortage = self.linked_address = ""
-        self._look += 1
+        self._look = new_turn()
         yield
         self._looked_at = now()
         try:
@@ -316,16 +317,16 @@ class WalletProofState(rx.State):
 
     @background
     @signed_in
-    async def look_again(self, actor: Actor, number: int):
+    async def look_again(self, actor: Actor, turn: str):
         """Check the bio, with growing pauses, until it shows the proof, another check begins or time is up."""
         async with self:
             first = self._looks.next_in
         watcher = Watcher(self, actor, "bio", every=bio_schedule.FIRST, lasts=bio_schedule.LONGEST_SHORT, first=first)
         async for _turn in watcher.looks(limit=rate_limits.PROOFS):
             async with self:
-                if number != self._look or not self.looking:
+                if turn != self._look or not self.looking:
                     return
-                address, method = self.address, self.method
+                entry, address, method = self._entry, self.address, self.method
                 self._looked_at = now()
             try:
                 async with transaction() as db:
@@ -334,7 +335,7 @@ class WalletProofState(rx.State):
                 verdict = wallets.Verdict(success=False, message=sentence_of(fault), again=True)
             async with self:
                 # The Verify button may have started another check of the same wallet.
-                if address != self.address or (number != self._look and not verdict.success):
+                if entry != self._entry or (turn != self._look and not verdict.success):
                     return
                 if verdict.success:
                     await self._welcome()
@@ -349,7 +350,7 @@ class WalletProofState(rx.State):
                 return
             watcher.next_in = wait
         async with self:
-            if number == self._look and not watcher.replaced:
+            if turn == self._look and not watcher.replaced:
                 self.looking = False
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Collection
 from typing import Any, cast
+from uuid import uuid4
 
 import reflex as rx
 from reflex_base.registry import RegistrationContext
@@ -125,6 +126,15 @@ class Watcher:
                 await self._ends.wait()
         except TimeoutError:
             return
+
+
+def new_turn() -> str:
+    """Return the mark of a question, by which its answer is known among others.
+
+    No other question has it. A number would begin again for the next person who signs in in the tab, who would then see
+    the answer to a question of the person before.
+    """
+    return uuid4().hex
 
 
 async def is_open(tab: str) -> bool:

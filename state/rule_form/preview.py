@@ -15,7 +15,7 @@ from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.timing import PREVIEW_REST_SECONDS
-from state.core.watchers import Watcher
+from state.core.watchers import Watcher, new_turn
 
 SHOWN_PEOPLE = 60
 """Names shown; the numbers count everybody."""
@@ -50,12 +50,12 @@ class RulePreviewState(rx.State):
     several_roles: bool = False
     fault: str = ""
     _proposal: Proposal | None = None
-    _turn: int = 0
+    _turn: str = ""
 
     def _ask(self, proposal: Proposal | None) -> None:
         """Set what to preview; `watch` reads it."""
         self._proposal = proposal
-        self._turn += 1
+        self._turn = new_turn()
         self.busy, self.known, self.fault = proposal is not None, False, ""
         self._show(Impact())
 

@@ -24,7 +24,7 @@ from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.timing import REACH_POLL_SECONDS, REACH_WATCHED_SECONDS
-from state.core.watchers import Watcher
+from state.core.watchers import Watcher, new_turn
 from state.dashboard.charts import HEIGHT, WIDTH, BarView
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
@@ -62,7 +62,7 @@ class ReachState(rx.State):
     days: list[ReachDayView] = []
     summary: str = ""
     _proposal: NewRule | None = None
-    _turn: int = 0
+    _turn: str = ""
 
     @signed_in
     async def count(self, actor: Actor):
@@ -70,7 +70,7 @@ class ReachState(rx.State):
         rule = await self.get_state(RuleFormState)
         page = await self.get_state(ServerPageState)
         self._proposal = NewRule(rule._draft(page.server_id))
-        self._turn += 1
+        self._turn = new_turn()
         self.sentence, self.places, self.note, self.fault = "", [], "", ""
         self.of_rule, self.busy, self.percent = rule.conditions_key, True, 0
         return ReachState.watch

@@ -12,7 +12,7 @@ from services.runtime import rate_limits
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.evidence import RequirementLineView, line_of
 from state.core.gate import background, signed_in
-from state.core.watchers import Watcher
+from state.core.watchers import Watcher, new_turn
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
@@ -34,7 +34,7 @@ class TrialState(rx.State):
     """The version of the rule that the answer is about; it is hidden for any other version."""
     _given: str = ""
     _proposal: NewRule | None = None
-    _turn: int = 0
+    _turn: str = ""
 
     @signed_in
     async def try_address(self, actor: Actor, form: dict[str, str | bool | None]):
@@ -44,7 +44,7 @@ class TrialState(rx.State):
         given = form.get(ADDRESS_INPUT)
         self._given = given.strip()[:LONGEST] if isinstance(given, str) else ""
         self._proposal = NewRule(rule._draft(page.server_id))
-        self._turn += 1
+        self._turn = new_turn()
         self.tried, self.outcome, self.lines, self.fault = "", "", [], ""
         self.of_rule, self.busy = rule.conditions_key, False
         if not self._given:

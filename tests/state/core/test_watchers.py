@@ -11,6 +11,8 @@ import reflex as rx
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from services.collections.census import reach as reach_service
+from services.collections.census.reach import ReachView
 from services.core.actors import Actor
 from services.core.errors import TooMany
 from services.engine.previews import preview as preview_service
@@ -29,8 +31,9 @@ from state.core import gate, timing, watchers
 from state.dashboard import invite
 from state.dashboard.invite import InviteState
 from state.dashboard.servers import DashboardState
-from state.rule_form import preview, try_address
+from state.rule_form import preview, reach, try_address
 from state.rule_form.preview import RulePreviewState
+from state.rule_form.reach import ReachState
 from state.rule_form.try_address import TrialState
 from tests.state.conftest import Beside
 
@@ -328,3 +331,76 @@ async def test_what_waits_once_asks_nothing_for_a_tab_that_has_gone(screen: Scre
     await until(task.done)
     task.result()
     assert screen.looks == 0
+
+
+Fn = Callable[..., Any]
+
+
+def _handler(of: type[rx.State], name: str) -> Fn:
+    return cast(Any, of.event_handlers[name].fn)
+
+
+async def _asks(root: rx.State, kind: str, who: str) -> tuple[rx.State, Start]:
+    """Ask a question as the person who is signed in, and return its state and a function that runs its loop."""
+    of, loop = {
+        "impact": (RulePreviewState, "watch"),
+        "trial": (TrialState, "watch"),
+        "reach": (ReachState, "watch"),
+        "name": (WalletProofState, "look_up"),
+        "bio": (WalletProofState, "look_again"),
+    }[kind]
+    state: Any = await root.get_state(of)
+    given: tuple[object, ...] = ()
+    if kind == "impact":
+        state._ask(RuleChange(1, {}))
+    elif kind == "trial":
+        await _handler(TrialState, "try_address")(state, {try_address.ADDRESS_INPUT: who})
+    elif kind == "reach":
+        await _handler(ReachState, "count")(state)
+    else:
+        async for _ in _handler(WalletProofState, "enter_address")(state, f"{who}.eth" if kind == "name" else "0x12"):
+            pass
+        given = (state._entry if kind == "name" else state._look,)
+    if kind == "bio":
+        state.looking, state._looks = True, bio_schedule.BioChecks(0.02, 0.02)
+
+    async def start() -> None:
+        outcome = _handler(of, loop)(Beside(state), *given)
+        if kind == "bio":
+            async for _ in outcome:
+                pass
+        else:
+            await outcome
+
+    return state, start
+
+
+@pytest.mark.parametrize("kind", ["impact", "trial", "reach", "name", "bio"])
+async def test_an_answer_for_one_person_is_not_shown_to_the_next_one_in_the_same_tab(
+    screen: Screen, slow: None, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    async def checked(*_: object) -> wallets.Verdict:
+        screen.looks += 1
+        await screen.goes_on.wait()
+        return wallets.Verdict(success=False, message="Not found yet.", again=True)
+
+    async def counted(*_: object) -> ReachView:
+        return ReachView(1, "done", 1.0, 2, 1, (), None)
+
+    monkeypatch.setattr(wallets, "check_again", checked)
+    monkeypatch.setattr(reach_service, "begin", preview.plan)
+    monkeypatch.setattr(reach_service, "get", counted)
+    monkeypatch.setattr(reach, "transaction", invite.transaction)
+    root = rx.State()
+    root._update_router_vars({"headers": {}, "pathname": "/verify", "asPath": "/verify"}, {})
+    _, start = await _asks(root, kind, "ada")
+    task = asyncio.create_task(start())
+    await until(lambda: screen.looks > 0)
+    root.reset()  # as when somebody else signs in
+    state, _ = await _asks(root, kind, "bob")
+    before = state.dict()
+    screen.open = False
+    screen.goes_on.set()
+    await until(task.done)
+    task.result()
+    assert state.dict() == before
