@@ -44,6 +44,7 @@ from state.public.error_pages import ProblemState
 from state.public.status import PublicStatusState
 from state.rule_form.reach import ReachState
 from state.rule_form.rule_form import RULE_PARAMETER, RuleFormState
+from state.rule_form.try_address import TrialState
 
 Screen = Callable[[], rx.Component]
 
@@ -215,7 +216,7 @@ def table(*, operator_pages: bool) -> tuple[Page, ...]:
             _("Add verification rule"),
             members=rule_form,
             left=rule_form_left,
-            load=(RuleFormState.load, ReachState.follow),
+            load=(RuleFormState.load, TrialState.follow, ReachState.follow),
             retitled=(in_address(RULE_PARAMETER), _("Edit verification rule")),
         ),
         Page("/wallet-verification", _("Wallet verification"), members=wallets, left=wallets_left, load=WALLETS_LOAD),

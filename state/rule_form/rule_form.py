@@ -101,10 +101,14 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         page._read_address()
         asked = row_id(number) or 0, page.server_id
         left = session._left_in == self.visit and (self.rule_id, self._server_id) == asked
+        impact = await self.get_state(RulePreviewState)
         if (left or self.visit == visit) and self.loaded and not self.saved:
             self.visit, self.pending, self.asking = visit, False, self.asking and not left
+            if impact.busy:  # the process that read it may be gone
+                yield RulePreviewState.watch
             return
         self._clear()
+        impact._ask(None)
         self.rule_id, self._server_id = asked
         self.chains = chain_options()
         self.visit = visit

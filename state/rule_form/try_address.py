@@ -53,6 +53,11 @@ class TrialState(rx.State):
         self.busy = True
         return TrialState.watch
 
+    @signed_in
+    async def follow(self, actor: Actor):
+        """Read an answer again that never came: the form was left at once, or the process that read it is gone."""
+        return TrialState.watch if self.busy else None
+
     @background
     @signed_in
     async def watch(self, actor: Actor) -> None:

@@ -14,6 +14,7 @@ from state.account.wallet_proof import WalletProofState
 from state.core.gate import Gate
 from state.core.session import DATABASE_AWAY, MEMBER, UNKNOWN, SessionState, arrive, recognise, say_unread
 from state.core.toasts import ToastState
+from state.rule_form.preview import RulePreviewState
 from state.rule_form.rule_form import RuleFormState
 from tests.state.conftest import SignIn, Tab
 from tests.state.towns import with_rule
@@ -99,6 +100,22 @@ async def test_a_bio_is_checked_again_after_the_process_that_checked_it_is_gone(
     state.looking = False
     await connected(tab, AGAIN)
     assert await tab.run(state.load()) == []
+
+
+async def test_a_preview_is_read_again_after_the_process_that_read_it_is_gone(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    rule = await with_rule(browser)
+    tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
+    await connected(tab, FIRST)
+    state, impact = await form(tab), await tab.state(RulePreviewState)
+    await tab.run(state.preview())
+    assert impact.busy
+    await connected(tab, AGAIN)
+    (again,) = await tab.run(state.load())
+    assert again.fn.__name__ == "watch"
+    await connected(tab, FIRST)
+    await form(tab)
+    assert not impact.busy, "the form that is opened next has not asked"
 
 
 @pytest.mark.parametrize("cookie", [None, "mallory"])

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from app.pages import PAGES
 from services.engine.previews import try_address as trial_service
 from state.rule_form.rule_form import RuleFormState
 from state.rule_form.try_address import ADDRESS_INPUT, TrialState
@@ -56,3 +57,19 @@ async def test_an_answer_that_takes_too_long_is_unknown(form: Tab, town: Town, m
     monkeypatch.setattr(trial_service, "LONGEST_SECONDS", -1.0)
     state = await tried(form, town.wallet("carol"))
     assert (state.outcome, trial_service.NO_TIME in state.lines[0].amount) == ("unknown", True)
+
+
+async def test_an_address_is_tried_again_if_its_answer_never_came(form: Tab, town: Town) -> None:
+    state = await form.state(TrialState)
+    assert await form.run(state.follow()) == [None]
+    await form.run(TrialState.event_handlers["try_address"].fn(state, {ADDRESS_INPUT: town.wallet("carol")}))
+    # The process that reads it ends here, or the form is left at once.
+    (event,) = await form.run(state.follow())
+    assert event is not None
+    await TrialState.event_handlers["watch"].fn(Beside(state))
+    assert (state.busy, state.outcome) == (False, "yes")
+
+
+def test_the_form_asks_for_it_when_it_is_opened_or_connected_again() -> None:
+    (page,) = [one for one in PAGES if one.route == "/add-verification-rule"]
+    assert TrialState.follow in page.load
