@@ -184,6 +184,10 @@ class Conflict(HoldfastError):
     status: ClassVar[int] = 409
 
 
+class Outdated(Conflict):
+    """What the request would replace is not what its sender saw: somebody has changed it since."""
+
+
 class KeyReused(HoldfastError):
     """The Idempotency-Key of a request belongs to another one."""
 

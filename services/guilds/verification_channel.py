@@ -15,7 +15,7 @@ from models import Server
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
-from services.core.errors import Conflict, HoldfastError, unavailable
+from services.core.errors import Conflict, HoldfastError, Outdated, unavailable
 from services.guilds import panel, permissions
 from services.guilds.gateway.known_guilds import server_of
 from services.guilds.panel import PanelTexts
@@ -114,17 +114,30 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 
 
 async def change_panel(
-    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, texts: PanelTexts
+    db: AsyncSession,
+    outside: Gateways,
+    actor: Actor,
+    server_id: int,
+    texts: PanelTexts,
+    seen: PanelTexts | None = None,
 ) -> str | None:
     """Change the panel's texts and its posted message; return the name of its channel, or None if there is none.
 
-    Raises ServerNotFound, FieldRefused for a text that Discord would not accept, Conflict when the bot is not in the
-    server or may not change the message, or when somebody is changing the channel right now, ProviderUnavailable.
+    `seen` are the texts that may be replaced; None stands for any. Raises ServerNotFound, FieldRefused for a text that
+    Discord would not accept, Conflict when the bot is not in the server or may not change the message, or when somebody
+    is changing the channel right now, Outdated if the panel's texts are not `seen`, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
-    guild, _, _ = found.guild_with_bot()
+    guild = found.guild_with_bot()[0]
     async with _changing(db, found.server):
         me, before = (await outside.discord.me()).id, panel.texts_of(found.server)
+        if seen not in {None, before}:
+            raise Outdated(
+                _(
+                    "The panel was changed after you opened it. Save again to replace that change, or load the page "
+                    "again to see it."
+                )
+            )
         panel.keep(found.server, panel.checked(texts, guild.name, me))
         channel = await _stored(outside, found.server)
         done = await _panel(db, outside, found, channel, me) if channel else []

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import reflex as rx
@@ -11,12 +11,12 @@ from gateways import gateways
 from locales import _, day, day_and_time, listed, ngettext, short_day
 from models import transaction
 from services.core.actors import Actor
-from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, ProviderUnavailable, ServerNotFound
+from services.core.errors import FieldRefused, HoldfastError, MoveNotFound, NotFound, Outdated, ProviderUnavailable
 from services.engine.previews.proposals import MoveEnd
 from services.guilds.verification_channel import ChannelOption
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import CoverageDay
-from services.roles.moves.lifecycle import MoveOrder
+from services.roles.moves.lifecycle import MoveOrder, SeenMove
 from services.roles.moves.views import MoveScreen, MoveView, MovingRole
 from settings import settings
 from state.core.dialog import Dialog
@@ -116,6 +116,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
     """By field, the moments of the stored move: a program may have chosen another one than midnight."""
     channel: str = ""
     _filled: tuple[list[MoveChoiceView], str, str, str] = ([], "", "", "")  # the form as it was read
+    _seen: SeenMove = SeenMove()  # the open move that the form is about
     first_day: str = ""
     saving: bool = False
 
@@ -149,7 +150,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
             except MoveNotFound:
                 # Another admin has undone it.
                 await self._read(actor, page)
-            except ServerNotFound:
+            except NotFound:
                 page._lost()
             except ProviderUnavailable as fault:
                 _log.info("move not read again server=%s reason=%s", page.server_id, fault.message)
@@ -185,6 +186,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
         self.begins_open = move is None or move.state == views.PLANNED
         begins = f"{move.begins_at.astimezone(UTC):%Y-%m-%d}" if move and self.begins_open else ""
         self._moments = {"until": move.until, "beginsAt": move.begins_at} if move else {}
+        self._seen = views.seen(move)
         self.first_day = f"{seen.now.astimezone(UTC):%Y-%m-%d}"
         self._filled = choices, f"{last.astimezone(UTC):%Y-%m-%d}", begins, channel
 
@@ -206,21 +208,23 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
         self.bars, self.chart_summary = _bars(shown), _summary(shown)
         self.days = [CoverageDayView(short_day(one.day), *_counts(one)) for one in reversed(shown)]
 
+    @signed_in
+    async def edit(self, actor: Actor) -> None:
+        """Open the form of an existing move, as it is now: another admin may have changed it since it was shown."""
+        page = await open_tab(self, "move")
+        if page is not None:
+            await self._read(actor, page)
+            self.editing = self.state not in {NONE, views.APPROVED}
+
     @public
-    def edit(self, is_open: bool) -> None:
-        """Open or close the form of an existing move."""
-        self.editing = is_open
-        if not is_open:
-            self._fill()
-        self._clear_fault()
+    def cancel(self) -> None:
+        """Close the form of an existing move, and forget what was typed."""
+        self._fill()
 
     @public
     def choose(self, role_id: str, chosen: bool) -> None:
         """Choose a role for the move, or leave it out."""
-        self.choices = [
-            MoveChoiceView(one.id, one.name, one.color, chosen if one.id == role_id else one.chosen)
-            for one in self.choices
-        ]
+        self.choices = [replace(one, chosen=chosen) if one.id == role_id else one for one in self.choices]
 
     @public
     def set_until(self, value: str) -> None:
@@ -252,6 +256,8 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
                 is_told = await lifecycle.begin_or_change(db, gateways(), actor, page.server_id, self._order())
         except HoldfastError as fault:
             await self._show_fault(_("Move not saved"), fault)
+            if isinstance(fault, Outdated):
+                await after_change(self._read(actor, await self.get_state(ServerPageState)))
         else:
             self._filled = self._typed()
             title = _("The move has begun") if is_new else _("The move is changed")
@@ -267,7 +273,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
             raise FieldRefused("until", _("Choose the last day of the move."))
         begins = self._unchanged("beginsAt", self.begins) or start_of_day(self.begins, "beginsAt")
         chosen = [one.id for one in self.choices if one.chosen]
-        return MoveOrder(until, chosen, begins if self.begins_open else None, self.channel or None)
+        return MoveOrder(until, chosen, begins if self.begins_open else None, self.channel or None, self._seen)
 
     def _unchanged(self, field: str, day: str) -> datetime | None:
         """Return the stored moment if the form still shows its day."""
@@ -330,7 +336,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
         what, self.asked = self.asked, ""
         if not what:
             return
-        self.working, self._filled = True, self._typed()
+        self.working = True
         yield
         try:
             page = await self._page()
@@ -342,6 +348,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
                     undone = await lifecycle.undo(db, gateways(), actor, page.server_id)
                     is_told = undone.messages_updated
                     title, told = _("Move undone"), _undone(undone.members)
+            self._filled = self._typed()
             await say(self, title, told if is_told else f"{told} {_untold()}")
             await after_change(self._read(actor, page))
         finally:

@@ -155,7 +155,9 @@ class PanelState(rx.State):
             page = await page_of(self, self.shown_for)
             await rate_limits.spend(rate_limits.RECHECKS, actor.user_id)
             async with transaction() as db:
-                name = await verification_channel.change_panel(db, gateways(), actor, page.server_id, self._typed())
+                name = await verification_channel.change_panel(
+                    db, gateways(), actor, page.server_id, self._typed(), self._stored
+                )
             self._stored = panel.checked(self._typed(), self._server_name, self._bot_id)
             self._fill(self._stored)
             await say(

@@ -105,7 +105,7 @@ def _move() -> rx.Component:
                     ),
                     rx.cond(
                         (MoveState.state != "approved") & ~MoveState.editing,
-                        button(_("Change"), icon="pencil", on_click=MoveState.edit(True)),
+                        button(_("Change"), icon="pencil", on_click=MoveState.edit),
                     ),
                     button(
                         rx.cond(MoveState.state == "approved", _("Undo the move"), _("Call it off")),
@@ -326,7 +326,7 @@ def _form() -> rx.Component:
                         busy_label=_("Saving..."),
                         on_click=MoveState.save,
                     ),
-                    rx.cond(MoveState.editing, button(_("Cancel"), kind="quiet", on_click=MoveState.edit(False))),
+                    rx.cond(MoveState.editing, button(_("Cancel"), kind="quiet", on_click=MoveState.cancel)),
                     class_name="flex flex-wrap gap-2",
                 ),
                 class_name="flex flex-col gap-5",

@@ -13,7 +13,7 @@ from models import Breaker, Grant, Rule, ServerMove
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
-from services.core.errors import Conflict, FieldRefused, MoveNotFound
+from services.core.errors import Conflict, FieldRefused, MoveNotFound, Outdated
 from services.core.json_view import json_view
 from services.guilds import permissions, rivals
 from services.guilds.permissions import Rights
@@ -29,16 +29,28 @@ LONGEST = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
+class SeenMove:
+    """A server's open move as somebody saw it; without dates there was none."""
+
+    roles: tuple[str, ...] = ()
+    begins_at: datetime | None = None
+    until: datetime | None = None
+    channel_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MoveOrder:
     """An admin's order for a move: its roles, its dates, and the channel to announce it in, if any.
 
-    `begins_at` None means now for a new move, and leaves the begin of an open one as it is.
+    `begins_at` None means now for a new move, and leaves the begin of an open one as it is. `seen` is the open move
+    that the order may replace; None stands for any.
     """
 
     until: datetime
     roles: Sequence[str]
     begins_at: datetime | None = None
     channel_id: str | None = None
+    seen: SeenMove | None = None
 
 
 @json_view
@@ -57,7 +69,8 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     """Begin a move, or change the open one; return False if Discord did not let us bring the messages up to date.
 
     Raises ServerNotFound, FieldRefused (`until`, `beginsAt`, `roles`, `channelId`), Conflict (the bot is not in the
-    server, or somebody is changing the move right now), ProviderUnavailable.
+    server, or somebody is changing the move right now), Outdated if the open move is not the order's `seen`,
+    ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     guild, _person, bot = found.guild_with_bot()
@@ -65,6 +78,10 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
         await announcement.check_channel(outside, guild, bot, order.channel_id)
     await _lock(db, server_id)
     move = await _open(db, server_id)
+    if order.seen not in {None, _seen(move)}:
+        raise Outdated(
+            _("The move was changed after you opened its form, so nothing is saved. The page shows it as it is now.")
+        )
     is_new = move is None
     roles = await _checked_roles(db, server_id, order.roles)
     _check_rank(found, set(roles) - set(move.roles if move is not None else ()))
@@ -89,6 +106,10 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     kind = "move.begun" if is_new else "move.changed"
     await audit.record(db, audit.line(kind, server_id=server_id, actor=actor.discord_id, data=data))
     return await messages.change(db, outside, found.server, move, posts=True, former=former)
+
+
+def _seen(move: ServerMove | None) -> SeenMove:
+    return SeenMove() if move is None else SeenMove(tuple(move.roles), move.begins_at, move.until, move.channel_id)
 
 
 async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str]) -> list[str]:

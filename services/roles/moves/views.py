@@ -18,6 +18,7 @@ from services.guilds.role_safety import UNKNOWN_ROLE
 from services.guilds.verification_channel import ChannelOption
 from services.roles.moves import coverage, lifecycle
 from services.roles.moves.coverage import CoverageDay
+from services.roles.moves.lifecycle import SeenMove
 
 PLANNED, RUNNING, OVER, APPROVED = "planned", "running", "over", "approved"
 RIVALS_SHOWN = timedelta(days=30)
@@ -112,6 +113,13 @@ async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     found = None if move is None else await _view(db, move)
     at = await db.now()
     return MoveScreen(found, await _choices(db, server_id), options, at)
+
+
+def seen(move: MoveView | None) -> SeenMove:
+    """Return what somebody has seen to whom this open move is shown, or None if there is none."""
+    if move is None:
+        return SeenMove()
+    return SeenMove(tuple(one.role_id for one in move.roles), move.begins_at, move.until, move.channel_id)
 
 
 async def _view(db: AsyncSession, move: ServerMove, *, messages_updated: bool = True, named: bool = True) -> MoveView:

@@ -75,22 +75,22 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert [bar.x for bar in move.bars] == [7, 79, 79], "the oldest day is on the left"
     assert move.chart_summary.startswith("Holders who have arrived: 2 on ")
 
-    move.edit(True)
+    await tab.run(move.edit())
     before = move.until
     move.set_until("2999-12-31")
     await tab.run(move.load())
     assert (move.editing, move.until) == (True, "2999-12-31"), "a lost connection reads the tab again"
-    move.edit(False)
-    move.edit(True)
+    move.cancel()
+    await tab.run(move.edit())
     assert move.until == before, "what was cancelled is not saved with the next change"
     move.set_until("2999-12-31")
     later = now() + timedelta(days=3)
     async with transaction() as db:
         await db.exec(update(ServerMove).values(until=later))
     await tab.run(move.load())
-    move.edit(False)
+    move.cancel()
     assert move.until == f"{later:%Y-%m-%d}", "what another admin has chosen meanwhile stays"
-    move.edit(True)
+    await tab.run(move.edit())
     move.choose(role.id, False)
     await tab.run(move.save())
     assert (move.fault_field, move.fault_text) == ("roles", "Choose at least one role to hand over.")
@@ -159,15 +159,81 @@ async def test_a_day_that_is_not_changed_keeps_its_time(sign_in: SignIn, town: T
     async with transaction() as db:
         await db.exec(update(ServerMove).values(begins_at=begins, until=until))
     await tab.run(move.load())
-    move.edit(True)
+    await tab.run(move.edit())
     await tab.run(move.save())
     (kept,) = await stored()
     assert (move.fault_text, kept.begins_at, kept.until) == ("", begins, until)
-    move.edit(True)
+    await tab.run(move.edit())
     move.set_until(f"{until + timedelta(days=1):%Y-%m-%d}")
     await tab.run(move.save())
     (later,) = await stored()
     assert (later.begins_at, later.until) == (begins, begun.until + timedelta(days=1))
+
+
+async def test_the_form_of_a_move_shows_what_another_admin_has_changed_meanwhile(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    later = now() + timedelta(days=50)
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(until=later))
+    await tab.run(move.look())
+    await tab.run(move.edit())
+    assert (move.editing, move.until) == (True, f"{later:%Y-%m-%d}")
+
+
+async def test_a_move_that_another_admin_begins_is_shown_and_not_replaced(sign_in: SignIn, town: Town) -> None:
+    hers, _ = await sign_in(town.people["ada"]["username"])
+    his, _ = await sign_in(town.people["ada"]["username"])
+    mine = await opened(hers, MoveState, town.server_id, "move")
+    theirs = await opened(his, MoveState, town.server_id, "move")
+    theirs.set_until(f"{now() + timedelta(days=50):%Y-%m-%d}")
+    await his.run(theirs.save())
+    (begun,) = await stored()
+    await hers.run(mine.save())
+    assert "was changed after you opened its form" in await hers.toast()
+    assert [one.until for one in await stored()] == [begun.until]
+    assert (mine.state, mine.until, mine.editing, mine.saving) == ("running", theirs.until, False, False)
+
+
+async def test_a_change_made_while_the_form_of_a_move_is_open_is_replaced_only_by_a_second_save(
+    sign_in: SignIn, town: Town
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    await tab.run(move.edit())
+    mine = f"{now() + timedelta(days=40):%Y-%m-%d}"
+    move.set_until(mine)
+    later = now() + timedelta(days=50)
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(until=later))
+    await tab.run(move.save())
+    assert "was changed after you opened its form" in await tab.toast()
+    assert ([one.until for one in await stored()], move.editing, move.until) == ([later], True, mine)
+    await tab.run(move.save())
+    assert ([f"{one.until:%Y-%m-%d}" for one in await stored()], move.editing) == ([mine], False)
+
+
+async def test_what_is_typed_is_cancelled_also_after_an_undo_that_failed(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    await tab.run(move.edit())
+    before = move.until
+    move.set_until("2999-12-31")
+
+    async def silent(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer.")
+
+    monkeypatch.setattr(lifecycle, "undo", silent)
+    move.ask_undo()
+    with pytest.raises(ProviderUnavailable):
+        await tab.run(move.confirm())
+    move.cancel()
+    assert move.until == before
 
 
 def test_one_holder_is_one_holder() -> None:

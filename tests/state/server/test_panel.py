@@ -2,12 +2,13 @@
 
 import pytest
 
+from models import Server, transaction
 from services.core.errors import Conflict
 from state.core.toasts import ToastState
 from state.dashboard.server_page import ServerPageState
 from state.server.api_tokens import ApiTokensState
 from state.server.channels import ChannelsState
-from state.server.panel import LONGEST_TYPED, TEXT, TITLE, BlockView, PanelState, RunView
+from state.server.panel import BUTTON, LONGEST_TYPED, TEXT, TITLE, BlockView, PanelState, RunView
 from tests.state.conftest import SignIn
 from tests.state.towns import opened, with_rule
 
@@ -25,6 +26,32 @@ async def test_the_inputs_stay_while_their_texts_do(sign_in: SignIn) -> None:
     await tab.run(state.enter_title("Welcome"))
     await tab.run(state.restore())
     assert (state.key, state.title) == (key + 1, title), "new inputs show the default texts"
+
+
+async def test_a_panel_that_another_admin_has_changed_is_replaced_only_by_a_second_save(sign_in: SignIn) -> None:
+    hers, browser = await sign_in("ada")
+    his, _ = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    await opened(hers, ChannelsState, server_id, "channel")
+    await opened(his, ChannelsState, server_id, "channel")
+    mine, theirs = await hers.state(PanelState), await his.state(PanelState)
+    for _turn in range(2):
+        await his.run(theirs.save({TITLE: "Theirs"}))
+        assert (await his.toast()).startswith("Panel saved"), "one's own changes do not stand in the way"
+
+    async def stored() -> tuple[str | None, str | None]:
+        async with transaction() as db:
+            server = await db.get_one(Server, server_id)
+            return server.panel_title, server.panel_button
+
+    await hers.run(mine.save({BUTTON: "Mine"}))
+    assert (await hers.toast()).startswith("Panel not saved: The panel was changed after you opened it.")
+    assert (await stored(), mine.button) == (("Theirs", None), "Mine")
+    await hers.run((await hers.state(ChannelsState)).load())
+    assert mine.button == "Mine"
+    await hers.run(mine.save({}))
+    assert (await hers.toast()).startswith("Panel saved")
+    assert (await stored())[1] == "Mine"
 
 
 async def test_a_log_channel_that_is_not_saved_yet_stays_chosen(sign_in: SignIn) -> None:
