@@ -100,9 +100,10 @@ class WebhookState(FormFault, Dialog, rx.State):
             found = await webhooks.find(db, gateways(), actor, page.server_id)
         self._open(page.server_id, found)
 
-    @public
-    def edit(self) -> None:
-        """Show the form with the webhook as it is."""
+    @signed_in
+    async def edit(self, actor: Actor) -> None:
+        """Show the form with the webhook as it is now: another admin may have changed it since it was shown."""
+        await self._read(actor, await page_of(self, self._shown_for))
         self._close()
         chosen = self._chosen or [one for one in EVENTS if one != "wallet.proved"]
         self.typed, self.choices = self.url, _choices(chosen)

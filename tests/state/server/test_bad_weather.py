@@ -286,7 +286,7 @@ async def test_a_deleted_webhook_is_not_denied(sign_in: SignIn, at_once: None, m
     rule = await with_rule(browser)
     await opened(tab, ApiTokensState, rule["serverId"], "developers")
     state = await tab.state(WebhookState)
-    state.edit()
+    await tab.run(state.edit())
     state.set_typed("https://example.org/hook")
     await tab.run(state.save())
     assert state.is_set, state.fault_text

@@ -93,7 +93,7 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
     assert (shown.is_set, shown.editing) == (False, False)
     shown.ask(DELETE)
     assert shown.asked == "", "there is none"
-    shown.edit()
+    await tab.run(shown.edit())
     assert [one.key for one in shown.choices if one.chosen] == [
         "role.given", "role.taken", "rule.changed", "breaker.tripped",
     ]  # fmt: skip
@@ -126,7 +126,7 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
     assert shown.trouble.startswith("Deliveries have failed since ")
     assert shown.status == "1 event waits to be delivered."
 
-    shown.edit()
+    await tab.run(shown.edit())
     assert (shown.typed, shown.secret) == (HOOK, first), "nobody has said that it is copied"
     shown.choose("role.given", True)
     await tab.run(shown.save())
@@ -146,11 +146,26 @@ async def test_a_webhook_is_set_tested_changed_and_deleted_and_its_secret_shown_
     assert (shown.is_set, toasts.text, toasts.title) == (False, "", "This server has no webhook.")
 
 
+async def test_the_form_shows_the_webhook_as_another_admin_has_set_it_meanwhile(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    await opened(tab, ApiTokensState, town.server_id, "developers")
+    shown = await tab.state(WebhookState)
+    await tab.run(shown.edit())
+    shown.set_typed(HOOK)
+    await tab.run(shown.save())
+    async with transaction() as db:
+        hook = await db.get_one(Webhook, town.server_id)
+        hook.url, hook.events = f"{HOOK}/new", ["wallet.proved"]
+        db.add(hook)
+    await tab.run(shown.edit())
+    assert (shown.typed, [one.key for one in shown.choices if one.chosen]) == (f"{HOOK}/new", ["wallet.proved"])
+
+
 async def test_what_was_typed_stays_on_this_server_only(sign_in: SignIn, town: Town) -> None:
     tab, _ = await sign_in(town.people["ada"]["username"])
     shown = await opened(tab, ApiTokensState, town.server_id, "developers")
     webhook = await tab.state(WebhookState)
-    webhook.edit()
+    await tab.run(webhook.edit())
     webhook.set_typed(HOOK * 1000)
     assert len(webhook.typed) == 2_000
     shown.open_form()
@@ -172,7 +187,7 @@ async def test_a_new_token_and_a_test_event_are_not_denied_because_the_list_coul
     tab, _ = await sign_in(town.people["ada"]["username"])
     shown = await opened(tab, ApiTokensState, town.server_id, "developers")
     hook = await tab.state(WebhookState)
-    hook.edit()
+    await tab.run(hook.edit())
     hook.set_typed(HOOK)
     await tab.run(hook.save())
     shown.open_form()

@@ -46,6 +46,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     move = await opened(tab, MoveState, server_id, "move")
     developers = await opened(tab, ApiTokensState, server_id, "developers")
     webhook = await tab.state(WebhookState)
+    await tab.run(webhook.edit())
     general = (await town.guild())["channels"][0]["id"]
     banner = held_back.roles
 
@@ -93,7 +94,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         await tab.run(developers.revoke())
 
     async def set_webhook() -> None:
-        webhook.edit()
+        webhook.editing = True
         webhook.set_typed("https://elsewhere.example.org/")
         await tab.run(webhook.save())
 
