@@ -137,8 +137,7 @@ async def put(
     """
     url, events = _url(url), _events(events)
     await permissions.require_admin(db, outside, actor, server_id)
-    await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
-    row = await db.get(Webhook, server_id, populate_existing=True)
+    row = await _locked(db, server_id)
     secret = _PREFIX + secrets.token_urlsafe(32) if row is None or new_secret else None
     if row is None:
         row = Webhook(server_id=server_id, url=url, events=list(events), secret=encryption.seal(secret or ""))
@@ -154,6 +153,12 @@ async def put(
     data = {"host": urlsplit(url).hostname, "events": list(events), "newSecret": secret is not None}
     await audit.record(db, audit.line("webhook.set", server_id=server_id, actor=actor.discord_id, data=data))
     return WebhookChange(await _view(db, row), secret)
+
+
+async def _locked(db: AsyncSession, server_id: int) -> Webhook | None:
+    """Return the server's webhook, which nobody else sets or deletes until the transaction ends."""
+    await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
+    return await db.get(Webhook, server_id, populate_existing=True)
 
 
 def _former_secrets(row: Webhook) -> bytes:
@@ -214,12 +219,11 @@ async def remove(db: AsyncSession, outside: Gateways, actor: Actor, server_id: i
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
     await permissions.require_admin(db, outside, actor, server_id)
-    await db.exec(delete(WebhookDelivery).where(col(WebhookDelivery.server_id) == server_id))
-    gone = await db.execute(
-        delete(Webhook).where(col(Webhook.server_id) == server_id).returning(col(Webhook.server_id))
-    )  # fmt: skip
-    if gone.first() is None:
+    row = await _locked(db, server_id)
+    if row is None:
         raise WebhookNotFound
+    await db.exec(delete(WebhookDelivery).where(col(WebhookDelivery.server_id) == server_id))
+    await db.delete(row)
     await audit.record(db, audit.line("webhook.deleted", server_id=server_id, actor=actor.discord_id))
 
 
@@ -229,7 +233,7 @@ async def send_test(db: AsyncSession, outside: Gateways, actor: Actor, server_id
     Raises ServerNotFound, ProviderUnavailable, WebhookNotFound.
     """
     await permissions.require_admin(db, outside, actor, server_id)
-    row = await db.get(Webhook, server_id, populate_existing=True)
+    row = await _locked(db, server_id)
     if row is None:
         raise WebhookNotFound
     row.next_at = now()

@@ -1,17 +1,21 @@
 """The webhook of a server through the API: its address, its secret, its deliveries."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
-from sqlmodel import delete, update
+from sqlmodel import delete, select, update
 
 from app.api import api
 from models import Webhook, WebhookDelivery, now, transaction
+from models.db.session import AsyncSession
 from services.accounts.developers import webhook_deliveries, webhooks
 from tests.app.api.browsers import Browser
 from tests.jobs.town import Town, a_town
+from tests.support.statements import waits_for_a_lock
 
 WALLET = {"type": "any_wallet"}
 
@@ -76,6 +80,38 @@ async def signing(server_id: int) -> tuple[str, ...]:
         turn = await webhook_deliveries.claim(db, "worker")
         assert turn is not None
         return turn.secrets
+
+
+@pytest.mark.parametrize("call", ["PUT", "POST"])
+async def test_a_webhook_that_is_deleted_while_it_is_set_or_tested_is_deleted_after_that(
+    browser: Browser, town: Town, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    await browser.sign_in(town.people["ada"]["username"])
+    at = f"/api/servers/{town.server_id}/webhook"
+    body = {"url": "https://hooks.example.org/in", "events": ["role.given"]}
+    await browser.client.put(at, json=body)
+    read, go_on, get = asyncio.Event(), asyncio.Event(), AsyncSession.get
+
+    async def pausing(self: AsyncSession, entity: Any, *given: Any, **options: Any) -> Any:
+        found = await get(self, entity, *given, **options)
+        if entity is Webhook and not read.is_set():
+            read.set()
+            await go_on.wait()
+        return found
+
+    monkeypatch.setattr(AsyncSession, "get", pausing)
+    path, payload = (at, {**body, "events": ["role.taken"]}) if call == "PUT" else (f"{at}/test", None)
+    first = asyncio.create_task(browser.client.request(call, path, json=payload))
+    await read.wait()
+    gone = asyncio.create_task(browser.client.delete(at))
+    while not (gone.done() or await waits_for_a_lock()):
+        pass
+    go_on.set()
+    assert (await first).is_success, (await first).text
+    assert (await gone).status_code == 200
+    async with transaction() as db:
+        assert (await db.exec(select(Webhook))).all() == []
+        assert (await db.exec(select(WebhookDelivery))).all() == []
 
 
 async def test_a_secret_signs_for_a_day_whatever_secrets_are_made_after_it(
