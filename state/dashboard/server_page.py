@@ -64,7 +64,7 @@ class ServerPageState(rx.State):
         before, discord_id, name = self.tab, self.discord_id, self.name
         self._read_address()
         if self._read_for != self.server_id:
-            self.loaded = False
+            self.loaded = self.missing = False
             yield
         elif self.tab != before and not self.missing:
             self._name(discord_id, name)

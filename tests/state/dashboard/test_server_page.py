@@ -9,7 +9,10 @@ import reflex as rx
 from components.pages import server_config
 from models import Server, transaction
 from services.core.actors import Actor
+from services.core.errors import ProviderUnavailable
 from services.runtime.task_cancellation import stop
+from services.servers import servers
+from state.core import retry
 from state.dashboard.server_page import TABS, ServerPageState
 from tests.app.api.browsers import Browser
 from tests.state.conftest import SignIn, Tab
@@ -66,6 +69,30 @@ async def test_after_a_load_that_the_next_tab_cancelled_the_server_is_read(
     tab.go("/server-config", serverId=server_id, tab="members")
     await tab.run(page.load())
     assert (page.loaded, page.tab, page.name) == (True, "members", "Base Builders")
+
+
+async def test_a_server_that_cannot_be_read_is_not_called_missing_because_the_one_before_it_was(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    page = await tab.state(ServerPageState)
+    tab.go("/server-config", serverId=server_id + 1)
+    await tab.run(page.load())
+    assert page.missing
+
+    async def away(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer.")
+
+    async def unlisted(*_: object, **__: object) -> list[object]:
+        return []
+
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(servers, "get", away)
+    monkeypatch.setattr(servers, "list_servers", unlisted)
+    tab.go("/server-config", serverId=server_id)
+    await tab.run(page.load())
+    assert (page.missing, page.fault) == (False, "Discord does not answer.")
 
 
 @pytest.mark.parametrize("number", ["", "x", "-1", "1e3", "12345678901", "٣"])
