@@ -18,6 +18,7 @@ from services.servers import servers
 from state.core.errors import UNREADABLE, sentence_of
 from state.core.gate import signed_in
 from state.core.retry import ask
+from state.dashboard.invite import InviteTabs
 from state.dashboard.servers import configure_url
 
 TABS = ("rules", "members", "activity", "health", "channel", "move", "developers")
@@ -26,7 +27,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
-class ServerPageState(rx.State):
+class ServerPageState(InviteTabs, rx.State):
     """The server in the URL, which the services check at every use."""
 
     server_id: int = 0
@@ -107,9 +108,11 @@ class ServerPageState(rx.State):
             self.bot_turns += 1
 
     @signed_in
-    async def invite(self, actor: Actor) -> EventSpec:
+    async def invite(self, actor: Actor) -> EventSpec | None:
         """Open Discord's page that adds the bot to this server."""
-        return rx.redirect(servers.invite_url(gateways(), self.discord_id), is_external=True)
+        if self._has_just_opened(self.discord_id):
+            return None
+        return self._tab(servers.invite_url(gateways(), self.discord_id), self.discord_id)
 
     def _lost(self) -> None:
         """Show that the server does not exist, or that the person does not run it."""

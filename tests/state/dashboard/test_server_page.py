@@ -95,6 +95,15 @@ async def test_a_server_that_cannot_be_read_is_not_called_missing_because_the_on
     assert (page.missing, page.fault) == (False, "Discord does not answer.")
 
 
+async def test_a_double_click_on_the_invite_opens_one_tab(sign_in: SignIn) -> None:
+    tab, browser = await sign_in("ada")
+    server_id = (await with_rule(browser))["serverId"]
+    tab.go("/server-config", serverId=server_id)
+    page = await tab.state(ServerPageState)
+    await tab.run(page.load())
+    assert [one is None for one in [*await tab.run(page.invite()), *await tab.run(page.invite())]] == [False, True]
+
+
 @pytest.mark.parametrize("number", ["", "x", "-1", "1e3", "12345678901", "٣"])
 async def test_what_is_no_id_of_ours_is_no_server(number: str) -> None:
     assert (await at({"serverId": number})).server_id == 0
