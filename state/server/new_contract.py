@@ -112,7 +112,10 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
             return
         self.contracts = [OldContractView(f"{one.chain}:{one.contract}", _label(one)) for one in found[0]]
         self.running = [_running(one) for one in found[1]]
-        if self.old not in {one.key for one in self.contracts} or self.shown_for != page.server_id:
+        if self.shown_for != page.server_id:
+            self.old, self.new_chain, self.same_ids, self.both = "", "", False, True
+            self.new = self.until = ""
+        if self.old not in {one.key for one in self.contracts}:
             self.old = self.contracts[0].key if self.contracts else ""
             self._changed()
         self.first_day = f"{found[2].astimezone(UTC):%Y-%m-%d}"
@@ -228,7 +231,8 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
                     done = await contract_migrations.apply(db, gateways(), actor, page.server_id, self._order())
                 else:
                     done = await contract_migrations.end(db, gateways(), actor, page.server_id, self.asked_id)
-            self.new, self.until = "", ""
+            if what == APPLY:
+                self.new = self.until = ""
             self._changed()
             await after_change(self._read(actor, page))
             await say(self, _replaced(done), _("Members are being checked now. Activity has the way back."))

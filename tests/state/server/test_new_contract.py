@@ -58,9 +58,29 @@ async def test_a_migration_is_previewed_applied_and_ended_from_its_card(sign_in:
     (running,) = card.running
     assert (running.text, card.looked, card.new) == ("Both count in 1 rule until you end this.", False, "")
 
+    card.set_new("0x12")
+    card.set_until("2999-12-31")
     await tab.run(card.ask_end(running.id))
     assert (card.asked, card.asked_title) == (END, running.title)
     await tab.run(card.confirm())
+    assert (card.new, card.until) == ("0x12", "2999-12-31"), "what is typed is about another migration"
     assert (card.running, [one.label.startswith("New Cats on Base") for one in card.contracts]) == ([], [True])
     toast = await tab.state(ToastState)
     assert toast.title == "1 rule changed"
+
+
+async def test_what_is_typed_for_one_server_is_not_proposed_for_the_next_one(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    card = await opened(tab, MigrationState, town.server_id, "rules")
+    typed = [(card.set_new, "0x12"), (card.set_new_chain, "polygon"), (card.set_until, "2999-12-31")]
+    for enter, value in typed:
+        enter(value)
+    card.set_same_ids(True)
+    card.set_both(False)
+    await tab.run(card.load())
+    filled = card.new, card.new_chain, card.until, card.same_ids, card.both
+    assert filled == ("0x12", "polygon", "2999-12-31", True, False), "a reconnect keeps it"
+    card.shown_for = town.server_id + 1
+    await tab.run(card.load())
+    assert (card.new, card.new_chain, card.until, card.same_ids, card.both) == ("", "", "", False, True)
+    assert card.old == card.contracts[0].key
