@@ -98,6 +98,7 @@ class ActivityState(Dialog, ServerTab, rx.State):
         # After a mere reconnect, the filters are those that the person has chosen since.
         if self.shown_for != page.server_id or (named and visit != self._visit):
             self._clear(named)
+            self._link(page)
         self._visit = visit
         self.asked = ""
 
@@ -144,8 +145,11 @@ class ActivityState(Dialog, ServerTab, rx.State):
         self.rows = _rows(found[:PAGE_SIZE])
         if not self.is_last:
             self._starts = [*self._starts[: self.page - 1], found[PAGE_SIZE - 1].id]
-        self.csv_url = f"/api/servers/{page.server_id}/events.csv?{_query(wanted)}"
+        self._link(page)
         return True
+
+    def _link(self, page: ServerPageState) -> None:
+        self.csv_url = f"/api/servers/{page.server_id}/events.csv?{_query(self._wanted())}"
 
     async def _filtered(self, actor: Actor) -> None:
         page = await open_tab(self, "activity")

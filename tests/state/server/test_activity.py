@@ -10,8 +10,10 @@ from models import Server, transaction
 from services.core import audit
 from services.core.errors import ProviderUnavailable
 from services.guilds import permissions
+from services.servers import activity
 from services.servers.activity import BY_ITSELF
 from settings import settings
+from state.core import retry
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
 from tests.app.api.browsers import Browser
@@ -83,6 +85,21 @@ async def test_lines_of_one_batch_are_one_row_and_filters_find_them(made: tuple[
     await tab.run(state.enter_member(""))
     await tab.run(state.load())
     assert ([row.kind for row in state.rows], state.member) == (["rule.created"], ""), "a reconnect keeps the filters"
+
+
+async def test_the_download_is_of_the_server_that_the_page_is_about_also_if_its_log_cannot_be_read(
+    made: tuple[Tab, Browser, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object, **__: object) -> None:
+        raise ProviderUnavailable("Discord does not answer.")
+
+    tab, _, rule = made
+    state = await opened(tab, ActivityState, rule["serverId"], "activity")
+    state.shown_for, state.csv_url = rule["serverId"] + 1, f"/api/servers/{rule['serverId'] + 1}/events.csv?kind=rule"
+    monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
+    monkeypatch.setattr(activity, "choices", away)
+    await tab.run(state.load())
+    assert (state.fault, state.csv_url) == ("Discord does not answer.", f"/api/servers/{rule['serverId']}/events.csv?")
 
 
 async def test_many_lines_are_turned_page_by_page(made: tuple[Tab, Browser, dict[str, Any]]) -> None:
