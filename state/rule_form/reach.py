@@ -127,8 +127,11 @@ class ReachState(rx.State):
                 self.places = [*self.places, _("Counted {ago}.").format(ago=ago(found.ended_at))]
 
     @signed_in
-    async def load_days(self, actor: Actor) -> None:
+    async def load_days(self, actor: Actor):
         """Read the days of the stored rule, if the form edits one."""
+        # Those of the rule that was opened before are hidden at once, and stay so after a failure.
+        self.bars, self.days, self.summary = [], [], ""
+        yield
         rule = await self.get_state(RuleFormState)
         page = await self.get_state(ServerPageState)
         found: Sequence[ReachOnDay] = ()

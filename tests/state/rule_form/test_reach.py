@@ -131,6 +131,17 @@ async def test_a_stored_rule_shows_its_days(form: Tab, town: Town, monkeypatch: 
     assert state.bars[0].height == 200
 
 
+async def test_the_days_of_the_rule_that_was_opened_before_are_hidden_until_those_of_this_one_are_read(
+    form: Tab, town: Town
+) -> None:
+    state = await form.state(ReachState)
+    state.summary = "Verified here: 50% of the holders on 28 Nov."
+    days = ReachState.event_handlers["load_days"].fn(state)
+    await anext(days)
+    assert state.summary == ""
+    await days.aclose()
+
+
 async def test_the_rules_tab_shows_the_numbers_of_a_rule_that_was_counted(
     form: Tab, town: Town, monkeypatch: pytest.MonkeyPatch
 ) -> None:
