@@ -33,6 +33,10 @@ class TierList(rx.State, mixin=True):
     """The tiers after the first one. A form that uses them implements `_recheck`."""
 
     tiers: list[TierView] = []
+    tiers_added: int = 0
+    """Changes with each tier that the person adds."""
+    first_of_added: str = ""
+    """The name of the first control of the tier that was added last."""
 
     def _recheck(self) -> None:
         """React to a changed tier."""
@@ -46,6 +50,7 @@ class TierList(rx.State, mixin=True):
             number = max((one.number for one in self.tiers), default=1) + 1
             least = str(int(before) + 1) if before.isascii() and before.isdigit() else ""
             self._set_tiers([*self.tiers, TierView(number, least=least)])
+            self.tiers_added, self.first_of_added = self.tiers_added + 1, tier_control(number, LEAST)
 
     @signed_in
     async def remove_tier(self, actor: Actor, number: int) -> None:

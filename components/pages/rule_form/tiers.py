@@ -3,6 +3,7 @@
 import reflex as rx
 
 from components.ui.button import button
+from components.ui.effects.refused_field import new_field
 from components.ui.effects.texts import filled
 from components.ui.field import typed_input, typed_select
 from locales import _
@@ -38,6 +39,7 @@ def tiers() -> rx.Component:
             ),
             class_name="flex flex-col items-start gap-3 sm:flex-row sm:items-center",
         ),
+        new_field(RuleFormState.tiers_added, RuleFormState.first_of_added),
         class_name="flex flex-col gap-3",
     )
 
@@ -83,6 +85,7 @@ def _amount(
     tier: rx.vars.ObjectVar[TierView], field: str, value: rx.Var[str], label: rx.Var[str] | str, placeholder: str
 ) -> rx.Component:
     return typed_input(
+        id=tier_control(tier.number, field),
         name=tier_control(tier.number, field),
         type="text",
         input_mode="numeric",

@@ -29,6 +29,7 @@ from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT, UNFILLED
 from state.rule_form.rule_fault import NO_FAULT, RuleFault
 from state.rule_form.rule_form import RuleFormState
+from state.rule_form.tiers import LEAST, tier_control
 from tests.state.conftest import SignIn, Tab
 from tests.state.rule_form.filling import CATS, FOXES, OWLS, fill, leaf, somebody
 from tests.state.rule_form.filling import form as form
@@ -133,6 +134,7 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
     fill(form, CATS)
     await form.choose_role("77")
     await form.add_tier()
+    assert (form.tiers_added, form.first_of_added) == (1, tier_control(form.tiers[0].number, LEAST))
     assert form._first_fault().text == "Tier 1 needs a maximum, because tier 2 follows it."
     await form.enter_max_tokens(4)
     assert form._first_fault().text == "Tier 2: enter whole numbers. Leave the maximum empty for no limit."

@@ -27,6 +27,11 @@ async def test_the_next_control_gets_the_focus_of_one_that_goes_away(product: Pr
     await second.press("Enter")
     await expect(page.get_by_role("button", name="Add", exact=True)).to_be_focused()
 
+    await page.get_by_label("Rule Type").select_option("basic")
+    await page.get_by_role("button", name="Add a tier").press("Enter")
+    await expect(page.get_by_label("Tier 2: from")).to_be_focused()
+    await page.get_by_role("button", name="Remove Tier 2").press("Enter")
+
     await page.get_by_role("button", name="Add another condition").press("Enter")
     await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
     await expect(page.get_by_label("Rule Type")).to_be_focused()
