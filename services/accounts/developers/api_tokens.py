@@ -14,6 +14,7 @@ from sqlalchemy import func
 from sqlmodel import col, delete, select, update
 
 from gateways import Gateways
+from gateways.transport.plain_text import one_line
 from locales import N_, _, ngettext
 from models import Access, ApiToken, Server, User, now
 from models.db.session import AsyncSession
@@ -141,7 +142,8 @@ async def create(
 
 def _name(given: str) -> str:
     name = " ".join(given.split())
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+    # Emoji and several scripts need joiners, which Python does not count as printable.
+    if not name or len(name) > LONGEST_NAME or name != one_line(name):
         said = ngettext(
             "The name needs 1 to {count} character.", "The name needs 1 to {count} characters.", LONGEST_NAME
         )

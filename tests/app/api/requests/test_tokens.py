@@ -330,6 +330,14 @@ async def test_a_token_has_limits_of_its_own(
     assert (await second.client.post(path)).status_code == 202
 
 
+async def test_a_name_may_have_the_joiners_that_emoji_and_scripts_need(
+    town: Town, new_browser: Callable[[], Browser]
+) -> None:
+    owner = await signed_in(new_browser, town, "ada")
+    for name in ("👩\u200d💻 script", "می\u200cخواهم"):
+        assert (await made(owner, town, name=name))["name"] == name
+
+
 @pytest.mark.parametrize(
     ("fields", "field"),
     [
