@@ -6,7 +6,7 @@ from fastapi import Query
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import InternalId
+from app.api.requests.shapes import LEFT_OUT_IF_EMPTY, InternalId, usual_if_empty
 from gateways import gateways
 from models import transaction
 from services.servers import analytics, servers
@@ -25,7 +25,9 @@ async def get_totals(caller: Caller) -> AnalyticsView:
 
 @router.get("/history")
 async def get_history(
-    caller: Caller, days: int = 30, server_id: Annotated[InternalId | None, Query(alias="serverId")] = None
+    caller: Caller,
+    days: Annotated[int, usual_if_empty(30), Query()] = 30,
+    server_id: Annotated[InternalId | None, LEFT_OUT_IF_EMPTY, Query(alias="serverId")] = None,
 ) -> HistoryView:
     """Return the events of the last 7, 30 or 90 days in one of the caller's servers, or in all of them together."""
     async with transaction() as db:

@@ -81,10 +81,6 @@ def _or_empty(value: object) -> object:
     return "" if value is None else value
 
 
-def _first_if_empty(value: object) -> object:
-    return 1 if value == "" else value
-
-
 def _at(moment: time, given: object) -> object:
     """Return this moment of a day that is named by its date alone; anything else stays as it is."""
     if not isinstance(given, str) or len(given) != len("2027-01-31"):
@@ -99,8 +95,9 @@ def _in_utc(given: datetime) -> datetime:
     return given if given.tzinfo is not None else given.replace(tzinfo=UTC)
 
 
-def _none_if_empty(value: object) -> object:
-    return None if value == "" else value
+def usual_if_empty(usual: object) -> BeforeValidator:
+    """Return what reads an empty field of the query, as in `?page=`, as its default `usual`: it counts as left out."""
+    return BeforeValidator(lambda given: usual if given == "" else given)
 
 
 Text = Annotated[str, AfterValidator(_kept)]
@@ -111,9 +108,8 @@ InternalId = Annotated[int, BeforeValidator(_internal_id)]
 PathId = Annotated[int, BeforeValidator(_internal_id), Path()]
 QueryId = Annotated[int, BeforeValidator(_internal_id), Query()]
 # The bounds stand before the validator, or the OpenAPI document would have them in pydantic's words.
-PageNumber = Annotated[int, Field(ge=1, le=1_000_000), BeforeValidator(_first_if_empty), Query()]
-LEFT_OUT_IF_EMPTY = BeforeValidator(_none_if_empty)
-"""For an optional field of the query: `?ruleId=` counts as none."""
+PageNumber = Annotated[int, Field(ge=1, le=1_000_000), usual_if_empty(1), Query()]
+LEFT_OUT_IF_EMPTY = usual_if_empty(None)
 _TIME_OR_DAY = WithJsonSchema(
     {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]}
 )

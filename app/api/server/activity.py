@@ -12,7 +12,16 @@ from app.api.requests.caller import Caller
 from app.api.requests.downloads import next_page
 from app.api.requests.examples import PERIOD
 from app.api.requests.routers import calls
-from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, Text, TimeFrom, TimeUntil, attachment
+from app.api.requests.shapes import (
+    CSV,
+    LEFT_OUT_IF_EMPTY,
+    PathId,
+    Text,
+    TimeFrom,
+    TimeUntil,
+    attachment,
+    usual_if_empty,
+)
 from gateways import gateways
 from models import transaction
 from services.core.errors import BatchNotFound
@@ -26,6 +35,7 @@ CSV_PAGE = 200
 """Lines that a download reads at a time: the log may exceed the memory, and one line may contain two large rules."""
 
 _RuleNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_LineNumber = Annotated[int, Field(ge=1, le=2**62)]
 
 
 def _filter(
@@ -60,8 +70,8 @@ async def list_events(
     caller: Caller,
     server_id: PathId,
     wanted: Filter,
-    before: Annotated[int | None, Query(ge=1, le=2**62)] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    before: Annotated[_LineNumber | None, LEFT_OUT_IF_EMPTY, Query()] = None,
+    limit: Annotated[int, Field(ge=1, le=200), usual_if_empty(50), Query()] = 50,
 ) -> list[LogLine]:
     """Return the events, newest first; `before` is the id of the last line of the previous page."""
     async with transaction() as db:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text, TimeFrom, TimeUntil
+from app.api.requests.shapes import ApiAnswer, PageNumber, PathId, Payload, Text, TimeFrom, TimeUntil, usual_if_empty
 from gateways import gateways
 from models import transaction
 from services.engine.previews import preview
@@ -63,7 +63,7 @@ async def list_move_members(
     caller: Caller,
     server_id: PathId,
     role_id: Annotated[Text, Query(alias="roleId")],
-    standing: Text = coverage.UNVERIFIED,
+    standing: Annotated[Text, usual_if_empty(coverage.UNVERIFIED), Query()] = coverage.UNVERIFIED,
     page: PageNumber = 1,
 ) -> HoldersPage:
     """Return the holders of a role of the move by standing: `right`, `wrong`, `unverified` or `unknown`."""

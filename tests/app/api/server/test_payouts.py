@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Event, MemberChoice, Observation, PayoutListing, Wallet, transaction
+from models import Event, MemberChoice, Observation, PayoutListing, Wallet, now, transaction
 from services.guilds import members
 from services.privacy import payouts
 from tests.app.api.browsers import Browser
@@ -230,6 +231,12 @@ async def test_an_empty_field_of_an_address_counts_as_left_out(
 ) -> None:
     ada = await signed_in(new_browser, town, "ada")
     events = "kind=&ruleId=&since=&until="
-    for path in ("members?query=&page=", "payout.csv?ruleId=", f"events?{events}", f"events.csv?{events}"):
-        answer = await ada.client.get(f"/api/servers/{town.server_id}/{path}")
+    paths = ("members?query=&page=", "payout.csv?ruleId=", f"events?{events}&before=&limit=", f"events.csv?{events}")
+    for path in (*(f"servers/{town.server_id}/{one}" for one in paths), "analytics/history?days=&serverId="):
+        answer = await ada.client.get(f"/api/{path}")
         assert answer.status_code == 200, f"{path}: {answer.text}"
+    role = (await ada.client.get(f"/api/verification-rules/{rule_id}")).json()["roleId"]
+    order = {"until": (now() + timedelta(days=9)).isoformat(), "roles": [role]}
+    at = f"/api/servers/{town.server_id}/move"
+    assert (await ada.client.put(at, json=order)).status_code == 200
+    assert (await ada.client.get(f"{at}/members?roleId={role}&standing=&page=")).status_code == 200
