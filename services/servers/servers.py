@@ -47,6 +47,7 @@ ASK_AGAIN = timedelta(minutes=5)
 BELIEVED = timedelta(hours=1)
 """How long that list is used while Discord cannot be asked."""
 LONGEST_NAME = 100
+LONGEST_ICON = 500
 LONGEST_DESCRIPTION = 500
 
 
@@ -301,12 +302,13 @@ def _checked_icon(icon: str | None) -> str | None:
     address = (icon or "").strip()
     if not address:
         return None
-    if not any(address.startswith(f"{base}/") for base in (DISCORD_CDN, settings().discord_cdn_url)):
+    known = any(address.startswith(f"{base}/") for base in (DISCORD_CDN, settings().discord_cdn_url))
+    if not known or len(address) > LONGEST_ICON:
         raise FieldRefused(
             "serverIcon",
             _("The icon must be an address on Discord's own CDN ({discord_cdn}/…).").format(discord_cdn=DISCORD_CDN),
         )
-    return address[:500]
+    return address
 
 
 def icon_url(guild_id: str, icon: str | None) -> str | None:
