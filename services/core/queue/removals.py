@@ -1,6 +1,6 @@
 """Cancel removals that were decided and not sent yet, before a worker decides about their members again."""
 
-from sqlalchemy import ColumnElement, case, func, text, update
+from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, func, text, update
 from sqlmodel import col, select
 
 from models import Due, Grant, Member
@@ -39,7 +39,7 @@ async def call_off_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
     await db.execute(update(Grant).where(in_order_of_key(col(Grant.state) == "taking", *which)).values(held))
 
 
-def in_order_of_key(*which: ColumnElement[bool]) -> ColumnElement[bool]:
+def in_order_of_key(*which: ColumnExpressionArgument[bool]) -> ColumnElement[bool]:
     """Return the condition on the grants that meet these conditions, for a statement that changes many of them.
 
     It locks them in the order of their keys, as a reconcile does, so that the two wait for each other instead of
