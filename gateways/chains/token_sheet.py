@@ -34,9 +34,19 @@ class TokenHints:
 
     def with_ids(self, ids: Iterable[str]) -> "TokenHints":
         """Return the trail with these ids added, as far as it has room."""
-        room = MOST_IDS_KEPT - len(self.ids)
+        # Two reads at the same moment may have stored more together.
+        room = max(0, MOST_IDS_KEPT - len(self.ids))
         fresh = [one for one in ids if one not in self.ids][:room]
         return replace(self, ids=self.ids | frozenset(fresh)) if fresh else self
+
+    def without(self, gone: frozenset[str]) -> "TokenHints":
+        """Return the trail without these ids, whose loss is settled.
+
+        A full trail has left ids out. Once it has room, all blocks count as not searched, so that these are found.
+        """
+        searched = dict[int, tuple[int, int]]() if gone and self.full else self.searched
+        waiting = {one: first for one, first in self.gone.items() if one not in gone}
+        return TokenHints(self.ids - gone, searched, waiting, gone)
 
     def looked_at(self, held: Iterable[str], gone: Iterable[str], block: int, settled_after: int) -> "TokenHints":
         """Return the trail after a read at `block`: with the ids in `held`, without those in `gone` that are settled.
@@ -46,8 +56,7 @@ class TokenHints:
         here = frozenset(held)
         since = {one: self.gone.get(one, block) for one in gone if one in self.ids and one not in here}
         dropped = frozenset(one for one, first in since.items() if block - first >= settled_after)
-        waiting = {one: first for one, first in since.items() if one not in dropped}
-        return TokenHints(self.ids - dropped, self.searched, waiting, dropped).with_ids(sorted(here))
+        return replace(self, gone=since).without(dropped).with_ids(sorted(here))
 
 
 Trails = Mapping[str, TokenHints]

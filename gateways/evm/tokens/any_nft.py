@@ -222,8 +222,7 @@ class _Look:
         for owner in self.owners:
             before = self.trails.get(owner, TokenHints())
             gone = self.denied.get(owner, set[str]()) & before.ids if settled else set[str]()
-            left = TokenHints(before.ids - gone, before.searched, dropped=frozenset(gone))
-            kept = left.with_ids(self.held.get(owner, ()))
+            kept = before.without(frozenset(gone)).with_ids(self.held.get(owner, ()))
             if kept != TokenHints():
                 found[owner] = kept
         return found

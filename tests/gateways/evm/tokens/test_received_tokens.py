@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateways.chains import token_sheet
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import LARGEST_ID, TokenHints, TokenSheet
@@ -394,6 +395,34 @@ async def test_every_token_of_a_trail_is_verified_and_one_that_is_gone_at_a_sett
     short = TokenHints(frozenset([*gone[:5], f"{PLAIN}:{held}"]))
     settled = await chains.anything("base", [BEN], trails={BEN: short}, at=ReadPoint(settled=True))
     assert (settled.trails[BEN].dropped, settled.trails[BEN].ids) == (set(gone[:5]), {f"{PLAIN}:{held}"})
+
+
+async def test_tokens_that_a_full_trail_left_out_are_searched_for_again_once_it_has_room(
+    chains: EvmChains, node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise somebody who has sold the tokens in the trail would seem to hold nothing, whatever was left out."""
+    trader, contract = address(300), address(3)
+    await collection(node, contract, "ERC721")
+    for token in (1, 2, 3):
+        await mint(node, contract, trader, token)
+    for token in (1, 2):
+        await move(node, contract, trader, BEN, token)
+    await rpc(node, "anvil_mine", hex(CHAINS["base"].settled_after + received_tokens.unsettled(CHAINS["base"]) + 1))
+    for module in (token_sheet, received_tokens):
+        monkeypatch.setattr(module, "MOST_IDS_KEPT", 2)
+    first = await chains.anything("base", [trader], at=ReadPoint(settled=True))
+    assert (first.trails[trader].dropped, dict(first.alone)) == (
+        {f"{contract}:1", f"{contract}:2"}, {trader: "An indexer"},
+    )  # fmt: skip
+    again = await chains.anything("base", [trader], trails=first.trails, at=ReadPoint(settled=True))
+    assert dict(again.alone) == {trader: "An indexer"}, "the logs do not show that it holds nothing"
+
+
+def test_a_trail_that_is_longer_than_it_may_be_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of two servers at the same moment may fill it with different tokens."""
+    monkeypatch.setattr(token_sheet, "MOST_IDS_KEPT", 2)
+    long = TokenHints(frozenset("abc"))
+    assert long.with_ids("defg").ids == long.ids
 
 
 @pytest.mark.parametrize(("contract", "held"), [(PLAIN, TOKENS), (MANY, AMOUNTS)])
