@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import delete, tuple_
+from sqlalchemy import case, delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
@@ -237,59 +237,59 @@ async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
 
     Queues the other members with a claim on a vault whose delegations changed.
     """
-    for one in sorted(fetched, key=lambda one: one.chain):
-        if isinstance(one.sheet, str):
-            await _note_faults(db, one.chain, dict.fromkeys(one.delegates, one.sheet))
-        else:
-            await _note_faults(db, one.chain, one.sheet.unsure)
-            await _keep(db, one.sheet)
-
-
-async def _note_faults(db: AsyncSession, chain: str, faults: Mapping[str, str]) -> None:
-    if not faults:
-        return
-    rows = [
-        {"chain": chain, "delegate": delegate, "block": 0, "endpoint": 0, "more": False, "fault": reason[:300]}
-        for delegate, reason in sorted(faults.items())
-    ]
-    for part in chunks(rows, ROWS_A_STATEMENT):
-        statement = insert(models.DelegationRead).values(part)
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "delegate"], set_={"fault": statement.excluded.fault}
-            )
-        )  # fmt: skip
-
-
-async def _keep(db: AsyncSession, sheet: DelegationSheet) -> None:
-    if not sheet.found:
-        return
+    reads, said = dict[DelegateKey, dict[str, object]](), dict[DelegateKey, Said]()
     moment = models.now()
-    rows = [
-        {
-            "chain": sheet.chain, "delegate": delegate, "block": sheet.block, "endpoint": sheet.endpoint,
-            "read_at": moment, "more": len(listed) > MOST_KEPT, "fault": None,
+    for one in fetched:
+        sheet = one.sheet
+        faults = dict.fromkeys(one.delegates, sheet) if isinstance(sheet, str) else sheet.unsure
+        for delegate, reason in faults.items():
+            reads[one.chain, delegate] = {
+                "block": 0, "endpoint": 0, "read_at": None, "more": False, "fault": reason[:300]
+            }  # fmt: skip
+        if isinstance(sheet, str):
+            continue
+        for delegate, listed in sheet.found.items():
+            said[one.chain, delegate] = said_of(listed)
+            reads[one.chain, delegate] = {
+                "block": sheet.block, "endpoint": sheet.endpoint, "read_at": moment, "more": len(listed) > MOST_KEPT,
+                "fault": None,
+            }  # fmt: skip
+    accepted = await _accepted(db, reads)
+    before = await said_before(db, accepted)
+    moved: dict[str, set[str]] = {}
+    for pair in accepted:
+        if vaults := await _replace(db, pair, before.get(pair, frozenset()), said[pair]):
+            moved.setdefault(pair[0], set()).update(vaults)
+    if moved:
+        # Last, and for all chains at once: the members may be locked by a reconcile that stores one of the chains.
+        ours, vaults = set(accepted), set[str]().union(*moved.values())
+        known = {delegate for _, delegate in accepted if all((chain, delegate) in ours for chain in moved)}
+        await queue.mark_claimants(db, sorted(vaults), queue.SEEN, without=sorted(known))
+
+
+async def _accepted(db: AsyncSession, reads: Mapping[DelegateKey, Mapping[str, object]]) -> list[DelegateKey]:
+    """Store these last reads; return those that succeeded and are not older than the stored ones."""
+    accepted = list[DelegateKey]()
+    # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
+    for part in chunks(sorted(reads), ROWS_A_STATEMENT):
+        statement = insert(models.DelegationRead).values(
+            [{"chain": chain, "delegate": delegate, **reads[chain, delegate]} for chain, delegate in part]
+        )
+        new = statement.excluded
+        succeeded = new.fault.is_(None)
+        values = {
+            name: case((succeeded, new[name]), else_=getattr(models.DelegationRead, name))
+            for name in ("block", "endpoint", "read_at", "more")
         }
-        for delegate, listed in sorted(sheet.found.items())
-    ]  # fmt: skip
-    names = ("block", "endpoint", "read_at", "more", "fault")
-    accepted = list[str]()
-    for part in chunks(rows, ROWS_A_STATEMENT):
-        statement = insert(models.DelegationRead).values(part)
-        newer = await db.execute(
+        stored = await db.execute(
             statement.on_conflict_do_update(
                 index_elements=["chain", "delegate"],
-                set_={name: statement.excluded[name] for name in names},
-                where=col(models.DelegationRead.block) <= statement.excluded.block,
-            ).returning(col(models.DelegationRead.delegate))
+                set_={**values, "fault": new.fault},
+                where=~succeeded | (col(models.DelegationRead.block) <= new.block),
+            ).returning(col(models.DelegationRead.chain), col(models.DelegationRead.delegate))
         )
-        accepted += [str(delegate) for (delegate,) in newer.all()]
-    before = await said_before(db, [(sheet.chain, delegate) for delegate in accepted])
-    moved: set[str] = set()
-    for delegate in accepted:
-        moved |= await _replace(db, (sheet.chain, delegate), before.get((sheet.chain, delegate), frozenset()),
-                                said_of(sheet.found[delegate]))  # fmt: skip
-    await queue.mark_claimants(db, sorted(moved), queue.SEEN, without=accepted)
+        accepted += [pair for chain, delegate in stored.all() if reads[pair := (chain, delegate)]["fault"] is None]
+    return accepted
 
 
 async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said) -> set[str]:

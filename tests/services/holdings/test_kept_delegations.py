@@ -1,7 +1,8 @@
 """The registries' answers about delegations are stored, however many wallets a server's members have."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import cast
 
@@ -19,6 +20,7 @@ from services.holdings import delegations
 from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
 from tests.support.builders import a_member, a_server
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000
@@ -26,9 +28,11 @@ WALLETS = tuple(f"0x{number:040x}" for number in range(1, MANY + 1))
 ONE, OTHER = WALLETS[:2]
 
 
-def sheet(found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str], node: int = 0) -> DelegationSheet:
+def sheet(
+    found: dict[str, tuple[RegisteredDelegation, ...]], unsure: dict[str, str], node: int = 0, chain: str = "base"
+) -> DelegationSheet:
     """Return a registry's answer at block 7."""
-    return DelegationSheet("base", 7, models.now(), node, f"Base (node {node + 1})", found, unsure)
+    return DelegationSheet(chain, 7, models.now(), node, f"Base (node {node + 1})", found, unsure)
 
 
 async def kept(fault: str) -> int:
@@ -126,6 +130,58 @@ async def test_a_claim_that_was_given_up_for_more_than_a_day_is_a_new_one() -> N
         await db.execute(text("UPDATE ended_delegation SET ended_at = ended_at - interval '25 hours'"))
     await read(ONE)
     assert [who for who, _ in await ages()] == [OTHER, ONE]
+
+
+async def ends_while_another_has(
+    lock: Callable[[models.AsyncSession], Awaitable[object]],
+    needs: Callable[[models.AsyncSession], Awaitable[object]],
+    fetched: Sequence[Fetched],
+) -> None:
+    """Store the answers while a transaction holds one lock that this waits for, and then needs another one."""
+
+    async def stored() -> None:
+        async with models.transaction() as db:
+            await delegations.remember(db, fetched)
+
+    async with models.transaction() as db:
+        await lock(db)
+        storing = asyncio.create_task(stored())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await needs(db)
+    await storing
+
+
+def locked(chain: str, delegate: str) -> Callable[[models.AsyncSession], Awaitable[object]]:
+    """Return what locks a wallet's last read, as another reconcile that stores one does."""
+    statement = "SELECT 1 FROM delegation_read WHERE chain = :chain AND delegate = :delegate FOR UPDATE"
+    return lambda db: db.execute(statement, {"chain": chain, "delegate": delegate})
+
+
+async def test_an_answer_about_only_some_wallets_is_stored_in_the_order_of_a_whole_one() -> None:
+    await read(ONE, OTHER)
+    some = Fetched("base", (ONE, OTHER), sheet({ONE: (EVERYTHING,)}, {OTHER: NOT_IN_TIME}))
+    await ends_while_another_has(locked("base", ONE), locked("base", OTHER), [some])
+    assert await kept(NOT_IN_TIME) == 1
+
+
+async def test_members_are_marked_only_when_all_chains_are_stored() -> None:
+    """A reconcile of another server may have stored one of the chains and mark the same members."""
+    async with models.transaction() as db:
+        other = await a_member(db, await a_server(db), wallet=OTHER)
+        await delegations.remember(db, [Fetched("polygon", (ONE,), sheet({ONE: ()}, {}, chain="polygon"))])
+    await read(OTHER)
+    both = [
+        Fetched("base", (ONE,), sheet({ONE: (EVERYTHING,)}, {})),
+        Fetched("polygon", (ONE,), sheet({ONE: (EVERYTHING,)}, {}, chain="polygon")),
+    ]
+
+    async def marked(db: models.AsyncSession) -> None:
+        await queue.mark_named(db, other.server_id, [other.discord_id], queue.CHANGED)
+
+    await ends_while_another_has(locked("polygon", ONE), marked, both)
+    assert [who for who, _ in await ages()] == [OTHER, ONE, ONE]
 
 
 async def test_an_answer_from_before_this_process_began_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
