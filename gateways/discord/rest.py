@@ -3,6 +3,7 @@
 import asyncio
 import math
 import random
+import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -133,8 +134,9 @@ class Discord(ChannelCalls, AuditLogCalls):
 
     async def member(self, guild_id: str, user_id: str) -> GuildMember:
         """Return a member (GET /guilds/{guild}/members/{user}). Raises MemberGone for a user outside the guild."""
+        asked_at = time.monotonic()
         answer = await self._get(MEMBER, guild_id, user_id)
-        return replace(read_member(answer, user_id), read_at=self._time())
+        return self._read(answer, user_id, asked_at)
 
     async def membership(self, guild_id: str, user_id: str) -> GuildMember | None:
         """Return the member, or None only if two different requests show that the user is not in the guild.
@@ -160,9 +162,9 @@ class Discord(ChannelCalls, AuditLogCalls):
         return since is not None and asyncio.get_running_loop().time() - since < LISTS_TRIED_AGAIN
 
     async def _from_list(self, guild_id: str, user_id: str) -> GuildMember | None:
-        query = f"?limit=1&after={int(user_id) - 1}"
+        query, asked_at = f"?limit=1&after={int(user_id) - 1}", time.monotonic()
         page = listed(await self._get(MEMBERS, guild_id, query=query), "the list of members", DISCORD)
-        return self._among(page, user_id)
+        return self._among(page, user_id, asked_at)
 
     async def _from_search(self, guild_id: str, user_id: str) -> GuildMember | None:
         """Return the member from a search for names that begin with theirs (GET /guilds/{guild}/members/search)."""
@@ -170,18 +172,21 @@ class Discord(ChannelCalls, AuditLogCalls):
             name = (await self.user(user_id)).username
         except MemberGone:
             return None  # the account was deleted
-        query = f"?query={quote(name, safe='')}&limit={SEARCHED}"
+        query, asked_at = f"?query={quote(name, safe='')}&limit={SEARCHED}", time.monotonic()
         page = listed(await self._get(MEMBER_SEARCH, guild_id, query=query), "the found members", DISCORD)
-        found = self._among(page, user_id)
+        found = self._among(page, user_id, asked_at)
         if found is None and len(page) >= SEARCHED:
             raise ProviderConfused(DISCORD, "more members of that name than one search returns")
         return found
 
-    def _among(self, page: Sequence[object], user_id: str) -> GuildMember | None:
+    def _among(self, page: Sequence[object], user_id: str, asked_at: float) -> GuildMember | None:
         for one in page:
             if Shape(one, "the member", DISCORD).inner("user").id() == user_id:
-                return replace(read_member(one, user_id), read_at=self._time())
+                return self._read(one, user_id, asked_at)
         return None
+
+    def _read(self, value: object, user_id: str, asked_at: float) -> GuildMember:
+        return replace(read_member(value, user_id), read_at=self._time(), asked_at=asked_at)
 
     async def user(self, user_id: str) -> BotUser:
         """Return any user (GET /users/{user}). Raises NotThere when there is none."""

@@ -141,8 +141,8 @@ class GuildMember:
     """
     read_at: datetime | None = None
     """When the member was read, by Discord's clock, rounded down to the second."""
-    heard_at: float = field(default_factory=time.monotonic, compare=False)
-    """When the answer arrived, in monotonic seconds."""
+    asked_at: float = field(default_factory=time.monotonic, compare=False)
+    """When the answer was asked for, in monotonic seconds: what happened later may be missing from it."""
 
     @property
     def display_name(self) -> str:

@@ -102,13 +102,13 @@ async def current_member(db: AsyncSession, server_id: int, discord_id: str) -> M
 
 
 async def seen_many(db: AsyncSession, seen: Iterable[tuple[int, LiveMember]]) -> None:
-    """Store members that Discord returned, except those of whom something newer became known meanwhile."""
+    """Store members that Discord returned, except those of whom something became known since they were asked for."""
     by_server: dict[int, list[LiveMember]] = {}
     for server_id, live in seen:
         by_server.setdefault(server_id, []).append(live)
     at, clock = now(), time.monotonic()
     for server_id, members in sorted(by_server.items()):
-        read_at = {live.user_id: at - timedelta(seconds=clock - live.heard_at) for live in members}
+        read_at = {live.user_id: at - timedelta(seconds=clock - live.asked_at) for live in members}
         await keep(db, server_id, [facts_from(live) for live in members], read_at)
 
 

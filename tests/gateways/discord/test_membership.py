@@ -1,8 +1,10 @@
 """Membership: a person counts as absent only after two different requests, with or without the Members intent."""
 
+import time
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gateways.discord.rest import Discord
 from gateways.discord.types import MissingAccess
@@ -44,6 +46,28 @@ async def test_without_the_intent_who_is_missing_is_searched_by_name(discord: Di
         member, f"/guilds/{GUILD}/members?limit=1&after={int(USER) - 1}", "/applications/@me", f"/users/{USER}", search,
         member, f"/users/{USER}", search,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "before",
+    [[], [says(*NOT_LISTED)], [says(*NOT_LISTED), says(*NO_LISTS), says(application(0)), says(user())]],
+    ids=["the member", "the list", "a search"],
+)
+async def test_what_happens_while_the_answer_is_on_its_way_is_newer_than_the_answer(
+    discord: Discord, server: Wire, before: list[web.Response]
+) -> None:
+    """An event about the member can be stored before the answer arrives, and must not be replaced by it."""
+    answered = list[float]()
+    member = {"user": user(), "roles": [ROLE]}
+
+    def answer() -> web.Response:
+        answered.append(time.monotonic())
+        return says([member] if before else member)
+
+    server.says(*before, answer)
+    found = await discord.membership(GUILD, USER)
+    assert found is not None
+    assert found.asked_at < answered[-1]
 
 
 async def test_a_deleted_account_is_no_member_any_more(discord: Discord, server: Wire) -> None:
