@@ -39,6 +39,8 @@ class Answers:
     anything: TokenSheet | str | None = None
     calls: dict[ViewQuestion, ViewSheet | str] = field(default_factory=dict[ViewQuestion, ViewSheet | str])
     traits: dict[TokenKey, TokenTraits | str] = field(default_factory=dict[TokenKey, TokenTraits | str])
+    of_vaults: dict[str, BalanceSheet | str] = field(default_factory=dict[str, BalanceSheet | str])
+    """By vault, its balances in the contracts that claims name (see `Wants.of_vaults`)."""
     beside: frozenset[str] = frozenset()
     """Contracts on the sheet whose balances only add to an indexer's list (see `Wants.beside`)."""
     coins: frozenset[str] = frozenset()
@@ -53,7 +55,7 @@ class Answers:
     @property
     def as_of(self) -> datetime | None:
         """The time of the oldest block in the answers; None if there are none."""
-        sheets = (self.sheet, self.anything, *self.tokens.values(), *self.calls.values())
+        sheets = (self.sheet, self.anything, *self.tokens.values(), *self.calls.values(), *self.of_vaults.values())
         times = [one.block_time for one in sheets if isinstance(one, Sheet)]
         return min(times, default=None)
 
@@ -193,8 +195,11 @@ def _of_balance(leaf: Requirement, vault: Vault, sheet: BalanceSheet, answers: A
 
 def _anything_of(leaf: Requirement, vault: Vault, answers: Answers) -> WalletShare:
     """Return the member's share of a vault for any collection, if others have claims on it."""
+    balances = answers.of_vaults.get(vault.address)
+    sheet, fault = (balances, None) if isinstance(balances, BalanceSheet) else (None, balances)
+    claimed = replace(answers, sheet=sheet, fault=fault)
     parts = [
-        part_of_vault(Requirement("basic", leaf.chain, contract), vault, answers)
+        part_of_vault(Requirement("basic", leaf.chain, contract), vault, claimed)
         for contract in vault.named
         if not vault.cut(contract).nothing
     ]

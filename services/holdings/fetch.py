@@ -107,6 +107,8 @@ class _Reader:
     ) -> None:
         self._chains = outside.chains
         self._joint = joint or JointBalances(outside.chains, settled=bool(before))
+        # Apart from the other balances, because strangers choose these contracts.
+        self._of_vaults = JointBalances(outside.chains, settled=bool(before))
         self._question = question
         self._before = before
         self._first = before[0] if before else None
@@ -147,6 +149,11 @@ class _Reader:
                     lambda one: one.calls.get(call), lambda node: self._view(call, node)
                 )
 
+        async def of_vault(vault: str, contracts: tuple[str, ...]) -> None:
+            answers.of_vaults[vault] = await self._get(
+                lambda one: one.of_vaults.get(vault), lambda node: self._balances_of(vault, contracts, node)
+            )
+
         async def in_time(part: Coroutine[Any, Any, None]) -> None:
             with suppress(TimeoutError):
                 async with time_budget.timeout():
@@ -157,7 +164,9 @@ class _Reader:
         # Shuffled, so that the time limit does not always omit the same contracts.
         random.shuffle(every)
         calls = random.sample(wants.calls, len(wants.calls))
+        vaults = {vault: contracts for vault, contracts in wants.of_vaults if vault in answers.owners}
         answers.calls.update(dict.fromkeys(calls, OUT_OF_TIME))
+        answers.of_vaults.update(dict.fromkeys(vaults, OUT_OF_TIME))
         answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
         answers.anything = OUT_OF_TIME if wants.anything else None
         await asyncio.gather(
@@ -165,6 +174,7 @@ class _Reader:
             *(in_time(tokens(want)) for want in every),
             *(in_time(view(call)) for call in calls),
             *([in_time(anything())] if wants.anything else []),
+            *(in_time(of_vault(vault, contracts)) for vault, contracts in vaults.items()),
         )
         return answers
 
@@ -239,6 +249,12 @@ class _Reader:
             question.chain, contracts, question.owners, endpoint=node, not_before=question.not_before,
             coins=frozenset(wants.coins),
         )  # fmt: skip
+
+    async def _balances_of(self, vault: str, contracts: tuple[str, ...], node: int | None) -> BalanceSheet:
+        question = self._question
+        return await self._of_vaults.read(
+            question.chain, contracts, (vault,), endpoint=node, not_before=question.not_before
+        )
 
     async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
         question, (contract, ids) = self._question, want

@@ -63,6 +63,9 @@ class Wants:
     """View functions to ask about wallets."""
     coins: tuple[str, ...] = ()
     """Coins to ask for wallets' amounts, by their contracts or NATIVE."""
+    of_vaults: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """If any collection counts: vaults, each with the contracts in claims on it, to ask for the vault's balances only.
+    Anybody can name any contract in a claim, so other wallets' balances in it mean nothing."""
 
     @property
     def contracts(self) -> tuple[str, ...]:
@@ -133,25 +136,28 @@ def _wants(chain: str, leaves: Iterable[Requirement], standards: Mapping[Contrac
 
 
 def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Vault]) -> Wants:
-    """Return the wants, and add the tokens that are named in claims on single tokens of vaults.
+    """Return the wants, and add the tokens and contracts that are named in claims on parts of vaults.
 
     `leaves` are the requirements of one chain that count delegations.
     """
-    balances, tokens = set(wants.balances), set(wants.tokens)
     listed = tuple(vaults)
-    for leaf in leaves if listed else ():
+    if not listed:
+        return wants
+    tokens = set(wants.tokens)
+    of_vaults = {vault: set(contracts) for vault, contracts in wants.of_vaults}
+    for leaf in leaves:
         for vault in listed:
             anything, by_balance = leaf.kind.source == "anything", leaf.kind.source == "balances"
-            named = vault.named if anything else (leaf.contract,) if by_balance else ()
-            for contract in named:
+            for contract in vault.named if anything else (leaf.contract,) if by_balance else ():
                 cut = vault.cut(contract)
                 if cut.nothing:
                     continue
                 if anything:
-                    balances.add(contract)
+                    of_vaults.setdefault(vault.address, set()).add(contract)
                 if cut.ids:
                     tokens.add((contract, cut.ids))
-    if (balances, tokens) == (set(wants.balances), set(wants.tokens)):
-        return wants
-    beside = tuple(contract for contract in wants.beside if contract not in balances)
-    return replace(wants, balances=tuple(sorted(balances)), tokens=tuple(sorted(tokens)), beside=beside)
+    return replace(
+        wants,
+        tokens=tuple(sorted(tokens)),
+        of_vaults=tuple(sorted((vault, tuple(sorted(contracts))) for vault, contracts in of_vaults.items())),
+    )

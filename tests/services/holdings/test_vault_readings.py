@@ -1,14 +1,24 @@
 """Requirements evaluated on vaults: a member's share of a balance, which stays unknown if part of it is unknown."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from gateways import Gateways
+from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.token_sheet import TokenSheet
 from services.core.answer import Answer
+from services.holdings import fetch
 from services.holdings.evaluate import Answers, Reading, read
-from services.holdings.wallet_shares import Delegated, Stake, Vault
+from services.holdings.fetch import HoldingsQuestion
+from services.holdings.fetch_plan import by_chain, with_vaults
+from services.holdings.wallet_shares import Delegated, Stake, Vault, WalletShare
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
-from tests.services.holdings.test_evaluate import PLACES, balances, tokens
+from tests.services.holdings.test_evaluate import NOW, PLACES, balances, tokens
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 CATS, HOT, VAULT, _ = PLACES["base"]
@@ -111,3 +121,61 @@ def test_a_vault_of_which_a_coin_is_not_known_leaves_it_unknown() -> None:
     leaf = Requirement("token", "base", CATS, details=CoinAmount("7", None, 0))
     found = read(leaf, [("evm", HOT)], answers, Delegated((Vault("base", VAULT, (WHOLE,)),)))
     assert (found.held, found.answer) == (2, UNKNOWN)
+
+
+COINS = "0x" + "c0" * 20
+"""A contract that a stranger's vault names in a claim of the member's. It has coins and not NFTs."""
+ANYTHING = Requirement("any_nft", "base", "any")
+
+
+@dataclass
+class Balances:
+    """A node with these balances, of which None means that it does not answer. No index lists a token there."""
+
+    held: dict[tuple[str, str], int | None]
+    asked: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def endpoints(self, _: str) -> int:
+        return 1
+
+    async def anything(self, *_: object, **__: object) -> TokenSheet:
+        return replace(tokens("base", {}), contract="any")
+
+    async def balances(self, chain: str, segments: Sequence[Segment], **_: object) -> list[BalanceSheet]:
+        return [self._sheet(chain, one) for one in segments]
+
+    def _sheet(self, chain: str, segment: Segment) -> BalanceSheet:
+        contracts, owners = sorted(segment.contracts), sorted(segment.owners)
+        cells = Cells(len(contracts), len(owners))
+        for row, contract in enumerate(contracts):
+            for column, owner in enumerate(owners):
+                self.asked.add((contract, owner))
+                cells.put(row, column, self.held.get((contract, owner), 0))
+        return BalanceSheet(chain, 70, NOW, 0, "base node 1", packed(contracts), packed(owners), cells)
+
+
+async def any_nft(node: Balances, *vaults: Vault) -> Reading:
+    """Return the reading of any NFT for a member with these vaults."""
+    wants = with_vaults(by_chain([ANYTHING], {})["base"], [ANYTHING], vaults)
+    outside = cast("Gateways", SimpleNamespace(chains=node))
+    answers = await fetch.ask(outside, HoldingsQuestion("base", wants, (HOT, VAULT)))
+    return read(ANYTHING, [("evm", HOT)], answers, Delegated(vaults))
+
+
+OF_COINS = Vault("base", VAULT, (Stake(True, COINS, delegate=HOT),))
+
+
+@pytest.mark.parametrize(("amount", "vaults"), [(7, 0), (None, 3)])
+async def test_a_contract_that_only_a_claim_names_says_nothing_about_the_members_own_wallet(
+    amount: int | None, vaults: int
+) -> None:
+    """Anybody can delegate any contract's tokens to anybody: a coin, or one that answers for the vault alone."""
+    node = Balances({(COINS, HOT): amount, (COINS, VAULT): vaults})
+    found = await any_nft(node, OF_COINS)
+    assert (found.answer, found.held) == (YES if vaults else NO, vaults)
+    assert found.parts[0] == WalletShare(HOT, 0)
+    assert node.asked == {(COINS, VAULT)}, "nobody else is asked about"
+
+
+async def test_a_claim_on_a_contract_without_an_answer_leaves_the_vault_unknown() -> None:
+    assert (await any_nft(Balances({(COINS, VAULT): None}), OF_COINS)).answer is UNKNOWN
