@@ -1,4 +1,4 @@
 """Discord's side of servers: members, permissions, roles, channels, and Discord's limits.
 
-`bot/events.py` reads a server's list of members and refuses an incomplete one; `members.py` stores it.
+`bot/gateway/member_lists.py` reads a server's list of members and refuses an incomplete one; `members.py` stores it.
 """
