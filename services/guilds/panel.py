@@ -13,7 +13,7 @@ from gateways.transport.plain_text import one_line
 from locales import ENGLISH, N_, _, best_of, listed, speaking
 from models import Server, ServerMove
 from models.db.session import AsyncSession
-from services.core.discord_text import COLORS, LONGEST_DESCRIPTION
+from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut
 from services.core.errors import FieldRefused
 from services.core.untrusted_json import can_be_kept
 from settings import settings
@@ -234,8 +234,9 @@ def body(bot_id: str, texts: PanelTexts, server_name: str, notice: str = "") -> 
     return {
         "embeds": [
             {
-                "title": filled(texts.title, texts, server_name),
-                "description": filled(texts.text, texts, server_name),
+                # They were checked with the server's name of that time; a new name may be longer.
+                "title": cut(filled(texts.title, texts, server_name), LONGEST_TITLE),
+                "description": cut(filled(texts.text, texts, server_name), LONGEST_DESCRIPTION),
                 "color": int(texts.color[1:], 16),
                 "fields": fields,
             }

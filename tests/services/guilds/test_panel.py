@@ -64,6 +64,13 @@ def test_a_name_with_braces_of_the_server_is_filled_in_once() -> None:
     assert panel.filled("{server} {button} {bot}", texts, "{bot}") == "{bot} {server} HoldfastBot"
 
 
+def test_texts_that_a_longer_name_of_the_server_makes_too_long_are_shortened() -> None:
+    """They were checked with the name of that time; otherwise Discord would refuse every later change of the panel."""
+    given = replace(DEFAULT, title="{server} " * 3, text="{server} " * 45)
+    (embed,) = panel.body("1", panel.checked(given, "Cats", "1"), "C" * 100)["embeds"]
+    assert (len(embed["title"]), len(embed["description"])) == (panel.LONGEST_TITLE, panel.LONGEST_DESCRIPTION)
+
+
 def plain(text: str) -> tuple[Run, ...]:
     return (Run(text),)
 
