@@ -154,13 +154,15 @@ _LOOK_ELSEWHERE = """
     AND (SELECT count(*) FROM server WHERE bot_invited) <= :most ORDER BY id
     ON CONFLICT DO NOTHING
 """
-# People in the log are kept: they have met us, and changes to them can be undone.
+# People in the log are kept: they have met us, and changes to them can be undone. Rows that another transaction has
+# locked are skipped: it brings news of them, and waiting for several of its rows could deadlock.
 _FORGET = f"""
-    DELETE FROM member WHERE server_id = :server AND discord_id IN (
-        SELECT p.discord_id FROM (SELECT m.*, m.discord_id AS who FROM member m) p JOIN server s ON s.id = p.server_id
-        WHERE p.server_id = :server AND p.met_at IS NULL AND NOT ({_REASONS}) AND NOT EXISTS (
-            SELECT 1 FROM event e WHERE e.server_id = p.server_id AND e.subject = p.who)
-        LIMIT :most)
+    DELETE FROM member WHERE server_id = :server AND discord_id = ANY(ARRAY(
+        SELECT m.discord_id FROM member m JOIN server s ON s.id = m.server_id,
+        LATERAL (SELECT m.discord_id AS who, m.roles) p
+        WHERE m.server_id = :server AND m.met_at IS NULL AND NOT ({_REASONS}) AND NOT EXISTS (
+            SELECT 1 FROM event e WHERE e.server_id = m.server_id AND e.subject = m.discord_id)
+        LIMIT :most FOR UPDATE OF m SKIP LOCKED))
     RETURNING 1
 """
 _FORGET_WATCHES = """

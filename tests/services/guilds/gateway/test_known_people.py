@@ -1,5 +1,6 @@
 """Which members of a server we store: none who never used the product and has no role that anything needs."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -17,6 +18,7 @@ from services.health import provider_records
 from services.privacy import retention
 from services.runtime import schedules
 from services.triggers import gateway_events, member_rereads
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 GUILD, RULED, OTHER, ADMINS = "900000000000000001", "71", "72", "73"
@@ -202,6 +204,26 @@ async def test_members_of_an_older_version_are_deleted_in_parts_where_nothing_ne
         left.append(len(await stored_rows()))
     assert max(before - after for before, after in zip([17, *left], left, strict=False)) <= 2
     assert await stored_rows() == {*kept, "met", "in the log"}
+
+
+async def test_somebody_who_uses_the_bot_while_strangers_are_deleted_stays() -> None:
+    """Their roles could not be given until they used it once more."""
+    server_id = await a_server()
+    async with transaction() as db:
+        db.add_all(Member(server_id=server_id, discord_id=who, name=who) for who in ("new", "stranger"))
+
+    async def forget() -> None:
+        async with transaction() as db:
+            await known_people.forget_strangers(db, server_id - 1)
+
+    async with transaction() as db:
+        await gateway_events.member_met(db, GUILD, MemberFacts("new", "New", frozenset()))
+        forgetting = asyncio.create_task(forget())
+        async with asyncio.timeout(60):
+            while not forgetting.done() and not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+    await forgetting
+    assert await stored() == {"new"}
 
 
 async def stored_rows() -> set[str]:
