@@ -180,9 +180,8 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
 async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Record that these members left: their grants are deleted, their proofs stay. Call `mark_left` before it."""
-    servers, people = map(list, zip(*gone, strict=True))
     # As in a reconcile that stores a member, before their grants.
-    await db.execute(_LOCKED, {"servers": servers, "people": people})
+    await db.execute(_LOCKED, _named(gone))
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
@@ -197,7 +196,7 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
             for server_id, discord_id, count in had
         ],
     )
-    await _record_late_gifts(db, gone)
+    await db.execute(_LATE_GIFTS, _named(gone))
     await db.execute(delete(Grant).where(grants))
     await db.execute(
         update(Member)
@@ -207,6 +206,12 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
     await _end_memberships(db, gone)
 
 
+def _named(members: Iterable[tuple[int, str]]) -> dict[str, object]:
+    """Return the values of a statement about these members, each a server's id and a Discord id."""
+    servers, people = map(list, zip(*members, strict=True))
+    return {"servers": servers, "people": people}
+
+
 _LOCKED = """
     SELECT 1 FROM member m
     JOIN unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id)
@@ -214,16 +219,9 @@ _LOCKED = """
 """
 
 
-async def _record_late_gifts(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
-    """Record in `unanswered` which gifts may still arrive for members who left, in case they come back.
-
-    Discord's answer to such a gift, or the event about it, can come after the event that the member left. Discord
-    removes the roles of those who leave, so older gifts need no record.
-    """
-    servers, people = map(list, zip(*gone, strict=True))
-    await db.execute(_LATE_GIFTS, {"servers": servers, "people": people})
-
-
+# Gifts that may still arrive for members who left, in case they come back: Discord's answer to such a gift, or the
+# event about it, can come after the event that the member left. Discord removes the roles of those who leave, so older
+# gifts need no record.
 _LATE_GIFTS = """
     INSERT INTO unanswered (server_id, discord_id, role_id, giving, at)
     SELECT server_id, discord_id, role_id, true, now() FROM "grant"
@@ -238,7 +236,6 @@ _LATE_GIFTS = """
 async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Delete what ends with a membership: truces, and the payout address with the list of who downloaded it."""
     await rivals.forget(db, gone)
-    servers, people = map(list, zip(*gone, strict=True))
     named = (
         'unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id) JOIN "user" u '
         "ON u.discord_id = g.discord_id WHERE c.server_id = g.server_id AND c.user_id = u.id"
@@ -247,7 +244,7 @@ async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) ->
         f"UPDATE member_choice c SET payout_wallet_id = NULL FROM {named} AND c.payout_wallet_id IS NOT NULL",
         f"DELETE FROM payout_listing c USING {named}",
     ):
-        await db.execute(statement, {"servers": servers, "people": people})
+        await db.execute(statement, _named(gone))
 
 
 async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Sequence[str]]) -> None:

@@ -67,13 +67,6 @@ class Wants:
     """If any collection counts: vaults, each with the contracts in claims on it, to ask for the vault's balances only.
     Anybody can name any contract in a claim, so other wallets' balances in it mean nothing."""
 
-    @property
-    def contracts(self) -> tuple[str, ...]:
-        """Every contract to ask about, and "any" if any collection counts."""
-        named = {*self.balances, *self.coins, *(contract for contract, _ in self.tokens)}
-        named.update(one.contract for one in self.calls)
-        return (*sorted(named), *((ANY,) if self.anything else ()))
-
 
 def want_of(leaf: Requirement, standards: Mapping[ContractKey, str]) -> TokenWant | None:
     """Return the tokens that a requirement needs; None if balances or any collection answer it."""

@@ -115,7 +115,7 @@ def test_one_question_serves_all_comparisons_and_is_no_balance() -> None:
         "f(address) view returns (uint256)",
         "f(address) view returns (uint8)",
     ]
-    assert (wants.balances, wants.tokens, wants.contracts) == ((CONTRACT,), (), (CONTRACT,))
+    assert (wants.balances, wants.tokens) == ((CONTRACT,), ())
     claimed = Vault("base", VAULT, (Stake(mine=True, contract=CONTRACT, token_id="7", delegate=ANN),))
     assert with_vaults(by_chain([leaf()], {})["base"], [leaf()], [claimed]).tokens == ()
 
