@@ -110,6 +110,8 @@ class _Reader:
         # Apart from the other balances, because strangers choose these contracts.
         self._of_vaults = JointBalances(outside.chains, settled=bool(before))
         self._question = question
+        self._owners = frozenset(question.owners)
+        self._claimed = dict(question.wants.claimed)
         self._before = before
         self._first = before[0] if before else None
         self._turns, self._view_turns = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
@@ -118,7 +120,7 @@ class _Reader:
         """Ask all parts at once."""
         wants, first = self._question.wants, self._first
         answers = Answers(
-            frozenset(self._question.owners),
+            self._owners,
             beside=frozenset(wants.beside),
             coins=frozenset(wants.coins) - {*wants.balances, *wants.beside},
             settled=first is not None,
@@ -160,11 +162,12 @@ class _Reader:
                     await part
 
         # A contract that turned out to count by tokens is not in `wants`.
-        every = list(dict.fromkeys((*wants.tokens, *(first.tokens if first is not None else ()))))
+        named = (*wants.tokens, *dict(wants.claimed), *(first.tokens if first is not None else ()))
+        every = [want for want in dict.fromkeys(named) if self._owners_of(want)]
         # Shuffled, so that the time limit does not always omit the same contracts.
         random.shuffle(every)
         calls = random.sample(wants.calls, len(wants.calls))
-        vaults = {vault: contracts for vault, contracts in wants.of_vaults if vault in answers.owners}
+        vaults = {vault: contracts for vault, contracts in wants.of_vaults if vault in self._owners}
         answers.calls.update(dict.fromkeys(calls, OUT_OF_TIME))
         answers.of_vaults.update(dict.fromkeys(vaults, OUT_OF_TIME))
         answers.tokens.update(dict.fromkeys(every, OUT_OF_TIME))
@@ -257,9 +260,14 @@ class _Reader:
         )
 
     async def _tokens(self, want: TokenWant, node: int | None) -> TokenSheet:
-        question, (contract, ids) = self._question, want
+        (contract, ids), owners = want, self._owners_of(want)
         trails, at = self._hints(contract, want), self._at(node)
-        return await self._chains.tokens(question.chain, contract, question.owners, token_ids=ids, trails=trails, at=at)
+        return await self._chains.tokens(self._question.chain, contract, owners, token_ids=ids, trails=trails, at=at)
+
+    def _owners_of(self, want: TokenWant) -> Sequence[str]:
+        """Return the wallets to ask about these tokens."""
+        vaults = self._claimed.get(want)
+        return self._question.owners if vaults is None else [one for one in vaults if one in self._owners]
 
     async def _view(self, call: ViewQuestion, node: int | None) -> ViewSheet:
         question = self._question
@@ -323,8 +331,10 @@ async def remember(db: AsyncSession, asked: Asked) -> None:
 
 
 def _new_trails(question: HoldingsQuestion, answers: Answers) -> Iterable[tuple[str, str, str, TokenHints]]:
-    sheets = [sheet for sheet in (*answers.tokens.values(), answers.anything) if isinstance(sheet, TokenSheet)]
-    for sheet in sheets:
+    # No hints were loaded for tokens in claims, so theirs are not whole.
+    claimed = dict(question.wants.claimed)
+    sheets = (*(sheet for want, sheet in answers.tokens.items() if want not in claimed), answers.anything)
+    for sheet in (one for one in sheets if isinstance(one, TokenSheet)):
         before = question.trails.get(sheet.contract, {})
         for address, trail in sheet.trails.items():
             if trail != before.get(address):

@@ -63,6 +63,8 @@ class Wants:
     """View functions to ask about wallets."""
     coins: tuple[str, ...] = ()
     """Coins to ask for wallets' amounts, by their contracts or NATIVE."""
+    claimed: tuple[tuple[TokenWant, tuple[str, ...]], ...] = ()
+    """Single tokens that are named in claims on vaults, each with the vaults to ask about them: no other wallet is."""
     of_vaults: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """If any collection counts: vaults, each with the contracts in claims on it, to ask for the vault's balances only.
     Anybody can name any contract in a claim, so other wallets' balances in it mean nothing."""
@@ -136,7 +138,7 @@ def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Va
     listed = tuple(vaults)
     if not listed:
         return wants
-    tokens = set(wants.tokens)
+    claimed = {want: set(vaults) for want, vaults in wants.claimed}
     of_vaults = {vault: set(contracts) for vault, contracts in wants.of_vaults}
     for leaf in leaves:
         for vault in listed:
@@ -147,10 +149,10 @@ def with_vaults(wants: Wants, leaves: Iterable[Requirement], vaults: Iterable[Va
                     continue
                 if anything:
                     of_vaults.setdefault(vault.address, set()).add(contract)
-                if cut.ids:
-                    tokens.add((contract, cut.ids))
+                if cut.ids and (contract, cut.ids) not in wants.tokens:
+                    claimed.setdefault((contract, cut.ids), set()).add(vault.address)
     return replace(
         wants,
-        tokens=tuple(sorted(tokens)),
+        claimed=tuple(sorted((want, tuple(sorted(vaults))) for want, vaults in claimed.items())),
         of_vaults=tuple(sorted((vault, tuple(sorted(contracts))) for vault, contracts in of_vaults.items())),
     )

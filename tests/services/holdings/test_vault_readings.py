@@ -14,7 +14,7 @@ from services.core.answer import Answer
 from services.holdings import fetch
 from services.holdings.evaluate import Answers, Reading, read
 from services.holdings.fetch import HoldingsQuestion
-from services.holdings.fetch_plan import by_chain, with_vaults
+from services.holdings.fetch_plan import Wants, by_chain, with_vaults
 from services.holdings.wallet_shares import Delegated, Stake, Vault, WalletShare
 from services.rules.expression import Requirement
 from services.rules.types.coin import CoinAmount
@@ -141,6 +141,10 @@ class Balances:
     async def anything(self, *_: object, **__: object) -> TokenSheet:
         return replace(tokens("base", {}), contract="any")
 
+    async def tokens(self, _: str, contract: str, owners: Sequence[str], **__: object) -> TokenSheet:
+        self.asked |= {(contract, owner) for owner in owners}
+        return replace(tokens("base", {VAULT: {"1": 1}}), contract=contract)
+
     async def balances(self, chain: str, segments: Sequence[Segment], **_: object) -> list[BalanceSheet]:
         return [self._sheet(chain, one) for one in segments]
 
@@ -179,3 +183,16 @@ async def test_a_contract_that_only_a_claim_names_says_nothing_about_the_members
 
 async def test_a_claim_on_a_contract_without_an_answer_leaves_the_vault_unknown() -> None:
     assert (await any_nft(Balances({(COINS, VAULT): None}), OF_COINS)).answer is UNKNOWN
+
+
+async def test_a_single_token_in_a_claim_is_looked_for_in_its_vault_alone() -> None:
+    """A server has thousands of wallets, and anybody can delegate hundreds of tokens to one of its members."""
+    node, vault = Balances({}), Vault("base", VAULT, MINE_ALONE)
+    wants = with_vaults(Wants(), [Requirement("basic", "base", CATS)], [vault])
+    outside = cast("Gateways", SimpleNamespace(chains=node))
+    first = await fetch.ask(outside, HoldingsQuestion("base", wants, (HOT, VAULT)))
+    again = await fetch.ask_again(outside, HoldingsQuestion("base", wants, (HOT, VAULT)), [first])
+    assert first.tokens.keys() == again.tokens.keys() == {(CATS, ("1",))}
+    assert node.asked == {(CATS, VAULT)}
+    elsewhere = await fetch.ask_again(outside, HoldingsQuestion("base", wants, (HOT,)), [first])
+    assert elsewhere.tokens == {}, "the member whose loss is confirmed does not count the vault"
