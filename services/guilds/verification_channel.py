@@ -204,7 +204,11 @@ async def _inspect(db: AsyncSession, outside: Gateways, found: Rights) -> tuple[
         faults.append(
             _("Its permissions were changed: members must be able to read but not write, the bot must write.")
         )
-    message = await _stored_panel(outside, found.server, channel)
+    try:
+        message = await _stored_panel(outside, found.server, channel)
+    except (MissingAccess, MissingPermissions):
+        unreadable = _("The bot may not read #{name}. Give it Read Message History there.")
+        return channel, (*faults, unreadable.format(name=channel.name))
     if message is None:
         faults.append(_("The panel was deleted."))
     elif not panel.fits(message, await _body(db, found.server, found.guild_with_bot()[0].name, me)):

@@ -264,6 +264,18 @@ async def test_a_channel_that_the_bot_cannot_see_any_more_is_told_not_doubled(to
     assert len([one for one in (await town.guild())["channels"] if one["name"] == "verify"]) == 1
 
 
+async def test_a_panel_that_the_bot_may_not_read_is_reported_and_repaired(town: Town):
+    """With an overwrite for the bot, an admin has taken what the bot needs there; the tab is where that is repaired."""
+    made = await repair(town)
+    me = (await gateways().discord.me()).id
+    body = {"type": 1, "allow": str(VIEW | SEND | EMBED), "deny": str(HISTORY)}
+    await discord(town, "PUT", f"/channels/{made.channel_id}/permissions/{me}", body)
+    _, unreadable = (await view(town)).faults
+    assert unreadable == "The bot may not read #verify. Give it Read Message History there."
+    assert (await repair(town)).done == ("Corrected the channel's permissions.",)
+    assert (await view(town)).faults == ()
+
+
 async def without_history(town: Town, *channel_ids: str) -> None:
     """Take Read Message History from the bot everywhere: Discord then lists no messages and reports no error."""
     guild, me = (await town.guild())["id"], (await gateways().discord.me()).id
