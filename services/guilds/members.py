@@ -276,7 +276,10 @@ async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
 
 
 async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
-    """Store a member's new roles, name or screening; queue them if the change can affect a role of ours."""
+    """Store a member's new roles, name or screening; queue them if the change can affect a role of ours.
+
+    So can an event about somebody with a wallet who was not known to be there.
+    """
     known = await db.get(Member, (server_id, member.discord_id))
     before = set(known.roles) if known else set[str]()
     waited = bool(known and known.pending and not member.pending)
@@ -294,7 +297,9 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
                 )
             )
         ).first() is not None
-    if waited or ours:
+    # The event that somebody came or returned may have been lost.
+    came = not there and not member.bot and await _has_wallet(db, member.discord_id)
+    if waited or ours or came:
         await queue.mark_member(db, server_id, member.discord_id, queue.JOINED)
     await keep(db, server_id, [member])
     if waited:
@@ -309,6 +314,12 @@ async def changed(db: AsyncSession, server_id: int, member: MemberFacts) -> None
         )
     if there and before ^ member.roles:
         await rivals.record_theirs(db, server_id, member.discord_id, member.roles - before, lost)
+
+
+async def _has_wallet(db: AsyncSession, discord_id: str) -> bool:
+    statement = 'SELECT 1 FROM wallet w JOIN "user" u ON u.id = w.user_id WHERE u.discord_id = :who LIMIT 1'
+    (rows,) = await db.together((statement, {"who": discord_id}))
+    return bool(rows)
 
 
 async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts]) -> None:

@@ -80,6 +80,23 @@ async def test_a_list_waits_for_a_reconcile_of_its_members_with_no_lock_that_the
         assert [claim.priority for claim in await queue.claim(db, "w1", 9)] == [queue.JOINED]
 
 
+@pytest.mark.parametrize("with_a_wallet", [True, False])
+async def test_somebody_who_was_thought_to_have_left_is_reconciled_when_an_event_shows_them(
+    with_a_wallet: bool,
+) -> None:
+    """Nothing else reports that they are there: the event of their return was lost."""
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server, wallet=address() if with_a_wallet else None)
+        guild, who = server.discord_id, member.discord_id
+    async with transaction() as db:
+        await gateway_events.member_left(db, guild, who)
+        await gateway_events.member_changed(db, guild, members.MemberFacts(who, "Somebody", frozenset()))
+    async with transaction() as db:
+        claimed = [(one.discord_id, one.priority) for one in await queue.claim(db, "w1", 9)]
+    assert claimed == ([(who, queue.JOINED)] if with_a_wallet else [])
+
+
 async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> None:
     await guilds(2, 0)
     for key, claimed in (("1:a", True), ("1:b", False), ("2:a", True)):
