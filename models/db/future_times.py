@@ -10,11 +10,18 @@ LONGEST_REST = timedelta(hours=2)
 LONGEST_WAIT = timedelta(hours=6)
 """The longest that Discord may delay one role change."""
 A_DAY = timedelta(days=1)
-"""The longest quarantine and truce, how far ahead the bot may plan to identify, and how long a challenge is valid."""
+"""The longest quarantine and truce, how far ahead the bot may plan to identify, and how long a challenge is valid.
+
+So long, too, a former secret of a webhook signs beside the new one.
+"""
 LONGEST_CODE = timedelta(minutes=10)
 """How long a code for a hand-over is valid, and a sign-in that has not returned from Discord."""
 LONGEST_SESSION = timedelta(days=7)
+LONGEST_TOKEN = timedelta(days=366)
+"""How long an API token is valid at most."""
 SOON = timedelta(minutes=1)
+
+_TODAY = "CAST((now() + :soon) AT TIME ZONE 'UTC' AS date)"
 
 # Release claims and leases, end pauses, and treat readings with a future time as outdated.
 _CORRECTIONS = (
@@ -62,6 +69,9 @@ _CORRECTIONS = (
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
     "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL WHERE claimed_until > now() + :lease + :soon",
     "UPDATE webhook SET next_at = now() WHERE next_at > now() + :rest",
+    # Webhooks and counts have their turns in the order of these times, so until then the server would be the last.
+    "UPDATE webhook SET served_at = now() WHERE served_at > now() + :soon",
+    "UPDATE census_turn SET at = now() WHERE at > now() + :soon",
     # Deliveries from before this time are not sent.
     "UPDATE webhook SET created_at = now() WHERE created_at > now() + :soon",
     "UPDATE webhook_delivery SET next_at = now(), created_at = LEAST(created_at, now()) WHERE state = 'waiting' "
@@ -69,6 +79,8 @@ _CORRECTIONS = (
     "UPDATE census SET holder = NULL, held_until = NULL WHERE held_until > now() + :lease + :soon",
     "UPDATE census SET next_at = now() WHERE next_at > now() + :rest",
     "UPDATE census SET counted_at = now() - :day WHERE counted_at > now() + :soon",
+    # Until then, the rules of the collection would be counted again every hour.
+    "UPDATE census SET moved_at = now() WHERE moved_at > now() + :soon",
     "UPDATE reach SET created_at = CASE state WHEN 'counting' THEN now() ELSE now() - :day END "
     "WHERE created_at > now() + :soon",
     "UPDATE alert SET next_at = now() WHERE next_at > now() + :rest",
@@ -81,6 +93,11 @@ _CORRECTIONS = (
     # Until then, its roles would not be handed over, and its undo would give back nothing that was taken since.
     "UPDATE server_move SET begins_at = now(), begun_at = now() WHERE begun_at > now() + :soon",
     "UPDATE server_move SET approved_at = now() - :day WHERE approved_at > now() + :soon",
+    # Until then, the number of the same day would not be counted again, and one of a later day would be the newest.
+    "UPDATE move_count SET at = now() WHERE at > now() + :soon",
+    f"DELETE FROM move_count WHERE day > {_TODAY}",
+    "UPDATE reach_day SET at = now() WHERE at > now() + :soon",
+    f"DELETE FROM reach_day WHERE day > {_TODAY}",
     # The bot would read the same people, or the same list of members, over and over until then.
     "UPDATE schedule SET started_at = now() WHERE started_at > now() + :soon",
     "UPDATE role_watch SET at = now() WHERE at > now() + :soon",
@@ -95,6 +112,10 @@ _CORRECTIONS = (
     # What somebody can prove or open something with is valid no longer than its kind may be.
     "DELETE FROM handover WHERE expires_at > now() + :code + :soon",
     "DELETE FROM sign_in WHERE expires_at > now() + :code + :soon",
+    "UPDATE api_token SET created_at = LEAST(created_at, now()), expires_at = LEAST(expires_at, now() + :token), "
+    "used_at = CASE WHEN used_at > now() THEN now() ELSE used_at END "
+    "WHERE created_at > now() + :soon OR expires_at > now() + :token + :soon OR used_at > now() + :soon",
+    "UPDATE webhook SET old_until = now() + :day WHERE old_until > now() + :day + :soon",
     "UPDATE session SET created_at = LEAST(created_at, now()), seen_at = LEAST(seen_at, now()), "
     "expires_at = LEAST(expires_at, now() + :session) "
     "WHERE created_at > now() + :soon OR seen_at > now() + :soon OR expires_at > now() + :session + :soon",
@@ -113,7 +134,7 @@ def corrections() -> list[Question]:
     """
     values = {
         "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "code": LONGEST_CODE,
-        "session": LONGEST_SESSION, "soon": SOON,
+        "session": LONGEST_SESSION, "token": LONGEST_TOKEN, "soon": SOON,
     }  # fmt: skip
     return [
         (statement, {name: value for name, value in values.items() if f":{name}" in statement})

@@ -57,14 +57,17 @@ ROWS = (
     "INSERT INTO role_watch (server_id, role_id, at) VALUES (:server, '8', now() + :ahead)",
     "INSERT INTO delegation_read (chain, delegate, block, endpoint, read_at, more) "
     "VALUES ('base', '0x1', 1, 0, now() + :ahead, false)",
-    "INSERT INTO webhook (server_id, url, events, secret, next_at, served_at, claimed_by, claimed_until, failures, "
-    "slow, created_at) VALUES (:server, 'https://a.example', '{}', '', now() + :ahead, now(), 'w', now() + :ahead, 0, "
-    "false, now() + :ahead)",
+    "INSERT INTO webhook (server_id, url, events, secret, old_secret, old_until, next_at, served_at, claimed_by, "
+    "claimed_until, failures, slow, created_at) VALUES (:server, 'https://a.example', '{}', '', '', "
+    "now() + interval '1 day' + :ahead, now() + :ahead, now() + :ahead, 'w', now() + :ahead, 0, false, now() + :ahead)",
     "INSERT INTO webhook_delivery (uuid, server_id, event, state, attempts, next_at, created_at) "
     "VALUES (gen_random_uuid(), :server, 'test', 'waiting', 0, now() + :ahead, now() + :ahead)",
     "INSERT INTO census (chain, contract, state, block, block_hash, again, moves, tokens, faults, reason, holder, "
-    "held_until, next_at, wanted_at, counted_at) VALUES ('base', '0x1', 'counting', 1, '', false, 0, 0, 0, '', 'w', "
-    "now() + :ahead, now() + :ahead, now(), now() + :ahead)",
+    "held_until, next_at, wanted_at, counted_at, moved_at) VALUES ('base', '0x1', 'counting', 1, '', false, 0, 0, 0, "
+    "'', 'w', now() + :ahead, now() + :ahead, now(), now() + :ahead, now() + :ahead)",
+    "INSERT INTO census_turn (server_id, at) VALUES (:server, now() + :ahead)",
+    "INSERT INTO reach_day (rule_id, day, holders, verified, chains, reason, digest, at) "
+    "SELECT id, CAST((now() + :ahead) AT TIME ZONE 'UTC' AS date), 1, 1, '[]', '', '', now() + :ahead FROM rule",
     "INSERT INTO reach (server_id, digest, expression, state, reason, chains, daily, created_at) "
     "VALUES (:server, 'd', '{}', 'counting', '', '[]', false, now() + :ahead)",
     "INSERT INTO alert (server_id, key, title, text, mend, began_at, attempts, next_at) "
@@ -77,6 +80,8 @@ ROWS = (
     "(server_id, state, roles, begins_at, begun_at, until, approved_at, messages_at, created_at) "
     "VALUES (:server, 'approved', '{}', now() + :ahead, now() + :ahead, now() + 2 * CAST(:ahead AS interval), "
     "now() + :ahead, now() + :ahead, now())",
+    "INSERT INTO move_count (move_id, role_id, day, earned, unearned, unverified, unknown, at) "
+    "SELECT id, '7', CAST((now() + :ahead) AT TIME ZONE 'UTC' AS date), 1, 1, 1, 1, now() + :ahead FROM server_move",
     "INSERT INTO provider_state (provider, state, since, checked_at, ok_at) "
     "VALUES ('bot', 'ok', now() + :ahead, now() + :ahead, now() + :ahead)",
     "INSERT INTO member (server_id, discord_id, name, roles, bot, pending, seen_at, left_at) "
@@ -86,6 +91,9 @@ ROWS = (
     "SELECT id, '', now() + :ahead, now() + interval '10 minutes' + :ahead FROM \"user\"",
     "INSERT INTO sign_in (state_hash, cookie_hash, verifier, return_path, purpose, expires_at) "
     "VALUES ('', '', '', '', 'sign_in', now() + interval '10 minutes' + :ahead)",
+    "INSERT INTO api_token (server_id, user_id, name, hash, prefix, scopes, expires_at, used_at, created_at) "
+    "SELECT :server, id, '', '', '', '{}', now() + interval '366 days' + :ahead, now() + :ahead, now() + :ahead "
+    'FROM "user"',
     "INSERT INTO session (id_hash, user_id, user_agent, created_at, seen_at, expires_at) "
     "SELECT '', id, '', now() + :ahead, now() + :ahead, now() + interval '7 days' + :ahead FROM \"user\"",
     "INSERT INTO challenge (user_id, family, address, code, amount_wei, created_at, expires_at, screen_at, seen, note) "
@@ -118,22 +126,30 @@ LEFT = """
     UNION ALL SELECT 'role_watch', count(*) FROM role_watch WHERE at > now()
     UNION ALL SELECT 'delegation_read', count(*) FROM delegation_read WHERE read_at > now()
     UNION ALL SELECT 'webhook', count(*) FROM webhook
-        WHERE next_at > now() OR claimed_until > now() OR created_at > now()
+        WHERE next_at > now() OR claimed_until > now() OR created_at > now() OR served_at > now()
+        OR old_until > now() + interval '1 day'
     UNION ALL SELECT 'webhook_delivery', count(*) FROM webhook_delivery WHERE next_at > now() OR created_at > now()
     UNION ALL SELECT 'census', count(*) FROM census
-        WHERE held_until > now() OR next_at > now() OR counted_at > now()
+        WHERE held_until > now() OR next_at > now() OR counted_at > now() OR moved_at > now()
+    UNION ALL SELECT 'census_turn', count(*) FROM census_turn WHERE at > now()
+    UNION ALL SELECT 'reach_day', count(*) FROM reach_day
+        WHERE at > now() OR day > CAST((now() + interval '1 minute') AT TIME ZONE 'UTC' AS date)
     UNION ALL SELECT 'reach', count(*) FROM reach WHERE created_at > now()
     UNION ALL SELECT 'alert', count(*) FROM alert WHERE next_at > now()
     UNION ALL SELECT 'rival_move', count(*) FROM rival_move WHERE next_at > now() OR at > now()
     UNION ALL SELECT 'truce', count(*) FROM truce WHERE until > now() + interval '1 day'
     UNION ALL SELECT 'server_move', count(*) FROM server_move
         WHERE messages_at > now() OR begins_at > now() OR begun_at > now() OR approved_at > now()
+    UNION ALL SELECT 'move_count', count(*) FROM move_count
+        WHERE at > now() OR day > CAST((now() + interval '1 minute') AT TIME ZONE 'UTC' AS date)
     UNION ALL SELECT 'provider_state', count(*) FROM provider_state
         WHERE checked_at > now() OR since > now() OR ok_at > now()
     UNION ALL SELECT 'member', count(*) FROM member WHERE seen_at > now() OR left_at > now()
     UNION ALL SELECT 'access', count(*) FROM access WHERE checked_at > now()
     UNION ALL SELECT 'handover', count(*) FROM handover WHERE expires_at > now() + interval '10 minutes'
     UNION ALL SELECT 'sign_in', count(*) FROM sign_in WHERE expires_at > now() + interval '10 minutes'
+    UNION ALL SELECT 'api_token', count(*) FROM api_token
+        WHERE created_at > now() OR used_at > now() OR expires_at > now() + interval '366 days'
     UNION ALL SELECT 'session', count(*) FROM session
         WHERE created_at > now() OR seen_at > now() OR expires_at > now() + interval '7 days'
     UNION ALL SELECT 'challenge', count(*) FROM challenge

@@ -177,10 +177,14 @@ def _former_secrets(row: Webhook) -> bytes:
 
 
 def in_force(former: str, until: datetime) -> list[tuple[str, datetime]]:
-    """Return the former secrets that still sign, the newest first, each with its end; `until` is the newest one's."""
+    """Return the former secrets that still sign, the newest first, each with its end; `until` is the newest one's.
+
+    No other signs for longer than the newest: its end may be from a time at which the database's clock was ahead.
+    """
     newest, *others = former.split()
     ends = (
-        (secret, datetime.fromtimestamp(int(end), UTC)) for secret, _, end in (one.partition(":") for one in others)
+        (secret, min(datetime.fromtimestamp(int(end), UTC), until))
+        for secret, _, end in (one.partition(":") for one in others)
     )
     return [(secret, end) for secret, end in ((newest, until), *ends) if end > now()]
 

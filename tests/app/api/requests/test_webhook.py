@@ -146,6 +146,13 @@ async def test_a_secret_signs_for_a_day_whatever_secrets_are_made_after_it(
     assert (await signing(town.server_id))[1:] == (newest[-1],)
 
 
+def test_no_former_secret_signs_for_longer_than_the_newest_of_them() -> None:
+    """The end of the newest one was corrected, after the database's clock had been ahead."""
+    end = now() + timedelta(hours=1)
+    former = f"newest older:{(end + timedelta(days=3)).timestamp():.0f}"
+    assert webhooks.in_force(former, end) == [("newest", end), ("older", end)]
+
+
 async def test_a_former_secret_that_nobody_can_read_stops_no_new_one(browser: Browser, town: Town) -> None:
     await browser.sign_in(town.people["ada"]["username"])
     at = f"/api/servers/{town.server_id}/webhook"
