@@ -201,7 +201,7 @@ class Verify(BackgroundCog):
         before = await recheck_wait.held(member)
         if (await context.find_member()).actor.user_id != member.actor.user_id:
             # They were forgotten meanwhile, and their code with them.
-            gone = Verdict(False, _("Your code was deleted with everything about you. Ask for a new one."))
+            gone = Verdict(False, _(wallets.GONE))
             search.saw(gone)
             return verify_sentences.not_yet(gone, address, method)
         async with transaction() as db:

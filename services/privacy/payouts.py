@@ -28,6 +28,7 @@ from services.rules.terms import RuleTerms
 from services.rules.wording import in_words
 from services.runtime.loop_steps import in_steps
 from services.servers import csv_tables
+from services.wallets import ownership
 
 PAGE, LEAST_PAGE = 200, 10
 """How many members' lines are made at a time, and the minimum if a server has many rules."""
@@ -143,7 +144,8 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
     With a rule, only members whom it entitles by the newest readings, or for whom that is unknown, get a row. Those who
     have deleted their data since `page` get none.
     """
-    people = await _still_there(db, people)
+    there = await ownership.hold_users(db, {one.user_id for one in people})
+    people = [one for one in people if one.user_id in there]
     found = await cases.load(db, [Claim(server_id, one.discord_id, 0, 0, 0) for one in people])
     rules = [
         terms
@@ -166,16 +168,6 @@ async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[
         rows.append((one.address, *_cells(list(lines.values()))))
     await _note(db, actor, server_id, listed)
     return csv_tables.table(rows)
-
-
-async def _still_there(db: AsyncSession, people: Sequence[Chosen]) -> list[Chosen]:
-    """Return those who have not deleted their data; until the transaction ends, a deletion waits."""
-    found = await db.execute(
-        'SELECT id FROM "user" WHERE id = ANY(CAST(:people AS integer[])) ORDER BY id FOR KEY SHARE',
-        {"people": [one.user_id for one in people]},
-    )
-    known = {int(user_id) for (user_id,) in found.all()}
-    return [one for one in people if one.user_id in known]
 
 
 @dataclass(frozen=True, slots=True)

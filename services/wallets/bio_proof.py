@@ -23,7 +23,7 @@ from services.core.actors import Actor
 from services.core.addresses import AddressRefused, parse, shorten
 from services.core.relative_times import in_time
 from services.wallets import ownership
-from services.wallets.ownership import VERIFIED, LinkedProfile, Verdict, WalletProof
+from services.wallets.ownership import GONE, VERIFIED, LinkedProfile, Verdict, WalletProof
 from settings import settings
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
@@ -175,6 +175,8 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
         return Verdict(False, str(fault))
     except ownership.AlreadySpent:
         return Verdict(False, _("That code has been used. Ask for a new one and try again."))
+    except ownership.PersonGone:
+        return Verdict(False, _(GONE))
     return Verdict(True, _(VERIFIED))
 
 

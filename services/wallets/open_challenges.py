@@ -6,7 +6,9 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
+from sqlalchemy import update
 from sqlalchemy.exc import DataError, DBAPIError
+from sqlmodel import col
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -78,7 +80,7 @@ async def store_results_apart(watched: Sequence[OpenChallenge]) -> None:
     for one in apart:
         try:
             async with transaction() as db:
-                await store_results(db, [one])
+                await store_result(db, one)
         except DBAPIError as fault:
             log.warning("challenge not stored, will be checked again id=%s reason=%s", one.challenge_id, fault.orig)
 
@@ -131,27 +133,41 @@ def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
     return SeenTransaction(**stored) if stored else None
 
 
-async def store_results(db: AsyncSession, watched: Sequence[OpenChallenge]) -> None:
-    """Store the results of a check, and assign proved wallets to their owners."""
-    await _write_points(db, watched)
-    for one in watched:
-        if not _changed(one):
-            continue
-        row = await db.get(Challenge, one.challenge_id, with_for_update={"read": True, "key_share": True})
-        if row is None or row.used_at is not None:
-            continue
-        row.seen, row.note = asdict(one.seen) if one.seen else {}, one.note
-        db.add(row)
-        await db.flush()
-        if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
-            user = await db.get_one(User, one.user_id)
-            try:
-                await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
-            except (ownership.AlreadySpent, ownership.TooManyWallets, ownership.HeldByAnother) as fault:
-                row.seen = {}
-                row.note = fault.note if isinstance(fault, ownership.TooManyWallets) else _REFUSALS[type(fault)]
-                db.add(row)
-                await db.flush()
+async def store_result(db: AsyncSession, one: OpenChallenge) -> None:
+    """Store the result of a check, and make a proved wallet the person's. Do it first in the transaction.
+
+    A challenge that was used up or deleted meanwhile stays as it is.
+    """
+    if not _changed(one):
+        await _write_points(db, [one])
+        return
+    row = await db.get(Challenge, one.challenge_id, populate_existing=True)
+    if row is None:
+        return
+    if row.used_at is None and one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
+        # Before the points: a proof locks the person, a deletion of their data too, and both before the challenge.
+        await _prove(db, one, row)
+    await _write_points(db, [one])
+    seen = asdict(one.seen) if one.seen else {}
+    await db.execute(
+        update(Challenge)
+        .where(col(Challenge.id) == one.challenge_id, col(Challenge.used_at).is_(None))
+        .values(seen=seen, note=one.note)
+    )
+
+
+async def _prove(db: AsyncSession, one: OpenChallenge, row: Challenge) -> None:
+    """Make the wallet the person's, or note why that is not possible."""
+    user = await db.get(User, one.user_id)
+    if user is None:
+        return
+    try:
+        await ownership.keep(db, Actor(one.user_id, user.discord_id, user.username), row, proof(one))
+    except (ownership.AlreadySpent, ownership.TooManyWallets, ownership.HeldByAnother) as fault:
+        one.seen = None
+        one.note = fault.note if isinstance(fault, ownership.TooManyWallets) else _REFUSALS[type(fault)]
+    except ownership.PersonGone:
+        pass  # nothing is left to store
 
 
 _REFUSALS: dict[type[Exception], str] = {ownership.AlreadySpent: SPENT, ownership.HeldByAnother: ownership.HELD}

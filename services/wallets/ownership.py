@@ -1,6 +1,6 @@
 """Ownership of proved wallets: one user at a time, and only a strong proof moves a wallet to another."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.dialects.postgresql import insert
@@ -21,6 +21,7 @@ HELD = N_("Somebody else has verified this wallet by its key, so what a contract
 BY_BIO = "opensea_bio"
 WALLET_LOCKS = 1
 """The lock space for wallets; the key is the family and the address."""
+GONE = N_("Your code was deleted with everything about you. Ask for a new one.")
 SPENT = N_("This transaction has verified a wallet before, and each one counts once. Send a new one, exactly as shown.")
 
 
@@ -79,7 +80,11 @@ class HeldByAnother(Exception):
 
 
 class AlreadySpent(Exception):
-    """The transaction has proved a wallet before."""
+    """The transaction or the code has proved a wallet before."""
+
+
+class PersonGone(Exception):
+    """The person has deleted their data meanwhile, and the challenge with it; GONE says so to them."""
 
 
 class TooManyWallets(Exception):
@@ -124,16 +129,15 @@ async def check_room(db: AsyncSession, user_id: int, family: str, address: str) 
 async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProof) -> None:
     """Make the challenge's address the actor's wallet, use up the challenge, and queue the people concerned.
 
-    Raises HeldByAnother, AlreadySpent and TooManyWallets without writing anything. It is not an error if a concurrent
-    check has used up the challenge for the actor.
+    Call it before any other write about the actor. Raises HeldByAnother, AlreadySpent, TooManyWallets and PersonGone
+    without writing anything about a wallet. It is not an error if a concurrent check has used up the challenge for the
+    actor.
     """
-    key = f"{row.family}:{row.address}"
-    await db.lock(key, WALLET_LOCKS)
+    await db.lock(f"{row.family}:{row.address}", WALLET_LOCKS)
     former = await _replaced(db, row, proof.chain)
-    mine = any(one.user_id == actor.user_id for one in former)
-    await db.refresh(row)
-    if row.used_at is not None:
-        if not mine:
+    present = await db.get(Challenge, row.id, populate_existing=True)
+    if present is not None and present.used_at is not None:
+        if not any(one.user_id == actor.user_id for one in former):
             raise AlreadySpent
         return
     if any(one.user_id != actor.user_id and not _may_move(one, proof) for one in former):
@@ -141,7 +145,14 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     await check_room(db, actor.user_id, row.family, row.address)
     holders = select(User.discord_id).where(col(User.id).in_({one.user_id for one in former}))
     people = {actor.discord_id, *(await db.exec(holders)).all()}
+    # In the order in which a deletion of data locks: the queue, the person, what belongs to them.
     await queue.mark_people(db, sorted(people), [row.address])
+    there = await hold_users(db, {actor.user_id, *(one.user_id for one in former)})
+    if actor.user_id not in there:
+        raise PersonGone
+    former = [one for one in former if one.user_id in there]
+    if await db.get(Challenge, row.id, populate_existing=True, with_for_update=True) is None:
+        raise AlreadySpent
     if proof.spends is not None:
         await _spend(db, *proof.spends)
     # A further proof by its owner does not limit a wallet that counts everywhere to a single chain.
@@ -165,6 +176,15 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     row.used_at, row.seen, row.note = now(), {}, ""
     db.add(row)
     await db.flush()
+
+
+async def hold_users(db: AsyncSession, users: Collection[int]) -> set[int]:
+    """Return those of these users who have not deleted their data; until the transaction ends, a deletion waits."""
+    found = await db.execute(
+        'SELECT id FROM "user" WHERE id = ANY(CAST(:users AS integer[])) ORDER BY id FOR KEY SHARE',
+        {"users": list(users)},
+    )
+    return {int(user_id) for (user_id,) in found.all()}
 
 
 async def _spend(db: AsyncSession, hash: str, chain: str) -> None:

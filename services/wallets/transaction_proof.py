@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+from sqlalchemy import update
+from sqlmodel import col
+
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.transactions import Transaction
@@ -15,7 +18,7 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
 from services.wallets import open_challenges, ownership, proof_watch
-from services.wallets.ownership import SPENT, VERIFIED, Verdict
+from services.wallets.ownership import GONE, SPENT, VERIFIED, Verdict
 from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
 
@@ -30,7 +33,8 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
     if any(not set(proof_watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
         await proof_watch.check_challenges(outside, watched, NOTING)
-        await open_challenges.store_results(db, watched)
+        for one in watched:
+            await open_challenges.store_result(db, one)
     await _touch(db, row)
     return watched
 
@@ -41,6 +45,8 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
     A pasted transaction may answer any of them.
     """
     watched = await open_challenges.load(db, [row.id or 0 for row in rows])
+    if not watched:
+        return Verdict(False, _(GONE))
     newest = watched[-1]
     if not proof_watch.chains_of(outside, newest.family):
         return Verdict(False, _("No chain of this wallet is set up here, so no transaction can be looked at."))
@@ -58,14 +64,12 @@ async def status(db: AsyncSession, row: Challenge) -> Verdict:
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     await _touch(db, row)
-    (one,) = await open_challenges.load(db, [row.id or 0])
-    return _waiting(one)
+    watched = await open_challenges.load(db, [row.id or 0])
+    return _waiting(watched[0]) if watched else Verdict(False, _(GONE))
 
 
 async def _touch(db: AsyncSession, row: Challenge) -> None:
-    row.screen_at = now()
-    db.add(row)
-    await db.flush()
+    await db.execute(update(Challenge).where(col(Challenge.id) == row.id).values(screen_at=now()))
 
 
 async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallenge], text: str) -> Verdict:
@@ -155,8 +159,10 @@ async def _on_any(
 
 async def _settled(db: AsyncSession, one: OpenChallenge) -> Verdict:
     """Store the result of a check, and return the verdict on it."""
-    await open_challenges.store_results(db, [one])
-    row = await db.get_one(Challenge, one.challenge_id)
+    await open_challenges.store_result(db, one)
+    row = await db.get(Challenge, one.challenge_id, populate_existing=True)
+    if row is None:
+        return Verdict(False, _(GONE))
     if row.used_at is not None:
         return Verdict(True, _(VERIFIED))
     if one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:

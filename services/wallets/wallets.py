@@ -16,11 +16,11 @@ from services.core.errors import ProviderUnavailable, WalletNotFound
 from services.core.json_view import json_view
 from services.wallets import bio_proof, challenges, names, transaction_proof
 from services.wallets.challenges import ChallengeView, challenge
-from services.wallets.ownership import VERIFIED, Verdict
+from services.wallets.ownership import GONE, VERIFIED, Verdict
 
 __all__ = [
-    "BIO", "METHODS", "TRANSACTION", "VERIFIED", "ChallengeView", "Verdict", "WalletView", "challenge", "check_again",
-    "follow", "has_open_challenge", "is_verified", "list_wallets", "remove", "verify",
+    "BIO", "GONE", "METHODS", "TRANSACTION", "VERIFIED", "ChallengeView", "Verdict", "WalletView", "challenge",
+    "check_again", "follow", "has_open_challenge", "is_verified", "list_wallets", "remove", "verify",
 ]  # fmt: skip
 
 BIO, TRANSACTION = bio_proof.METHOD, transaction_proof.METHOD

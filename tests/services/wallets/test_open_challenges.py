@@ -7,12 +7,15 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from models import Challenge, User, transaction
+from models import Challenge, User, Wallet, transaction
 from models.db.session import AsyncSession
+from services.core import queue
 from services.core.actors import Actor
+from services.privacy import erasure
 from services.wallets import challenges, open_challenges
-from services.wallets.proof_watch import Point
-from tests.support.builders import address, snowflake
+from services.wallets.proof_watch import JudgedTransaction, Point
+from services.wallets.transaction_check import Judgement, TransactionOutcome
+from tests.support.builders import a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -44,7 +47,7 @@ async def test_looks_at_one_challenge_that_overlap_do_not_deadlock() -> None:
         async with transaction() as db:
             (one,) = await open_challenges.load(db, [row.id or 0])
             one.points = {chain: Point(0, block, 1, False, 0, False) for chain in chains}
-            await open_challenges.store_results(db, [one])
+            await open_challenges.store_result(db, one)
 
     await settle(["base", "ethereum", "polygon"], 1)
     async with transaction() as db:
@@ -78,7 +81,7 @@ async def test_a_trail_that_cannot_be_stored_keeps_no_other_from_moving() -> Non
         looked = await open_challenges.load(db, numbers)
         for one in looked:
             one.points = {"base": Point(0, 1, 1, False, 0, False)}
-        await open_challenges.store_results(db, looked)
+            await open_challenges.store_result(db, one)
     looked[0].points["base"] = Point(2**64, 2, 1, False, 0, False)  # a node's answer that no bigint holds
     looked[1].points["base"] = Point(1, 2, 1, False, 0, False)
     await open_challenges.store_results_apart(looked)
@@ -115,7 +118,7 @@ async def test_a_person_who_is_erased_during_a_check_affects_nobody_elses_challe
         looked = await open_challenges.load(db, numbers)
         for one in looked:
             one.points = {"base": Point(0, 1, 1, False, 0, False)}
-        await open_challenges.store_results(db, looked)
+            await open_challenges.store_result(db, one)
     for one in looked:
         one.points, one.note = {"base": Point(0, 2, 1, False, 0, False)}, note
     async with transaction() as db:
@@ -130,13 +133,41 @@ async def test_a_person_who_is_erased_during_a_check_affects_nobody_elses_challe
         assert (row.id, row.note) == (numbers[1], note)
 
 
+async def test_a_proof_that_is_stored_while_its_person_is_erased_waits_for_that_and_stores_nothing() -> None:
+    async with transaction() as db:
+        member = await a_member(db, await a_server(db))
+        user = User(discord_id=member.discord_id, username="somebody")
+        db.add(user)
+        await db.flush()
+        actor = Actor(user.id or 0, user.discord_id, user.username)
+        row = await challenges.current(db, actor, "evm", address())
+        (one,) = await open_challenges.load(db, [row.id or 0])
+    one.points = {"base": Point(0, 2, 1, False, 0, False)}
+    one.found = JudgedTransaction("base", "0x1", 2)
+    one.judged = Judgement(TransactionOutcome.PROVES, "", "amount")
+
+    async def store() -> None:
+        async with transaction() as db:
+            await open_challenges.store_result(db, one)
+
+    async with transaction() as db:
+        await queue.mark_people(db, [actor.discord_id])  # as a deletion of data begins
+        storing = asyncio.create_task(store())
+        await waiting(db, 1)
+        await erasure.forget(db, actor)
+    await storing
+    async with transaction() as db:
+        assert not (await db.exec(select(Wallet))).all()
+        assert not (await db.execute(text("SELECT 1 FROM event WHERE kind = 'wallet.proved'"))).all()
+
+
 async def test_a_person_who_is_erased_while_their_check_is_stored_waits_for_it() -> None:
     actor = await somebody()
     async with transaction() as db:
         row = await challenges.current(db, actor, "evm", address())
         looked = await open_challenges.load(db, [row.id or 0])
         looked[0].points = {"base": Point(0, 1, 1, False, 0, False)}
-        await open_challenges.store_results(db, looked)
+        await open_challenges.store_result(db, looked[0])
 
     async def erase() -> None:
         async with transaction() as db:
@@ -144,11 +175,11 @@ async def test_a_person_who_is_erased_while_their_check_is_stored_waits_for_it()
 
     looked[0].points = {"base": Point(0, 2, 1, False, 0, False)}
     async with transaction() as db:
-        await open_challenges.store_results(db, looked)
+        await open_challenges.store_result(db, looked[0])
         erasing = asyncio.create_task(erase())
         await waiting(db, 1)
         looked[0].note = "seen"
-        await open_challenges.store_results(db, looked)
+        await open_challenges.store_result(db, looked[0])
     await erasing
     async with transaction() as db:
         assert not (await db.exec(select(Challenge))).all()
