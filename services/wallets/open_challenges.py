@@ -18,8 +18,8 @@ from services.core.actors import Actor
 from services.runtime import schedules
 from services.wallets import ownership, proof_watch
 from services.wallets.ownership import SPENT, WalletProof
-from services.wallets.proof_watch import OpenChallenge, Point, SeenTransaction
 from services.wallets.transaction_check import TransactionOutcome
+from services.wallets.watched_challenge import OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -59,8 +59,7 @@ async def tick(outside: Gateways) -> int:
         watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
     if not watched:
         return 0
-    await proof_watch.check_challenges(outside, watched)
-    await store_results_apart(watched)
+    await proof_watch.check_challenges(outside, watched, store=store_results_apart)
     return len(watched)
 
 

@@ -4,8 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
 from math import ceil
 
 from gateways import Gateways
@@ -16,94 +15,18 @@ from gateways.evm.transactions import Transaction
 from gateways.transport.errors import NotThere, ProviderError
 from locales import N_
 from locales.stored_texts import storable
-from models import now
 from services.runtime.task_cancellation import outcomes
 from services.wallets.transaction_check import (
     Judgement,
     TransactionOutcome,
-    WantedTransaction,
     is_bound,
     judge,
     judge_memo,
     marker,
 )
+from services.wallets.watched_challenge import JudgedTransaction, OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger(f"holdfast.{__name__}")
-
-AT_ONCE = timedelta(seconds=30)
-"""Watching that begins within this time after the challenge was made covers it from its first block."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """How far one account has been watched on one chain; see models.Trail."""
-
-    nonce: int
-    block: int
-    first_block: int
-    contract: bool = False
-    scanned: int = 0
-    lost: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SeenTransaction:
-    """The transaction that may prove a wallet, and its confirmations."""
-
-    chain: str
-    hash: str
-    block: int
-    nonce: int
-    confirmations: int
-    needed: int
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedTransaction:
-    """A transaction that was judged."""
-
-    chain: str
-    hash: str
-    block: int | None
-    bound: bool = False
-    """Whether a contract account made it, which counts only on this chain."""
-    part: bool = False
-    """Whether it may contain operations of other accounts too."""
-
-
-@dataclass(slots=True)
-class OpenChallenge:
-    """One challenge with the results of a check: points of trails, a transaction, a judgement.
-
-    `unreachable` are chains that did not answer. `judged` is the judgement of `found`. `stored` is the row's `seen` and
-    `note`.
-    """
-
-    challenge_id: int
-    user_id: int
-    family: str
-    address: str
-    code: str
-    amount_wei: int
-    created_at: datetime
-    points: dict[str, Point]
-    seen: SeenTransaction | None = None
-    note: str = ""
-    stored: tuple[SeenTransaction | None, str] = (None, "")
-    found: JudgedTransaction | None = None
-    judged: Judgement | None = None
-    unreachable: set[str] = field(default_factory=set)
-    candidates: list[Transaction] = field(default_factory=list)
-
-    @property
-    def wanted(self) -> WantedTransaction:
-        """What the challenge asks for."""
-        first = {chain: point.first_block for chain, point in self.points.items()}
-        return WantedTransaction(self.address, self.code, self.amount_wei, self.created_at, first)
-
-    def begins_at(self, block: int) -> int:
-        """Return the first block of a trail that begins now at `block`: 0 if the challenge is older than AT_ONCE."""
-        return block if now() - self.created_at < AT_ONCE else 0
 
 
 async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> None:
@@ -207,10 +130,21 @@ REORGANISED = 12
 _DISAGREE = N_("The nodes of {chain} do not agree about your transaction yet. We look again every few seconds.")
 
 
-async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE) -> None:
+Store = Callable[[Sequence[OpenChallenge]], Awaitable[None]]
+"""What stores challenges of which nothing remains to be read."""
+
+
+async def _nothing(_checked: Sequence[OpenChallenge]) -> None:
+    """Leave the findings to the caller."""
+
+
+async def check_challenges(
+    outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE, store: Store = _nothing
+) -> None:
     """Check all these challenges: one request to each chain, and more only for accounts that sent something.
 
-    Reads only the network and leaves the findings in `watched`. A chain that fails changes nothing.
+    Leaves the findings in `watched`. `store` gets each challenge once, as soon as its check has ended, whatever the
+    checks of others still wait for. A chain that fails changes nothing.
     """
     if not watched:
         return
@@ -229,7 +163,15 @@ async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], 
                 one.unreachable |= {chain} & set(chains_of(outside, one.family))
         elif outcome is not None:
             raise outcome
-    await _by_person(evm, lambda one: _judge(outside, one))
+    to_judge = [one for one in evm if one.seen is not None or one.candidates]
+    of_these = {one.challenge_id for one in to_judge}
+    await store([one for one in watched if one.challenge_id not in of_these])
+
+    async def judge_and_store(one: OpenChallenge) -> None:
+        await _judge(outside, one)
+        await store([one])
+
+    await _by_person(to_judge, judge_and_store)
 
 
 async def _by_person(watched: Sequence[OpenChallenge], check: Callable[[OpenChallenge], Awaitable[None]]) -> None:

@@ -19,8 +19,8 @@ from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
 from services.wallets import open_challenges, ownership, proof_watch
 from services.wallets.ownership import GONE, SPENT, VERIFIED, Verdict
-from services.wallets.proof_watch import OpenChallenge
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
+from services.wallets.watched_challenge import OpenChallenge
 
 METHOD = open_challenges.METHOD
 NOTING = 4.0

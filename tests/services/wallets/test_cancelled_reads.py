@@ -10,7 +10,7 @@ import pytest
 from gateways import Gateways
 from models import now
 from services.wallets import names, proof_watch
-from services.wallets.proof_watch import OpenChallenge, Point
+from services.wallets.watched_challenge import OpenChallenge, Point
 
 WALLET = "0x" + "12" * 20
 

@@ -2,19 +2,23 @@
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
-from models import Challenge, User, Wallet, transaction
+from gateways import Gateways
+from gateways.evm.transactions import Nonces, Transaction
+from models import Challenge, User, Wallet, now, transaction
 from models.db.session import AsyncSession
 from services.core import queue
 from services.core.actors import Actor
 from services.privacy import erasure
 from services.wallets import challenges, open_challenges
-from services.wallets.proof_watch import JudgedTransaction, Point
 from services.wallets.transaction_check import Judgement, TransactionOutcome
+from services.wallets.watched_challenge import JudgedTransaction, Point
 from tests.support.builders import a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -183,3 +187,64 @@ async def test_a_person_who_is_erased_while_their_check_is_stored_waits_for_it()
     await erasing
     async with transaction() as db:
         assert not (await db.exec(select(Challenge))).all()
+
+
+class SlowAboutOne:
+    """Nodes of Base on which each account has sent something to itself; they are silent about `slow` until told."""
+
+    def __init__(self, slow: str, amounts: dict[str, int]) -> None:
+        self.slow, self.amounts, self.told = slow, amounts, asyncio.Event()
+
+    def gateways(self) -> Gateways:
+        return cast("Gateways", SimpleNamespace(transactions=self, chains=SimpleNamespace(endpoints=lambda _: 1)))
+
+    def chains(self) -> list[str]:
+        return ["base"]
+
+    async def nonces(self, chain: str, accounts: list[str], **_: bool) -> Nonces:
+        return Nonces(chain, 100, dict.fromkeys(accounts, 1), frozenset())
+
+    async def to_themselves(self, chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        return [self.sent(one) for one in sorted(accounts)]
+
+    async def transaction(self, chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        if account == self.slow:
+            await self.told.wait()
+        return self.sent(account)
+
+    def sent(self, by: str) -> Transaction:
+        return Transaction("base", f"0x{by}", by, by, self.amounts[by], b"", 0, 99, now(), True, 100)
+
+
+async def test_a_check_stores_what_it_found_for_one_person_while_it_waits_for_another() -> None:
+    asked = list[Challenge]()
+    for _ in range(3):
+        actor = await somebody()
+        async with transaction() as db:
+            asked.append(await challenges.current(db, actor, "evm", address()))
+    async with transaction() as db:
+        await open_challenges.prepare(db)
+        await db.execute(text("UPDATE schedule SET next_at = now()"))
+        for one in await open_challenges.load(db, [row.id or 0 for row in asked]):
+            one.points = {"base": Point(0, 98, 1)}
+            await open_challenges.store_result(db, one)
+    slow, other, idle = asked
+    amounts = {one.address: int(one.amount_wei) for one in asked} | {idle.address: 5}
+    nodes = SlowAboutOne(slow.address, amounts)
+
+    async def proved(row: Challenge) -> bool:
+        async with transaction() as db:
+            return (await db.exec(select(Wallet).where(Wallet.user_id == row.user_id))).first() is not None
+
+    ticking = asyncio.create_task(open_challenges.tick(nodes.gateways()))
+    async with asyncio.timeout(60):
+        while not await proved(other):
+            assert not ticking.done()
+            await asyncio.sleep(0.05)
+    assert not await proved(slow)
+    nodes.told.set()
+    assert await ticking == 3
+    assert await proved(slow)
+    async with transaction() as db:
+        trails = await db.execute(text("SELECT DISTINCT block FROM trail"))
+        assert [block for (block,) in trails.all()] == [100]

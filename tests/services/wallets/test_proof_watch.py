@@ -15,8 +15,8 @@ from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
 from gateways.transport.errors import ProviderDown
 from models import now
 from services.wallets import proof_watch
-from services.wallets.proof_watch import OpenChallenge, Point, SeenTransaction
 from services.wallets.transaction_check import TransactionOutcome
+from services.wallets.watched_challenge import OpenChallenge, Point, SeenTransaction
 from tests.gateways.evm_lab import Front, anvil, front, rpc
 
 AMOUNT = 1_234_567

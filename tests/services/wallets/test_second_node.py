@@ -14,8 +14,9 @@ from gateways.solana.client import SolanaChains
 from gateways.solana.transactions import SolanaTransaction, SolanaTransactions
 from gateways.transport.errors import NotThere, ProviderDown
 from models import now
-from services.wallets.proof_watch import OpenChallenge, judge_signature
+from services.wallets.proof_watch import judge_signature
 from services.wallets.transaction_check import TransactionOutcome
+from services.wallets.watched_challenge import OpenChallenge
 from tests.jobs.conftest import product as product
 from tests.sandbox.control import SandboxControl
 from tests.services.wallets.walker import Walker, clock_looks
