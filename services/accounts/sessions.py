@@ -158,21 +158,30 @@ async def _touch(db: AsyncSession, id_hash: bytes) -> None:
     await db.exec(update(Session).where(col(Session.id_hash).in_(free)).values(seen_at=now()))
 
 
-async def close(db: AsyncSession, session_id: str | None) -> int | None:
-    """End a session; return the user's id if it was their last one, or None. An unknown id is not an error."""
-    if session_id is None or not _ID.fullmatch(session_id):
-        return None
-    ended = delete(Session).where(col(Session.id_hash) == hash_of(session_id)).returning(col(Session.user_id))
+async def close(db: AsyncSession, session_id: str | None, *, arriving: str | None = None) -> int | None:
+    """End a session; return the user's id if it was their last one, or None. An unknown id is not an error.
+
+    `arriving` is the Discord id of the person who signs in instead. Their row stays locked, as the owner's, until the
+    transaction ends.
+    """
+    known = session_id if session_id is not None and _ID.fullmatch(session_id) else ""
+    await db.execute(_LOCK, {"session": hash_of(known), "who": arriving})
+    ended = delete(Session).where(col(Session.id_hash) == hash_of(known)).returning(col(Session.user_id))
     user_id = (await db.exec(ended)).scalar_one_or_none()
     return None if user_id is None or await _living(db, user_id) else user_id
 
 
-async def _living(db: AsyncSession, user_id: int) -> int:
-    """Return the number of a user's live sessions, of which this transaction may have ended some.
+# All that begins or ends a session locks its owner first. So of a sign-in and the end of the last other session, or of
+# the ends of the last two, each sees what the other did. A deletion of data locks the person before their sessions too.
+# In a fixed order, or two people who exchange browsers could wait for each other.
+_LOCK = """
+    SELECT id FROM "user" WHERE discord_id = CAST(:who AS text)
+    OR id = (SELECT user_id FROM session WHERE id_hash = CAST(:session AS bytea)) ORDER BY id FOR NO KEY UPDATE
+"""
 
-    Two that end the last ones at once wait for each other, or neither would be the last.
-    """
-    await db.lock(f"sessions of {user_id}")
+
+async def _living(db: AsyncSession, user_id: int) -> int:
+    """Return the number of a user's live sessions, of which this transaction may have ended some."""
     alive = select(func.count()).where(Session.user_id == user_id, col(Session.expires_at) > now())
     return (await db.exec(alive)).one()
 
@@ -182,6 +191,7 @@ async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> int | None:
 
     Raises SessionNotFound for anything else.
     """
+    await db.execute(_LOCK, {"session": actor.session_hash, "who": actor.discord_id})
     for session in await _of(db, actor):
         if _view_id(session) == view_id:
             await db.delete(session)
@@ -192,6 +202,7 @@ async def close_one(db: AsyncSession, actor: Actor, view_id: str) -> int | None:
 
 async def close_all(db: AsyncSession, actor: Actor) -> int:
     """End every session of the actor, this one included; return how many there were."""
+    await db.execute(_LOCK, {"session": actor.session_hash, "who": actor.discord_id})
     ended = await db.exec(delete(Session).where(col(Session.user_id) == actor.user_id))
     return ended.rowcount
 

@@ -135,8 +135,7 @@ async def finish(
         user = await db.get(User, journey.user_id)
         if user is None or user.discord_id != proof.person.id:
             raise SignInFailed
-    # First, as everywhere: what ends a session locks the person's sessions before their row.
-    former_id = await sessions.close(db, old_session_id)
+    former_id = await sessions.close(db, old_session_id, arriving=proof.person.id)
     user_id = await users.keep(db, proof.person, proof.tokens)
     session_id = await sessions.open_session(db, user_id, user_agent)
     left = None if former_id == user_id else former_id

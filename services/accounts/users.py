@@ -158,7 +158,7 @@ async def doubt_discord_grant(user_id: int) -> None:
 
 async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
     """Delete a person's grant; return the token to revoke at Discord, or None."""
-    user = await _row(db, user_id)
+    user = await _row(db, user_id, lock=True)
     if user is None or user.access_token is None:
         return None
     sealed, user.access_token, user.refresh_token = user.access_token, None, None

@@ -1,5 +1,7 @@
 """The way to Discord and back: where it may end, and that each journey counts once."""
 
+import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,10 +14,15 @@ from sqlmodel import select, update
 
 import models
 from gateways import close_gateways, gateways
-from models import Session, SignIn, now, transaction
-from services.accounts import return_paths, sessions, sign_in
+from gateways.discord.oauth import TokenSet
+from gateways.discord.types import OAuthUser
+from models import Session, SignIn, User, now, transaction
+from models.db.session import AsyncSession
+from services.accounts import return_paths, sessions, sign_in, users
+from services.accounts.encryption import unseal
 from services.accounts.users import ensure
 from services.core.errors import SignInFailed
+from services.runtime.task_cancellation import stop
 from settings import settings
 
 
@@ -167,3 +174,84 @@ async def test_a_rejected_client_secret_is_said_with_what_to_do(
             await sign_in.ask(gateways(), journey, "a-code")
     (line,) = [record.getMessage() for record in caplog.records if record.levelname == "CRITICAL"]
     assert line.startswith("Discord rejects DISCORD_CLIENT_SECRET.")
+
+
+def returned(name: str) -> sign_in.SignInProof:
+    """Return what Discord says about somebody who has just agreed."""
+    tokens = TokenSet(
+        f"token of {name} {secrets.token_hex(4)}", "refresh", now() + timedelta(days=7), "identify guilds"
+    )
+    return sign_in.SignInProof(OAuthUser(f"id of {name}", name, None, None, "0"), tokens)
+
+
+async def arrives(db: AsyncSession, proof: sign_in.SignInProof, old: str | None = None) -> sign_in.SignedIn:
+    journey = sign_in.Journey(sign_in.SIGN_IN, "", "/dashboard", None)
+    return await sign_in.finish(db, journey, proof, old_session_id=old, user_agent="")
+
+
+async def signed_in(name: str) -> sign_in.SignedIn:
+    async with transaction() as db:
+        return await arrives(db, returned(name))
+
+
+async def signed_out(session_id: str) -> str | None:
+    async with transaction() as db:
+        return await sign_in.sign_out(db, session_id)
+
+
+async def somebody_waits(db: AsyncSession, many: int = 1) -> None:
+    async with asyncio.timeout(60):
+        while len((await db.execute(text("SELECT 1 FROM pg_locks WHERE NOT granted"))).all()) < many:
+            await asyncio.sleep(0.05)
+
+
+async def test_a_sign_in_keeps_its_grant_while_the_last_other_session_ends(
+    product: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, again, drop = await signed_in("ada"), returned("ada"), users.drop_discord_grant
+
+    async def arrive() -> None:
+        async with transaction() as db:
+            await arrives(db, again)
+
+    async def meanwhile(db: AsyncSession, user_id: int) -> str | None:
+        arriving.append(asyncio.create_task(arrive()))
+        waiting = asyncio.create_task(somebody_waits(db))
+        await asyncio.wait([*arriving, waiting], return_when=asyncio.FIRST_COMPLETED)
+        await stop(waiting)
+        return await drop(db, user_id)
+
+    arriving = list[asyncio.Task[None]]()
+    monkeypatch.setattr(users, "drop_discord_grant", meanwhile)
+    assert await signed_out(first.session_id) is not None
+    await asyncio.gather(*arriving)
+    async with transaction() as db:
+        user = (await db.exec(select(User))).one()
+        assert (user.connected, user.access_token is None) == (True, False)
+        assert unseal(user.access_token or b"") == again.tokens.access_token
+
+
+async def test_a_sign_out_and_a_deletion_of_data_wait_for_each_other_in_turn(product: None) -> None:
+    ada = await signed_in("ada")
+    async with transaction() as db:
+        await users.drop_discord_grant(db, ada.user_id)  # as a deletion does it, before it deletes the person
+        leaving = asyncio.create_task(signed_out(ada.session_id))
+        await somebody_waits(db)
+        await db.execute(text('DELETE FROM "user"'))
+    assert await leaving is None
+
+
+async def test_two_people_who_exchange_browsers_wait_for_each_other_in_turn(product: None) -> None:
+    ada, bob = await signed_in("ada"), await signed_in("bob")
+
+    async def sits_down(name: str, old: sign_in.SignedIn) -> int:
+        async with transaction() as db:
+            return (await arrives(db, returned(name), old.session_id)).user_id
+
+    async with transaction() as db:
+        await db.execute(text('SELECT FROM "user" WHERE id = :ada FOR UPDATE'), {"ada": ada.user_id})
+        first = asyncio.create_task(sits_down("ada", bob))
+        await somebody_waits(db, 1)
+        second = asyncio.create_task(sits_down("bob", ada))
+        await somebody_waits(db, 2)
+    assert await asyncio.gather(first, second) == [ada.user_id, bob.user_id]
