@@ -20,8 +20,11 @@ from services.holdings.wallet_shares import Delegated, WalletShare, conclude_for
 from services.rules.expression import Requirement
 from services.rules.types.view_call import ViewCall
 
-READINGS = ("observation", "surveyed", "tally", "token_trail")
-"""The tables with what was read about wallets, by their addresses."""
+READINGS = ("surveyed", "observation", "tally", "token_trail")
+"""The tables with what was read about wallets, by their addresses; snapshots come first.
+
+A snapshot without its balances would say that the wallet holds nothing.
+"""
 BALANCE = "balance"
 """The scope of a requirement that counts all tokens of a contract."""
 

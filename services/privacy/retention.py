@@ -17,6 +17,7 @@ from services.guilds import invalid_requests
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import stored_balances
 from services.holdings.delegations import AGE_KEPT
+from services.holdings.last_known import READINGS
 from services.privacy import log_partitions, payouts
 from services.roles import breaker, in_doubt, rival_names
 from services.rules import limits, pausing
@@ -157,6 +158,12 @@ def _correction(number: int, question: Question) -> Step:
 
 
 _OWN_WALLET = "w.family = 'evm' AND w.address = t.delegate AND w.chain IN ('', t.chain)"
+# What was read about a wallet that was removed, or about a vault that no longer delegates to one: only the address is
+# known, so a deletion of the former owner's data does not find it.
+_IS_NOBODYS = """
+    NOT EXISTS (SELECT 1 FROM wallet w WHERE w.family IN ('evm', 'solana') AND w.address = t.address)
+    AND NOT EXISTS (SELECT 1 FROM delegation d WHERE d.vault = t.address)
+"""
 STEPS = (
     # Secrets that are kept are sealed with the present key.
     Step("webhook_secrets", webhook_deliveries.seal_again),
@@ -188,6 +195,7 @@ STEPS = (
     _expired("ended_delegation", "ended_at < now() - :kept", kept=AGE_KEPT),
     *(_expired(table, f"NOT EXISTS (SELECT 1 FROM wallet w WHERE {_OWN_WALLET})")
       for table in ("delegation", "delegation_read")),
+    *(_expired(table, _IS_NOBODYS, f"{table}_of_nobody") for table in READINGS),
     _expired("notice", "told_at < now() - make_interval(days => :days)", "told_notices", days=TOLD_DAYS),
     _expired("notice", "created_at < now() - make_interval(days => :days)", "untold_notices", days=UNTOLD_DAYS),
     _expired("alert", "ended_at < now() - make_interval(days => :days)", days=UNTOLD_DAYS),

@@ -18,20 +18,28 @@ from models import (
     Event,
     Member,
     Notice,
+    Observation,
     PayoutListing,
     Schedule,
     Session,
     Sighting,
     SignIn,
+    Surveyed,
+    Tally,
+    TokenTrail,
     User,
+    Wallet,
     now,
     transaction,
 )
 from models.db.session import AsyncSession
 from services.accounts import sessions
+from services.core.actors import Actor
 from services.guilds.gateway import interaction_claims
+from services.holdings.last_known import READINGS
 from services.privacy import retention
 from services.runtime import schedules
+from services.wallets import wallets
 from settings import settings
 from tests.support.builders import a_member, a_server, address
 from tests.support.statements import Statements, waits_for_a_lock
@@ -62,6 +70,32 @@ async def test_delegations_are_kept_as_long_as_the_wallet_is_somebodys(database:
     async with transaction() as db:
         assert [one.delegate for one in (await db.exec(select(Delegation))).all()] == [kept]
         assert [one.delegate for one in (await db.exec(select(DelegationRead))).all()] == [kept]
+
+
+async def test_readings_are_kept_as_long_as_the_wallet_or_the_vault_is_somebodys(database: str) -> None:
+    mine, vault, removed, ended = (address() for _ in range(4))
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server, wallet=mine)
+        user = (await db.exec(select(User).where(User.discord_id == member.discord_id))).one()
+        db.add(Wallet(user_id=user.id or 0, family="evm", address=removed, method="opensea_bio"))
+        db.add(Delegation(chain="base", delegate=mine, vault=vault, contract="", token_id=""))
+        db.add(Delegation(chain="base", delegate=removed, vault=ended, contract="", token_id=""))
+        for one in (mine, vault, removed, ended):
+            db.add(Surveyed(chain="base", address=one, server_id=server.id or 0, survey_id=1))
+            db.add(Observation(chain="base", contract="0x1", address=one, amount=Decimal(3), block=9, source="a node"))
+            db.add(Tally(chain="base", contract="0x1", address=one, scope="s", amount=Decimal(1), block=9, source="x"))
+            db.add(TokenTrail(chain="base", contract="0x1", address=one, ids=["1"]))
+        await db.flush()
+        wallet = (await db.exec(select(Wallet).where(Wallet.address == removed))).one()
+        actor = Actor(user.id or 0, user.discord_id, user.username)
+        await wallets.remove(db, actor, wallet.id or 0)
+    async with transaction() as db:
+        await retention.housekeep(db)
+    async with transaction() as db:
+        for table in READINGS:
+            kept = await db.execute(text(f"SELECT address FROM {table} ORDER BY address"))
+            assert (table, [one for (one,) in kept.all()]) == (table, sorted([mine, vault]))
 
 
 async def test_claims_on_interactions_are_kept_while_discord_may_send_them_again(database: str) -> None:
