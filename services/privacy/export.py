@@ -118,9 +118,9 @@ _PARTS = {
                m.pending, m.left_at AS "leftAt", m.seen_at AS "seenAt",
                COALESCE(c.use_wallets, true) AS "useWallets", COALESCE(c.share_wallets, false) AS "shareWallets",
                (SELECT w.address FROM wallet w WHERE w.id = c.payout_wallet_id) AS "payoutAddress"
-        FROM member m JOIN server s ON s.id = m.server_id
-        LEFT JOIN member_choice c ON c.server_id = s.id AND c.user_id = :user
-        WHERE m.discord_id = :who AND NOT ({_ONLY_SEARCHED}) ORDER BY s.name, s.id
+        FROM (SELECT m.*, {_ONLY_SEARCHED} AS searched FROM member m WHERE m.discord_id = :who) m
+        FULL JOIN (SELECT * FROM member_choice WHERE user_id = :user) c USING (server_id)
+        JOIN server s ON s.id = server_id WHERE m.searched IS NOT TRUE OR c.user_id IS NOT NULL ORDER BY s.name, s.id
     """,
     "serversSearchedForYou": f"""
         SELECT count(*) AS servers, max(m.seen_at) AS "searchedAt" FROM member m
@@ -169,6 +169,12 @@ _PARTS = {
     "rolesYouMoved": """
         SELECT s.discord_id AS "serverId", s.name AS server, r.role_id AS "roleId", r.taken, r.at
         FROM rival_move r JOIN server s ON s.id = r.server_id WHERE r.actor_id = :who ORDER BY r.id
+    """,
+    "reportsAboutYou": """
+        SELECT s.discord_id AS "serverId", s.name AS server, a.title, a.text, a.began_at AS "beganAt",
+               a.ended_at AS "endedAt"
+        FROM alert a JOIN server s ON s.id = a.server_id
+        WHERE starts_with(a.key, 'rival:') AND split_part(a.key, ':', 3) = :who ORDER BY a.id
     """,
     "payoutAddressDownloaded": """
         SELECT s.discord_id AS "serverId", s.name AS server, p.at

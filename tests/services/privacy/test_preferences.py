@@ -11,6 +11,7 @@ from sqlmodel import SQLModel, col, select
 
 from models import (
     Access,
+    Alert,
     ApiToken,
     Breaker,
     Challenge,
@@ -88,6 +89,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
     await verified_counts.fold(db)  # everything written from here on is not yet counted
     elsewhere = await a_server(db, bot_invited=False)
     elsewhere.owner_id = who
+    left = await a_server(db)  # long ago, so that no membership is stored any more
     survey = Survey(chain="base", block=9, source="a node", contracts=[CONTRACT])
     db.add(survey)
     await db.flush()
@@ -107,6 +109,8 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             Due(kind="member", key=f"{server_id}:{who}"),
             Member(server_id=elsewhere.id or 0, discord_id=who, name="gone from here", left_at=now()),
             MemberChoice(server_id=server_id, user_id=user_id, share_wallets=True),
+            MemberChoice(server_id=left.id or 0, user_id=user_id, use_wallets=False),
+            Alert(server_id=server_id, key=f"rival:7001:{who}", title="somebody takes roles", text="", mend=""),
             Notice(discord_id=who, kind="wallet.moved"),
             RivalMove(server_id=server_id, discord_id=who, role_id="7001", taken=True),
             RivalMove(server_id=server_id, discord_id=other.discord_id, role_id="7001", taken=True, actor_id=who,
@@ -237,21 +241,6 @@ async def test_lines_of_a_process_whose_clock_is_ahead_are_rewritten_too(databas
         assert "event" not in await tables_that_name(db, one.actor.discord_id)
 
 
-async def test_forgetting_reads_no_line_of_the_log_about_others(database: str) -> None:
-    async with transaction() as db:
-        await db.execute(text("""
-            INSERT INTO event (at, kind, subject, actor, data)
-            SELECT now(), 'user.signed_in', 'somebody ' || n, 'somebody ' || n, '{}' FROM generate_series(1, 5000) n
-        """))  # fmt: skip
-        await db.execute(text("ANALYZE event"))
-        filled = (await db.execute(text("SELECT DISTINCT CAST(tableoid::regclass AS text) FROM event"))).scalars().all()
-        values = {"who": "300", "pseudonym": "forgotten-1", "before": now(), "most": 10}
-        for statement in erasure._LINES:
-            plan = (await db.execute(text(f"EXPLAIN {statement}"), values)).scalars().all()
-            # A month without lines needs no reading.
-            assert not [line for line in plan if "Seq Scan" in line and any(one in line for one in filled)], plan
-
-
 async def test_others_keep_what_is_theirs(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
@@ -336,6 +325,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         "verified_person": "countedAsVerified", "verified_stale": "countsToCome",
         "member": "memberships", "access": "serversYouRun", "server": "serversYouRun", "rule": "rulesYouMade",
         "breaker": "removalsYouDecided", "grant": "roles", "due": "looksToCome", "notice": "notices", "event": "events",
+        "alert": "reportsAboutYou",
         "rival_move": "rolesOthersMoved", "truce": "rolesLeftAlone", "payout_listing": "payoutListsYouDownloaded",
     }  # fmt: skip
     assert named == parts.keys()
@@ -347,7 +337,9 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
     assert document["sessions"][0]["userAgent"] == "A browser"
     assert document["apiTokens"][0]["name"] == "ci"
     assert document["signInsUnderWay"] == [{"purpose": "connect", "returnPath": "/invite", **_time(document)}]
-    assert document["memberships"][0]["shareWallets"] is True
+    assert {(one["shareWallets"], one["useWallets"], one["shownAs"]) for one in document["memberships"]} == {
+        (True, True, "somebody"), (False, False, None),
+    }  # fmt: skip
     assert document["walletHoldings"][0]["amount"] == "3"
     for secret in ("secretcode", "secretverifier", "hash", "token_", "12345"):
         assert secret not in str(document), secret
