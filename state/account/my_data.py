@@ -13,6 +13,7 @@ from models.db.row_ids import row_id
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
+from services.runtime import rate_limits
 from services.wallets import wallets
 from state.core.gate import signed_in, writes
 from state.core.retry import ask
@@ -155,6 +156,7 @@ class MyDataState(rx.State):
     @signed_in
     async def ask_forget(self, actor: Actor) -> None:
         """Open the dialog that explains the deletion."""
+        await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
         async with transaction() as db:
             ending = await preferences.consequences(db, actor)
         self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in ending]

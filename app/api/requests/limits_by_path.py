@@ -15,6 +15,7 @@ COSTLY: Sequence[tuple[re.Pattern[str], Limit]] = (
         re.compile(
             r"/api/verification-rules/(?:preview|try|try-call|reach)"
             r"|/api/servers/[^/]+/(?:import|move/preview|migrations(?:/preview|/[^/]+/preview)?|events/[^/]+/undo)"
+            r"|/api/me/(?:export|forget)"
         ),
         PREVIEWS,
     ),

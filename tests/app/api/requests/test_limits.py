@@ -107,6 +107,8 @@ async def test_a_refused_shape_counts_no_second_time(
         ("POST", "/api/admin/sync-servers", [WRITES, RECHECKS]),
         ("PATCH", "/api/verification-rules/5", [WRITES]),
         ("DELETE", "/api/me", [WRITES]),
+        ("GET", "/api/me/export", [PREVIEWS]),
+        ("GET", "/api/me/forget", [PREVIEWS]),
         ("GET", "/api/servers", []),
     ],
 )
