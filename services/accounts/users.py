@@ -157,11 +157,16 @@ async def doubt_discord_grant(user_id: int) -> None:
 
 
 async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
-    """Delete a person's grant; return the token to revoke at Discord, or None."""
+    """Delete a person's grant; return the token to revoke at Discord, or None.
+
+    It is the refresh token if there is one: the access token may have expired, and Discord revokes a grant by a token
+    that is still active (docs/facts.md#discord-oauth2).
+    """
     user = await _row(db, user_id, lock=True)
     if user is None or user.access_token is None:
         return None
-    sealed, user.access_token, user.refresh_token = user.access_token, None, None
+    sealed = user.refresh_token or user.access_token
+    user.access_token = user.refresh_token = None
     user.token_expires_at, user.connected, user.updated_at = None, False, now()
     db.add(user)
     try:

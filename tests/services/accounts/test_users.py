@@ -12,7 +12,7 @@ from sqlmodel import select, update
 
 import models
 from gateways import close_gateways, gateways
-from gateways.discord.oauth import TokenSet
+from gateways.discord.oauth import GrantRefused, TokenSet
 from gateways.transport.errors import ProviderRefused, Unauthorized
 from models import User, now, transaction
 from models.db import database
@@ -238,6 +238,7 @@ async def test_a_refusal_of_the_exchange_that_is_not_about_the_grant_disconnects
 
 async def test_letting_go_forgets_the_tokens(ada: Actor):
     kept = await token(ada)
+    await put(refresh_token=None)
     async with transaction() as db:
         assert await users.drop_discord_grant(db, ada.user_id) == kept
     user = await stored()
@@ -246,6 +247,16 @@ async def test_letting_go_forgets_the_tokens(ada: Actor):
         await token(ada)
     async with transaction() as db:
         assert await users.drop_discord_grant(db, ada.user_id) is None
+
+
+async def test_a_grant_whose_access_token_has_expired_is_given_back_by_its_refresh_token(ada: Actor):
+    refreshes = unseal((await stored()).refresh_token or b"")
+    await put(token_expires_at=now() - timedelta(days=30))
+    async with transaction() as db:
+        assert await users.drop_discord_grant(db, ada.user_id) == refreshes
+    await gateways().oauth.revoke(refreshes)
+    with pytest.raises(GrantRefused):
+        await gateways().oauth.refresh(TokenSet("", refreshes, now(), ""))
 
 
 async def test_what_is_sealed_opens_with_the_previous_key_and_with_no_other(monkeypatch: pytest.MonkeyPatch):
