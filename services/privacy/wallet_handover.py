@@ -136,13 +136,13 @@ async def _read(db: AsyncSession, actor: Actor, code: str) -> tuple[Handover, Us
     plain = "".join(letter for letter in code.lower() if letter.isalnum())
     found = None
     if len(plain) == _LENGTH:
-        rows = await db.exec(select(Handover).where(Handover.code_hash == _hash(plain)))
-        found = rows.first()
-    if found is None or found.expires_at <= await db.now():
+        theirs = select(Handover, User).join(User, col(User.id) == col(Handover.user_id))
+        found = (await db.exec(theirs.where(Handover.code_hash == _hash(plain)))).first()
+    if found is None or found[0].expires_at <= await db.now():
         raise FieldRefused("code", _(NO_SUCH_CODE))
-    if found.user_id == actor.user_id:
+    if found[0].user_id == actor.user_id:
         raise FieldRefused("code", _("You made this code in this account. Log in to the other one and enter it there."))
-    return found, await db.get_one(User, found.user_id)
+    return found
 
 
 async def _wallets(db: AsyncSession, row: Handover, *, lock: bool = False) -> list[Wallet]:

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from models.db.session import AsyncSession
 from services.core import queue
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, TooMany, WalletNotFound
-from services.privacy import wallet_handover
+from services.privacy import erasure, wallet_handover
 from services.runtime import rate_limits
 from services.wallets import wallets
 from settings import settings
@@ -234,3 +234,22 @@ async def test_of_several_codes_asked_for_at_once_one_counts(database: str) -> N
             with suppress(FieldRefused):
                 valid += len((await wallet_handover.preview(db, two.new, code)).wallets) == 2
     assert valid == 1
+
+
+async def test_a_code_whose_account_is_deleted_while_it_is_entered_does_not_count(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+        code = (await wallet_handover.offer(db, two.old)).code
+    asked = AsyncSession.now
+
+    async def erased_meanwhile(db: AsyncSession) -> datetime:
+        async with transaction() as other:
+            await erasure.forget(other, two.old)
+        return await asked(db)
+
+    monkeypatch.setattr(AsyncSession, "now", erased_meanwhile)
+    async with transaction() as db:
+        with pytest.raises(FieldRefused, match="This code is not valid"):
+            await wallet_handover.take(db, two.new, code)
