@@ -29,7 +29,7 @@ SCOPES = ("read", "rules", "members")
 """All scopes that a token can have, in the order in which people see them."""
 PREFIX = "hf_"
 MOST = 20
-"""The most unexpired tokens of one server."""
+"""The most unexpired tokens of one server, and the most expired ones that it keeps for a while."""
 LONGEST_NAME = 50
 USUAL_LIFE, LONGEST_LIFE = timedelta(days=90), timedelta(days=366)
 _SHOWN = len(PREFIX) + 5
@@ -114,9 +114,10 @@ async def create(
     await permissions.require_admin(db, outside, actor, server_id)
     # One creation at a time, so that two concurrent ones do not both pass the count.
     await db.exec(select(Server.id).where(Server.id == server_id).with_for_update(key_share=True))
-    await db.exec(
-        delete(ApiToken).where(col(ApiToken.server_id) == server_id, col(ApiToken.expires_at) <= now() - USUAL_LIFE)
-    )
+    expired = col(ApiToken.server_id) == server_id, col(ApiToken.expires_at) <= now()
+    kept = select(ApiToken.id).where(*expired, col(ApiToken.expires_at) > now() - USUAL_LIFE)
+    newest = kept.order_by(col(ApiToken.expires_at).desc()).limit(MOST)
+    await db.exec(delete(ApiToken).where(*expired, col(ApiToken.id).not_in(newest)))
     live = select(func.count()).where(col(ApiToken.server_id) == server_id, col(ApiToken.expires_at) > now())
     if (await db.exec(live)).one() >= MOST:
         said = ngettext(

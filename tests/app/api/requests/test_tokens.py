@@ -373,6 +373,23 @@ async def test_a_server_has_only_so_many_tokens(
     assert (await owner.client.post(f"/api/servers/{town.server_id}/tokens", json=body)).status_code == 201
 
 
+async def test_a_server_keeps_only_so_many_expired_tokens(
+    new_browser: Callable[[], Browser], town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_tokens, "MOST", 2)
+    owner = await signed_in(new_browser, town, "ada")
+    names = list[str]()
+    for number in range(5):
+        async with transaction() as db:
+            living = col(ApiToken.expires_at) > now()
+            await db.exec(update(ApiToken).where(living).values(expires_at=now() - timedelta(seconds=1)))
+        names.append((await made(owner, town, name=f"token {number}"))["name"])
+    listed = (await owner.client.get(f"/api/servers/{town.server_id}/tokens")).json()
+    assert [(one["name"], one["state"]) for one in listed] == [
+        (names[4], "active"), (names[3], "expired"), (names[2], "expired"),
+    ]  # fmt: skip
+
+
 async def test_a_token_without_members_reads_no_member_by_name(new_browser: Callable[[], Browser], town: Town) -> None:
     owner, carol = await signed_in(new_browser, town, "ada"), town.people["carol"]
     rule_id, until = await town.rule("Holder"), now() + timedelta(hours=1)
