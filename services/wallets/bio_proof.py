@@ -130,11 +130,14 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     """
     if row.family != "evm":
         return Verdict(False, _(ON_SOLANA), by_transaction=True)
-    username, use = actor.username, Use.AGAIN if again else Use.PROOF
+    use = Use.AGAIN if again else Use.PROOF
     await release(db)
     try:
         # The name is read from Discord now: a stored one may no longer be the person's, and must not prove wallets.
         username = (await outside.discord.user(actor.discord_id)).username
+    except ProviderError as fault:
+        return _silent(fault)
+    try:
         with on_behalf_of(f"user:{actor.user_id}"):
             profile = await outside.opensea.profile(row.address, use=use)
     except NotThere as fault:
@@ -146,12 +149,7 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except ProviderBusy as fault:
         return busy(fault, outside.opensea.quota.outlook(Use.PROOF))
     except ProviderError as fault:
-        return Verdict(
-            False, _(
-"{provider} does not answer as it should. Nothing was changed; please try again in a minute."
-).format(provider=fault.provider),
-            again=True,
-        )  # fmt: skip
+        return _silent(fault)
     if profile.address.lower() != row.address:
         return _linked(outside, row.address, profile)
     marker = judge(profile.bio, row.code, username)
@@ -178,6 +176,11 @@ async def verify(db: AsyncSession, outside: Gateways, actor: Actor, row: Challen
     except ownership.PersonGone:
         return Verdict(False, _(GONE))
     return Verdict(True, _(VERIFIED))
+
+
+def _silent(fault: ProviderError) -> Verdict:
+    said = _("{provider} does not answer as it should. Nothing was changed; please try again in a minute.")
+    return Verdict(False, said.format(provider=fault.provider), again=True, wait=fault.retry_after or 0.0)
 
 
 async def _contracts(outside: Gateways, address: str) -> list[str]:

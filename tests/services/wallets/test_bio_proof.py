@@ -1,11 +1,18 @@
 """What the proof by a profile says while the marketplace accepts no reads, and how often we look by ourselves."""
 
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from gateways import Gateways
 from gateways.marketplaces.quota import Outlook
-from gateways.transport.errors import ProviderBusy
+from gateways.transport.errors import NotThere, ProviderBusy, ProviderError
+from models import Challenge, transaction
+from services.core.actors import Actor
 from services.wallets import bio_schedule
-from services.wallets.bio_proof import busy
+from services.wallets.bio_proof import busy, verify
 
 FEW = "OpenSea lets us look at few profiles right now, so we rarely check automatically. Once your code is "
 NO_MORE = "OpenSea lets us look at no more profiles right now. Please try again "
@@ -49,3 +56,19 @@ def test_waiting_for_the_limit_is_no_look_and_has_an_end() -> None:
         looks = looks.after(wait=300)
     assert waits(looks.after()) == [5, 10, 20, 40, 80, 160, 160]
     assert looks.after(wait=1_200).after(wait=1_200).after(wait=600).next_in is None
+
+
+@pytest.mark.parametrize("fault", [ProviderBusy("Discord", "later", retry_after=60), NotThere("Discord", "no user")])
+async def test_a_name_that_discord_does_not_give_says_nothing_about_a_profile(
+    database: str, fault: ProviderError
+) -> None:
+    async def fails(_discord_id: str) -> None:
+        raise fault
+
+    opensea = SimpleNamespace(quota=SimpleNamespace(outlook=lambda _: Outlook(0.0, 1.0)))
+    outside = cast("Gateways", SimpleNamespace(discord=SimpleNamespace(user=fails), opensea=opensea))
+    row = Challenge(user_id=1, family="evm", address="0x1", code="holdfast-code", amount_wei=Decimal(1))
+    async with transaction() as db:
+        verdict = await verify(db, outside, Actor(1, "1", "carol"), row)
+    assert (verdict.success, verdict.again, verdict.wait) == (False, True, fault.retry_after or 0.0)
+    assert verdict.message.startswith("Discord does not answer as it should. Nothing was changed;")
