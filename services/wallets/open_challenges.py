@@ -30,11 +30,15 @@ SCREEN_OPEN = timedelta(seconds=15)
 """A screen that asked within this time counts as open."""
 SCHEDULE_SOON, SCHEDULE_ALL = "challenges.soon", "challenges.all"
 MOST_OF_ONE = 20
-"""How many open challenges are watched per person, the newest ones; the others need the transaction's hash."""
+"""How many open challenges are watched per person; the others need the transaction's hash.
+
+Those with a transaction that waits come first, then the newest.
+"""
 
 _OPEN = """
     SELECT c.id FROM (
-        SELECT id, screen_at, seen, row_number() OVER (PARTITION BY user_id ORDER BY id DESC) AS place
+        SELECT id, screen_at, seen,
+               row_number() OVER (PARTITION BY user_id ORDER BY seen <> '{}' DESC, id DESC) AS place
         FROM challenge WHERE used_at IS NULL AND expires_at > now()
         AND EXISTS (SELECT 1 FROM trail WHERE trail.challenge_id = challenge.id)
     ) c WHERE c.place <= :most

@@ -18,7 +18,7 @@ from services.core.actors import Actor
 from services.privacy import erasure
 from services.wallets import challenges, open_challenges
 from services.wallets.transaction_check import Judgement, TransactionOutcome
-from services.wallets.watched_challenge import JudgedTransaction, Point
+from services.wallets.watched_challenge import JudgedTransaction, Point, SeenTransaction
 from tests.support.builders import a_member, a_server, address, snowflake
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -187,6 +187,23 @@ async def test_a_person_who_is_erased_while_their_check_is_stored_waits_for_it()
     await erasing
     async with transaction() as db:
         assert not (await db.exec(select(Challenge))).all()
+
+
+async def test_a_transaction_that_waits_is_watched_however_many_challenges_follow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_challenges, "MOST_OF_ONE", 2)
+    actor = await somebody()
+    async with transaction() as db:
+        numbers = [(await challenges.current(db, actor, "evm", address())).id or 0 for _ in range(4)]
+        for one in await open_challenges.load(db, numbers):
+            one.points = {"base": Point(0, 1, 1)}
+            one.seen = SeenTransaction("base", "0x1", 1, 0, 1, 12) if one.challenge_id == numbers[0] else None
+            await open_challenges.store_result(db, one)
+    async with transaction() as db:
+        for at_a_screen, watched in ((False, [numbers[0], numbers[3]]), (True, [numbers[0]])):
+            found = await open_challenges.open_challenges(db, only_at_a_screen=at_a_screen)
+            assert [one.challenge_id for one in found] == watched
 
 
 class SlowAboutOne:
