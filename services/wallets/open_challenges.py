@@ -34,12 +34,15 @@ MOST_OF_ONE = 20
 
 Those with a transaction that waits come first, then the newest.
 """
+WAITED_FOR = timedelta(hours=1)
+"""How long after a challenge's end a transaction that was seen before may still get its confirmations."""
 
 _OPEN = """
     SELECT c.id FROM (
         SELECT id, screen_at, seen,
                row_number() OVER (PARTITION BY user_id ORDER BY seen <> '{}' DESC, id DESC) AS place
-        FROM challenge WHERE used_at IS NULL AND expires_at > now()
+        FROM challenge WHERE used_at IS NULL
+        AND expires_at > now() - CASE seen WHEN '{}' THEN interval '0' ELSE CAST(:waited AS interval) END
         AND EXISTS (SELECT 1 FROM trail WHERE trail.challenge_id = challenge.id)
     ) c WHERE c.place <= :most
 """
@@ -96,7 +99,8 @@ def _changed(one: OpenChallenge) -> bool:
 async def open_challenges(db: AsyncSession, *, only_at_a_screen: bool) -> list[OpenChallenge]:
     """Return the watched challenges; only those with an open screen or a waiting transaction, or all."""
     found = await db.execute(
-        _OPEN + (_AT_A_SCREEN if only_at_a_screen else ""), {"most": MOST_OF_ONE, "open": SCREEN_OPEN}
+        _OPEN + (_AT_A_SCREEN if only_at_a_screen else ""),
+        {"most": MOST_OF_ONE, "waited": WAITED_FOR, "open": SCREEN_OPEN},
     )
     return await load(db, [int(number) for (number,) in found.all()])
 

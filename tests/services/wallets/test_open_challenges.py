@@ -206,6 +206,29 @@ async def test_a_transaction_that_waits_is_watched_however_many_challenges_follo
             assert [one.challenge_id for one in found] == watched
 
 
+async def test_a_transaction_that_waits_when_its_challenge_ends_is_watched_for_a_while() -> None:
+    numbers = list[int]()
+    for _ in range(2):
+        actor = await somebody()
+        async with transaction() as db:
+            numbers.append((await challenges.current(db, actor, "evm", address())).id or 0)
+    waits, _nothing_seen = numbers
+    ended = "UPDATE challenge SET expires_at = now() - make_interval(mins => :ago)"
+
+    async def watched(minutes_ago: int) -> list[int]:
+        async with transaction() as db:
+            await db.execute(text(ended), {"ago": minutes_ago})
+            found = await open_challenges.open_challenges(db, only_at_a_screen=False)
+            return [one.challenge_id for one in found]
+
+    async with transaction() as db:
+        for one in await open_challenges.load(db, numbers):
+            one.points = {"base": Point(0, 1, 1)}
+            one.seen = SeenTransaction("base", "0x1", 1, 0, 1, 12) if one.challenge_id == waits else None
+            await open_challenges.store_result(db, one)
+    assert [await watched(minutes) for minutes in (-9, 9, 69)] == [numbers, [waits], []]
+
+
 class SlowAboutOne:
     """Nodes of Base on which each account has sent something to itself; they are silent about `slow` until told."""
 
