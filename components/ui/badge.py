@@ -44,8 +44,8 @@ def role_mark(name: str | rx.Var[str], color: str | rx.Var[str]) -> rx.Component
     """Return a Discord role: a dot in its colour and its name."""
     return rx.el.span(
         role_dot(color),
-        rx.el.bdi(name, class_name="min-w-0 wrap-anywhere text-start"),
-        class_name="inline-flex min-w-0 max-w-full items-center gap-2 font-medium",
+        rx.el.bdi(name, class_name="any-script min-w-0 wrap-anywhere"),
+        class_name="inline-flex min-w-0 max-w-full items-center gap-2 text-start font-medium",
     )
 
 

@@ -1,19 +1,21 @@
-"""The Health, Verification channel and Developers tabs of a server, by clicks."""
+"""The tabs of a server: their places and sides, and Health, Verification channel and Developers by clicks."""
 
 import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import Any
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
 from aiohttp import web
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from tests.gateways.wire import wire
 from tests.system.browser.conftest import EVENTUALLY_SECONDS, Product, Visitor, shown_or_tried_again
 from tests.system.browser.village import Village, village
+from tests.system.whole.people import Person, collection, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 
@@ -32,6 +34,23 @@ MOVED = """
     window.moved.push(source.node?.closest?.('[id]')?.id)))).observe({type: 'layout-shift', buffered: false});
 }
 """
+
+# Where the text itself begins, and not the box around it: of several lines, where the shortest one begins.
+TEXT_BEGINS = """
+element => {
+  const text = document.createRange();
+  text.selectNodeContents(element);
+  const begins = {};
+  for (const part of text.getClientRects()) {
+    begins[part.bottom] = Math.min(part.left, begins[part.bottom] ?? Infinity);
+  }
+  return Math.max(...Object.values(begins));
+}
+"""
+BOX_BEGINS = "element => element.getBoundingClientRect().left"
+LINES = "element => element.getBoundingClientRect().height / parseFloat(getComputedStyle(element).lineHeight)"
+ARABIC = "محمد عبد الرحمن الطويل"
+LONG_ROLE = f"{ARABIC} {ARABIC} {ARABIC}"
 
 
 async def test_a_new_servers_tabs_stay_where_they_first_appear(here: Village, visit: NewVisitor) -> None:
@@ -189,3 +208,34 @@ async def test_a_webhook_is_set_and_tested_and_a_token_made_and_revoked(here: Vi
     await page.get_by_role("button", name="Revoke the token nightly report").click()
     await page.get_by_role("button", name="Revoke token", exact=True).click()
     await expect(page.get_by_text("No API tokens")).to_be_visible()
+
+
+async def with_rule(product: Product, here: Village) -> None:
+    """Add a rule about a collection of its own, which gives the role Holder."""
+    with closing(Person(product, here["owner"])) as owner:
+        contract = await asyncio.to_thread(collection, product, here.guild.replace(" ", ""))
+        payload = rule(product, contract, here.guild, "Holder", owner.server(here.guild)["internalId"])
+        await asyncio.to_thread(lambda: owner.post("/api/verification-rules", **payload))
+
+
+async def test_a_name_from_the_right_is_on_the_side_of_the_text_around_it(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "owner")
+    product.control("members", {"guild": here.guild, "user": here["owner"], "action": "rename_nick", "name": ARABIC})
+    await with_rule(product, here)
+    product.control("guilds", {"guild": here.guild, "action": "edit_role", "role": "Holder", "name": LONG_ROLE})
+    visitor = await visit(viewport={"width": 360, "height": 800})
+    page = visitor.page
+    await visitor.enter(here["owner"], f"{here.rules}&tab=members")
+    name, below = page.get_by_text(ARABIC, exact=True), page.get_by_text("No wallet")
+    await expect(below).to_be_visible()
+    assert abs(await _number(name, TEXT_BEGINS) - await _number(below, TEXT_BEGINS)) < 1
+
+    role = page.get_by_role("listitem").get_by_text(LONG_ROLE, exact=True)
+    await visitor.open(here.rules)
+    await expect(role).to_be_visible()
+    assert await _number(role, LINES) > 1
+    assert abs(await _number(role, TEXT_BEGINS) - await _number(role, BOX_BEGINS)) < 1
+
+
+async def _number(one: Locator, script: str) -> float:
+    return float(await one.evaluate(script))
