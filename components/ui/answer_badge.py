@@ -13,7 +13,8 @@ def answer_badge(answer: rx.Var[str]) -> rx.Component:
             ("yes", _mark("circle-check", "text-success", _("Yes"))),
             ("no", _mark("circle-x", "text-error", _("No"))),
             _mark("circle-help", "text-warning", _("Unknown")),
-        )
+        ),
+        class_name="inline-flex",
     )
 
 

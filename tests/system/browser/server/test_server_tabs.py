@@ -47,6 +47,7 @@ element => {
   return Math.max(...Object.values(begins));
 }
 """
+MIDDLE = "element => { const box = element.getBoundingClientRect(); return box.top + box.height / 2; }"
 BOX_BEGINS = "element => element.getBoundingClientRect().left"
 LINES = "element => element.getBoundingClientRect().height / parseFloat(getComputedStyle(element).lineHeight)"
 ARABIC = "محمد عبد الرحمن الطويل"
@@ -235,6 +236,19 @@ async def test_a_name_from_the_right_is_on_the_side_of_the_text_around_it(produc
     await expect(role).to_be_visible()
     assert await _number(role, LINES) > 1
     assert abs(await _number(role, TEXT_BEGINS) - await _number(role, BOX_BEGINS)) < 1
+
+
+async def test_an_answer_is_level_with_what_it_is_about(product: Product, visit: NewVisitor) -> None:
+    visitor = await visit()
+    page = visitor.page
+    here = village(product, "owner")
+    await with_rule(product, here)
+    await visitor.enter(here["owner"], f"{here.rules}&tab=members")
+    await page.get_by_role("button", name=here["owner"]).first.click()
+    title = page.get_by_role("heading", level=4).first
+    answer = page.get_by_text("No", exact=True).first
+    await expect(answer).to_be_visible()
+    assert abs(await _number(title, MIDDLE) - await _number(answer, MIDDLE)) <= 1
 
 
 async def _number(one: Locator, script: str) -> float:
