@@ -29,7 +29,7 @@ def first_steps() -> rx.Component:
                 class_name="flex flex-wrap items-center gap-3",
             ),
             rx.el.ol(rx.foreach(FirstStepsState.steps, _step), class_name="mt-2 divide-y divide-base-300"),
-            class_name="surface mb-6 p-5",
+            class_name="surface mb-6 p-5 sm:p-6",
             aria_labelledby="first-steps",
         ),
     )

@@ -37,7 +37,7 @@ def _shown() -> rx.Component:
                     class_name="muted text-sm",
                 ),
             ),
-            class_name="surface flex items-center gap-4 p-5",
+            class_name="surface flex items-center gap-4 p-5 sm:p-6",
         ),
         _group(_("This server"), _("The bot, its rights, and the roles that rules give."), ServerHealthState.here),
         _group(
@@ -49,9 +49,11 @@ def _shown() -> rx.Component:
         rx.el.details(
             rx.el.summary(
                 _("Chains that no rule here uses"),
-                class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-3",
+                class_name="cursor-pointer rounded-field p-5 font-semibold -outline-offset-3 sm:p-6",
             ),
-            rx.el.ul(rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3"),
+            rx.el.ul(
+                rx.foreach(ServerHealthState.others, _line), class_name="divide-y divide-base-300 px-5 pb-3 sm:px-6"
+            ),
             class_name="surface",
         ),
         class_name="grid grid-cols-1 gap-5",

@@ -37,7 +37,7 @@ def protected_roles() -> rx.Component:
                     rx.el.p(_("No role is protected."), class_name="muted"),
                 ),
                 rx.cond(ProtectedRolesState.offered, _choice()),
-                class_name="surface mt-4 p-5",
+                class_name="surface mt-8 p-5 sm:p-6",
             ),
             _question(),
         ),

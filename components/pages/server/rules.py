@@ -270,7 +270,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             class_name="mt-4 flex flex-wrap items-center justify-between gap-x-6 gap-y-3",
         ),
         key=rule.id,
-        class_name="surface p-5",
+        class_name="surface p-5 sm:p-6",
     )
 
 
