@@ -12,6 +12,7 @@ from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
 from state.server.channels import CHECK, CREATE, REPAIR, ChannelOption, ChannelsState
+from state.server.first_steps import FirstStepsState
 
 
 def channels_tab() -> rx.Component:
@@ -93,7 +94,7 @@ def _repair(what: str, label: str, busy: str) -> rx.Component:
         icon="wrench" if primary else "refresh-cw",
         busy=ChannelsState.working,
         busy_label=busy,
-        on_click=ChannelsState.repair(what),
+        on_click=[ChannelsState.repair(what), FirstStepsState.load],
     )
 
 

@@ -2,7 +2,7 @@
 
 import reflex as rx
 
-from components.ui.button import button, link_button
+from components.ui.button import Kind, button, link_button
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from locales import _
@@ -62,27 +62,29 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
 
 def _way(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
     """Return the button that does the step, or leads to where it is done; the next step's button stands out."""
-    return rx.el.div(rx.cond(step.next, _button(step, "btn-sm btn-primary"), _button(step, "btn-sm btn-outline")))
+    return rx.el.div(rx.cond(step.next, _button(step, "primary"), _button(step, "plain")))
 
 
-def _button(step: rx.vars.ObjectVar[StepView], class_name: str) -> rx.Component | rx.Var[rx.Component]:
+def _button(step: rx.vars.ObjectVar[StepView], kind: Kind) -> rx.Component | rx.Var[rx.Component]:
+    small = "btn-sm"
     return rx.match(
         step.key,
-        (BOT, button(_("Invite Bot"), class_name=class_name, on_click=ServerPageState.invite)),
-        (ORDER, _to_tab(_("How to fix it"), "health", class_name)),
-        (RULE, link_button(_("Add Rule"), ServerPageState.add_rule_url, class_name=class_name)),
-        (CHANNEL, _to_tab(_("Open the tab"), "channel", class_name)),
-        (MEMBER, link_button(_("Verify a wallet"), "/wallet-verification", class_name=class_name)),
+        (BOT, button(_("Invite Bot"), kind=kind, class_name=small, on_click=ServerPageState.invite)),
+        (ORDER, _to_tab(_("How to fix it"), "health", kind)),
+        (RULE, link_button(_("Add Rule"), ServerPageState.add_rule_url, kind=kind, class_name=small)),
+        (CHANNEL, _to_tab(_("Open the tab"), "channel", kind)),
+        (MEMBER, link_button(_("Verify a wallet"), "/wallet-verification", kind=kind, class_name=small)),
         rx.fragment(),
     )
 
 
-def _to_tab(label: str, tab: str, class_name: str) -> rx.Component:
+def _to_tab(label: str, tab: str, kind: Kind) -> rx.Component:
     """Return the link to a tab, which also comes into view: the checklist above it can fill the window."""
     return link_button(
         label,
         f"{ServerPageState.config_url}&tab={tab}",
-        class_name=class_name,
+        kind=kind,
+        class_name="btn-sm",
         prevent_scroll_reset=True,
         on_click=rx.scroll_to("tabs"),
     )

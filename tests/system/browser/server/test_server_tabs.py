@@ -144,8 +144,11 @@ async def test_the_channel_is_made_its_loss_is_noticed_and_alerts_get_a_place(
     create = page.get_by_role("button", name="Create channel").first
     # On a busy machine Discord's first answer can come too late to be shown.
     await shown_or_tried_again(page, create)
+    steps = page.get_by_role("region", name="First steps")
+    await expect(steps.get_by_text("2 of 5 done")).to_be_visible()
     await create.click()
     await expect(page.get_by_text("is there, its panel is up to date")).to_be_visible()
+    await expect(steps.get_by_text("3 of 5 done")).to_be_visible()
     channel = next(one for one in product.guild(name)["channels"] if one["name"] == "verify")
     labels = [one["label"] for one in channel["messages"][0]["components"][0]["components"]]
     assert labels == ["Verify", "My roles", "Re-check"]
@@ -249,6 +252,18 @@ async def test_an_answer_is_level_with_what_it_is_about(product: Product, visit:
     answer = page.get_by_text("No", exact=True).first
     await expect(answer).to_be_visible()
     assert abs(await _number(title, MIDDLE) - await _number(answer, MIDDLE)) <= 1
+
+
+async def test_the_next_first_step_stands_out(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "owner")
+    visitor = await visit()
+    await visitor.enter(here["owner"], here.rules)
+    steps = visitor.page.get_by_role("region", name="First steps")
+    following, later = steps.get_by_role("link", name="Add Rule"), steps.get_by_role("link", name="Open the tab")
+    primary = visitor.page.get_by_role("link", name="Add Rule").first
+    await expect(following).to_be_visible()
+    color = "element => getComputedStyle(element).backgroundColor"
+    assert await following.evaluate(color) == await primary.evaluate(color) != await later.evaluate(color)
 
 
 async def _number(one: Locator, script: str) -> float:
