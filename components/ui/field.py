@@ -15,7 +15,10 @@ def field(
     hint: str | rx.Component | rx.Var[Any] = "",
     error: str | rx.Var[str] | None = None,
 ) -> rx.Component:
-    """Return a control with its label above and its hint or error below; the first id in the control connects them."""
+    """Return a control with its label above and its hint or error below; the first id in the control connects them.
+
+    While there is an error, the control is marked as invalid.
+    """
     name = _first_id(control)
     below: list[rx.Component] = []
     words: list[str] = []
@@ -30,7 +33,10 @@ def field(
                 rx.el.p(error, id=f"{name}-error", class_name="text-sm font-medium text-error", role="alert"),
             )
         )
-    _describe(control, name, " ".join(words))
+    attributes: dict[str, Any] = {"aria-describedby": " ".join(words)} if words else {}
+    if error is not None:
+        attributes["aria-invalid"] = rx.cond(rx.Var.create(error) != "", "true", "false")
+    _describe(control, name, attributes)
     return rx.el.div(
         rx.el.label(label, html_for=name, class_name="text-sm font-semibold"),
         control,
@@ -59,21 +65,29 @@ def _first_id(part: BaseComponent) -> str:
     return next(filter(None, map(_first_id, part.children)), "")
 
 
-def _describe(part: BaseComponent, name: str, words: str) -> None:
-    """Have the control with this id, in this part of a page, described by the elements with these ids."""
-    if words and isinstance(part, rx.Component) and isinstance(part.id, str) and part.id == name:
-        part.custom_attrs["aria-describedby"] = words
+def _describe(part: BaseComponent, name: str, attributes: dict[str, Any]) -> None:
+    """Give the control with this id, in this part of a page, these attributes."""
+    if isinstance(part, rx.Component) and isinstance(part.id, str) and part.id == name:
+        part.custom_attrs.update(attributes)
     for inside in part.children:
-        _describe(inside, name, words)
+        _describe(inside, name, attributes)
 
 
 def late_hint(
-    arrived: rx.Var[bool] | bool, text: rx.Var[str], until_then: rx.Component | rx.Var[str] | rx.Var[rx.Component]
+    arrived: rx.Var[bool] | bool,
+    text: rx.Var[str],
+    until_then: rx.Component | rx.Var[str] | rx.Var[rx.Component],
+    fault: rx.Var[str] | str,
 ) -> rx.Component:
-    """Return a hint that a late answer replaces. The first keeps its room, so that no field below moves."""
+    """Return a hint that a late answer or a fault replaces. The first keeps its room, so that no field below moves."""
+    failed = rx.Var.create(fault) != ""
     return rx.el.span(
-        rx.el.span(until_then, class_name=rx.cond(arrived, "invisible", "")),
-        rx.cond(arrived, rx.el.span(text)),
+        rx.el.span(until_then, class_name=rx.cond(arrived | failed, "invisible", "")),
+        rx.cond(
+            failed,
+            rx.el.span(fault, class_name="font-medium text-error"),
+            rx.cond(arrived, rx.el.span(text)),
+        ),
         class_name="grid *:[grid-area:1/1]",
     )
 

@@ -123,6 +123,11 @@ class ConditionFields(rx.State, mixin=True):
         return chain_title(self.chain)
 
     @rx.var
+    def contract_fault(self) -> str:
+        """Return why the entered collection could not be read, until it is read or another one is entered."""
+        return "" if self.collection or self.looking else self._unread.get((self.chain, self.contract), "")
+
+    @rx.var
     def type_choices(self) -> list[str]:
         """Return the trait types to choose from, with the chosen one even if it is no longer listed."""
         return _with(self.trait_types, self.trait_type)

@@ -136,6 +136,7 @@ def _collection() -> rx.Component:
                 text_input(
                     CONTRACT_INPUT,
                     placeholder=_("0x... or a collection's URL"),
+                    custom_attrs={"aria-invalid": rx.cond(RuleFormState.contract_fault != "", "true", "false")},
                     default_value=RuleFormState.contract,
                     on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
                         URL_DEBOUNCE_MILLISECONDS
@@ -165,6 +166,7 @@ def _collection() -> rx.Component:
                     _("{collection} on {chain}"), collection=RuleFormState.collection, chain=RuleFormState.chain_name
                 ),
                 rx.match(RuleFormState.type, *((name, _(hint)) for name, hint in CONTRACT_HINTS.items()), ""),
+                RuleFormState.contract_fault,
             ),
         ),
     )

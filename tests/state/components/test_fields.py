@@ -19,3 +19,12 @@ def test_a_control_is_described_by_its_hint_and_its_error(screen: Callable[[], r
     described = set(" ".join(re.findall(r'"aria-describedby":"([^"]+)"', code)).split())
     assert words
     assert words - described == set()
+
+
+@pytest.mark.parametrize("screen", [rule_form, server_config, wallets])
+def test_a_control_with_an_error_is_marked_as_invalid(screen: Callable[[], rx.Component]) -> None:
+    code = str(screen())
+    errors = set(re.findall(r'\bid:"([^"]+-error)"', code))
+    marked = set(" ".join(re.findall(r'"aria-describedby":"([^"]+)","aria-invalid":', code)).split())
+    assert errors
+    assert errors - marked == set()

@@ -1,4 +1,4 @@
-"""Collections that could not be looked up: the form remembers why, for no more of them than it can show."""
+"""Collections that could not be looked up: the form says why below the field, for no more of them than it can show."""
 
 import pytest
 
@@ -23,4 +23,8 @@ async def test_a_form_remembers_no_more_failures_than_it_can_show(
             async for _ in form.enter_contract(form.open, contract):
                 pass
     assert list(form._unread) == places[-MOST_UNREAD:]
+    assert form.contract_fault == "Too often."
+    async for _ in form.enter_contract(form.open, "0x"):
+        pass
+    assert form.contract_fault == ""
     assert MOST_UNREAD > MAX_LEAVES
