@@ -251,7 +251,7 @@ def claim_form() -> Form:
                 METHOD,
                 _("How to verify it"),
                 # Translators: at most 100 characters.
-                _("Your wallet is never connected. You sign a transaction in your own app and pay its fee"),
+                _("A bio is free. A transaction is signed in your own app and costs its fee. Nothing is connected"),
                 [
                     (wallets.BIO, _("OpenSea Profile Bio"), _("Put a code into the profile's bio")),
                     (

@@ -184,7 +184,7 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     if isinstance(holders, int) and holders:
         had = ngettext("{count} member had {role} by it.", "{count} members had {role} by it.", holders)
         words.append(had.format(count=holders, role=rule.role_name))
-    again = _("Everybody is checked again, and who holds what it asks for has {role}.")
+    again = _("Everybody is checked again, and members who hold what it asks for get {role}.")
     return sentences(*words, again.format(role=rule.role_name)), 0
 
 

@@ -10,7 +10,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, stat
 from components.ui.effects.changed import when_changed
 from components.ui.effects.every import every
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import filled, sentence
 from components.ui.picture import server_icon
 from components.ui.placeholders import could_not_load, empty, skeleton, skeleton_cards, waiting
 from components.ui.tooltip import tooltip
@@ -109,7 +109,16 @@ def _content() -> rx.Component:
                     _("Invite the bot to a server you run. Servers appear here automatically after invitation."),
                     link_button(_("Invite Bot to a Server"), "/invite", kind="primary", icon="plus"),
                     link_button(_("Add a server by hand"), "/server-setup"),
-                )
+                ),
+                rx.el.p(
+                    sentence(
+                        _("Are you here as a member of a server? {link}"),
+                        link=rx.el.a(
+                            _("Verify your wallets"), href="/wallet-verification", class_name="link font-semibold"
+                        ),
+                    ),
+                    class_name="muted pb-6 text-center text-sm",
+                ),
             ),
         ),
     )

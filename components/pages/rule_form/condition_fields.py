@@ -32,6 +32,7 @@ from state.rule_form.condition_draft import (
     LIMITED,
     MORE,
     NOTES,
+    OF_COINS,
     OF_COLLECTIONS,
     TYPE_OPTIONS,
     WITH_IDS,
@@ -135,7 +136,9 @@ def _collection() -> rx.Component:
             rx.el.div(
                 text_input(
                     CONTRACT_INPUT,
-                    placeholder=_("0x... or a collection's URL"),
+                    placeholder=rx.cond(
+                        _is_one_of(OF_COINS), _("The coin's address, or native"), _("0x... or a collection's URL")
+                    ),
                     custom_attrs={"aria-invalid": rx.cond(RuleFormState.contract_fault != "", "true", "false")},
                     default_value=RuleFormState.contract,
                     on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(

@@ -179,14 +179,13 @@ def bot_left(facts: EventFacts) -> str:
 
 
 def channel(facts: EventFacts) -> str:
-    """Return the sentence about a repair of the verification channel."""
+    """Return the sentence about what was created or repaired of the verification channel."""
     done = [said(one).rstrip(".。") for one in cast("list[str]", facts.data.get("done") or [])]
     if not done:
-        return facts.told(_("{who} repaired the verification channel."))
-    # Translators: {done} is such as "created the channel #verify, Posted the panel".
-    text = _("{who} repaired the verification channel: {done}.")
-    told = series(done)
-    return facts.told(text, done=told[:1].lower() + told[1:])
+        return facts.told(_("{who} set up the verification channel."))
+    # Translators: {done} is such as "created the channel #verify, posted the panel".
+    text = _("{who} set up the verification channel: {done}.")
+    return facts.told(text, done=series(one[:1].lower() + one[1:] for one in done))
 
 
 def log_channel(facts: EventFacts) -> str:

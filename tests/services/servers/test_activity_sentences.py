@@ -104,6 +104,9 @@ def changed(**fields: Any) -> dict[str, Any]:
         ("bot.left", {"removalsLeftUndone": 1}, "HoldfastBot left the server; 1 removal was not finished."),
         ("rule.imported", {"source": "holdfast", "rules": 1, "skipped": 0}, "Ada imported 1 rule in shadow."),
         ("rule.exported", {"rules": 3}, "Ada downloaded 3 rules as a document."),
+        ("channel.repaired", {"done": ["Created the channel #verify.", "Posted the panel."]},
+         "Ada set up the verification channel: created the channel #verify, posted the panel."),
+        ("channel.repaired", {}, "Ada set up the verification channel."),
         ("something.new", {}, "Something new."),
     ],
 )  # fmt: skip
