@@ -10,6 +10,8 @@ from bot.messages import sentences
 from bot.messages.reply import Reply
 from locales import N_, NP_, _
 
+FIRST = ("verify", "why", "recheck", "rules", "wallets")
+"""The commands in the order in which a new member needs them; others follow by name."""
 Interaction = nextcord.Interaction[nextcord.Client]
 
 
@@ -25,9 +27,16 @@ class HelpCommand(commands.Cog):
     async def _help(self, context: InteractionContext) -> Reply:
         registered = context.interaction.client.get_all_application_commands()
         # Discord shows a command that needs a permission only to people who have it; here it is listed last.
-        order = sorted(registered, key=lambda one: (one.default_member_permissions is not None, one.name or ""))
+        order = sorted(
+            registered, key=lambda one: (one.default_member_permissions is not None, *_place(one.name or ""))
+        )
         shown = [(name_of(one), _(one.description)) for one in order if one.name != "help"]
         return sentences.help_(str(context.interaction.application_id), shown)
+
+
+def _place(name: str) -> tuple[int, str]:
+    """Return the place of a command in the list."""
+    return FIRST.index(name) if name in FIRST else len(FIRST), name
 
 
 def cog(_presses: Presses) -> commands.Cog:

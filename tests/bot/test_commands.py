@@ -151,6 +151,9 @@ def test_rules_and_help_say_what_there_is_to_earn_and_how_to_know_us(club: Club)
     assert choice["name"] == "Whale"
     assert "❌ Whale" in club.ask("carol", "why", role=choice["value"]).text
     helped = club.ask("carol", "help")
+    order = ("verify", "why", "recheck", "rules", "wallets", "forget", "setup")
+    places = [helped.text.index(f"/{name}*") for name in order]
+    assert places == sorted(places)
     assert SAFETY in helped.text
     assert "This bot's id is " in helped.text
 
