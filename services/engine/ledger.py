@@ -25,7 +25,7 @@ from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, keeps_differently
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import rivals
-from services.guilds.members import came_back, mark_left, record_left, seen_many
+from services.guilds.members import came_back, lock_members, mark_left, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.holdings import confirmation, fetch, last_known
 from services.roles import breaker, in_doubt, removal_batches
@@ -106,10 +106,12 @@ async def write_decisions(
         async for item in in_steps(done.outcomes)
         if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
     ]
-    await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     gone = [item.case.who for item in looked if item.gone]
     if gone:
+        # In the order of everything that writes about members: the queue, the members, their grants.
         await mark_left(db, gone)
+        await lock_members(db, [item.case.who for item in looked if item.gone or item.live is not None])
+    await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await _lock(db, looked)
     if gone:
         await record_left(db, gone)

@@ -178,10 +178,15 @@ async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
         await record_left(db, gone)
 
 
+async def lock_members(db: AsyncSession, members: Sequence[tuple[int, str]]) -> None:
+    """Lock these stored members until the transaction ends. Do it before any lock on their grants."""
+    await db.execute(_LOCKED, _named(members))
+
+
 async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Record that these members left: their grants are deleted, their proofs stay. Call `mark_left` before it."""
     # As in a reconcile that stores a member, before their grants.
-    await db.execute(_LOCKED, _named(gone))
+    await lock_members(db, gone)
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))

@@ -20,6 +20,7 @@ from services.engine import cases, reconcile
 from services.engine.decide import Action, Decision
 from services.engine.reconcile import BatchPart
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
+from services.guilds import members
 from services.holdings.delegations import Fetched
 from services.rules.expression import Requirement, to_document
 from tests.services.engine.stage import stage as stage
@@ -347,3 +348,29 @@ async def test_a_reconcile_and_a_change_of_everybody_with_a_role_wait_for_each_o
     async with transaction() as db:
         found = {grant.id: (grant.state, grant.no_since is not None) for grant in (await db.exec(select(Grant))).all()}
     assert found == {first.id: ("held", True), last.id: ("held", False)}
+
+
+async def test_a_reconcile_and_the_event_that_a_member_left_wait_for_each_other_and_never_deadlock() -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        member = await a_member(db, server)
+        await a_grant(db, member, rule)
+        await queue.mark_server(db, server.id or 0, queue.CHANGED)
+
+    async def settle() -> None:
+        async with transaction() as db:
+            claims = await queue.claim(db, "w1", 10)
+            some = await cases.load(db, claims)
+        await reconcile._settle("w1", BatchOutcome(outcomes=[CaseOutcome(case, [], {}, gone=True) for case in some]))
+
+    async with transaction() as db:
+        await members.lock_members(db, [(server.id or 0, member.discord_id)])
+        settling = asyncio.create_task(settle())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await members.left_many(db, [(server.id or 0, member.discord_id)])
+    await settling
+    async with transaction() as db:
+        assert (await db.exec(select(Grant))).all() == []
+        assert [one.left_at is not None for one in (await db.exec(select(Member))).all()] == [True]
