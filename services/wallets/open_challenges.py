@@ -41,8 +41,8 @@ _OPEN = """
     SELECT c.id FROM (
         SELECT id, screen_at, seen,
                row_number() OVER (PARTITION BY user_id ORDER BY seen <> '{}' DESC, id DESC) AS place
-        FROM challenge WHERE used_at IS NULL
-        AND expires_at > now() - CASE seen WHEN '{}' THEN interval '0' ELSE CAST(:waited AS interval) END
+        FROM challenge WHERE used_at IS NULL AND expires_at > now() - CAST(:waited AS interval)
+        AND (expires_at > now() OR seen <> '{}')
         AND EXISTS (SELECT 1 FROM trail WHERE trail.challenge_id = challenge.id)
     ) c WHERE c.place <= :most
 """

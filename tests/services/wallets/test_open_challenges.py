@@ -229,6 +229,24 @@ async def test_a_transaction_that_waits_when_its_challenge_ends_is_watched_for_a
     assert [await watched(minutes) for minutes in (-9, 9, 69)] == [numbers, [waits], []]
 
 
+async def test_the_frequent_search_for_open_challenges_reads_none_that_ended_long_ago() -> None:
+    """It runs every few seconds, and a challenge is kept for a week after its end."""
+    actor = await somebody()
+    async with transaction() as db:
+        await db.execute(
+            text("""
+                INSERT INTO challenge (user_id, family, address, code, amount_wei, created_at, expires_at, seen, note)
+                SELECT :user, 'evm', 'a' || n, 'c' || n, 1, now(), now() - interval '2 days', '{}', ''
+                FROM generate_series(1, 5000) n
+            """),
+            {"user": actor.user_id},
+        )
+        await db.execute(text("ANALYZE challenge"))
+        values = {"most": open_challenges.MOST_OF_ONE, "waited": open_challenges.WAITED_FOR}
+        plan = (await db.execute(text(f"EXPLAIN {open_challenges._OPEN}"), values)).scalars().all()
+    assert not [line for line in plan if "Seq Scan on challenge" in line], plan
+
+
 class SlowAboutOne:
     """Nodes of Base on which each account has sent something to itself; they are silent about `slow` until told."""
 
