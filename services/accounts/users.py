@@ -159,8 +159,8 @@ async def doubt_discord_grant(user_id: int) -> None:
 async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
     """Delete a person's grant; return the token to revoke at Discord, or None.
 
-    It is the refresh token if there is one: the access token may have expired, and Discord revokes a grant by a token
-    that is still active (docs/facts.md#discord-oauth2).
+    It is the refresh token if there is one: the access token may have expired, and nothing says that an expired token
+    ends anything. Either ends the whole grant (docs/facts.md#discord-oauth2).
     """
     user = await _row(db, user_id, lock=True)
     if user is None or user.access_token is None:
