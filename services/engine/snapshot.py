@@ -169,15 +169,19 @@ _expressions = ParsedExpressions()
 
 
 def terms_of(rule: Rule | StoredRule) -> RuleTerms:
-    """Return the fields of a stored rule that decisions use."""
+    """Return the fields of a stored rule that decisions use.
+
+    Where only a newer version knows when the role is taken, this one gives and takes nothing: the rule is paused.
+    So is a deleted one, because the role of a deleted rule is taken in the rule's way.
+    """
+    known = rule.removal_mode in REMOVAL_MODES
     return RuleTerms(
         id=rule.id or 0,
         role_id=rule.role_id,
         expression=_expressions.of(stored) if isinstance(stored := rule.expression, str) else parse_stored(stored),
-        # Where only a newer version knows when the role is taken, this one gives and takes nothing.
-        state=rule.state if rule.removal_mode in REMOVAL_MODES else "paused",
+        state=rule.state if known else "paused",
         grace_hours=rule.removal_hours if rule.removal_mode == "grace" else 0,
-        deleted=rule.deleted_at is not None,
+        deleted=rule.deleted_at is not None and known,
         created_at=rule.created_at,
         takes_over=rule.takes_over,
         delegated=rule.delegated,

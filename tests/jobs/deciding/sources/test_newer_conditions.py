@@ -7,6 +7,7 @@ import pytest
 
 from jobs.following.follower_turns import FollowerTurns
 from jobs.reconciler import Reconciler
+from models import now
 from tests.jobs.conftest import Engine
 from tests.jobs.town import Town
 from tests.jobs.watching import given, grants, looked_at, taken
@@ -34,13 +35,17 @@ async def test_the_other_rules_go_on(town: Town, newer: dict[str, Any]) -> None:
     assert [one.state for one in await grants(town)] == ["giving"]
 
 
-async def test_a_role_stays_while_only_a_newer_version_knows_when_it_is_taken(town: Town, engine: Engine) -> None:
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_a_role_stays_while_only_a_newer_version_knows_when_it_is_taken(
+    town: Town, engine: Engine, deleted: bool
+) -> None:
     token = await town.buys("carol")
     rule = await town.rule("Holder")
     async with engine():
         await town.prove("carol")
         await given(town)
-        await town.change(rule, removal_mode="when an admin says so")
+        ended = now() if deleted else None
+        await town.change(rule, removal_mode="when an admin says so", deleted_at=ended)
         await town.sells(token)
         for _ in range(2):
             await looked_at(town)
