@@ -147,12 +147,12 @@ async def keep(db: AsyncSession, actor: Actor, row: Challenge, proof: WalletProo
     people = {actor.discord_id, *(await db.exec(holders)).all()}
     # In the order in which a deletion of data locks: the queue, the person, what belongs to them.
     await queue.mark_people(db, sorted(people), [row.address])
-    there = await hold_users(db, {actor.user_id, *(one.user_id for one in former)})
-    if actor.user_id not in there:
+    if actor.user_id not in await hold_users(db, {actor.user_id, *(one.user_id for one in former)}):
         raise PersonGone
-    former = [one for one in former if one.user_id in there]
     if await db.get(Challenge, row.id, populate_existing=True, with_for_update=True) is None:
         raise AlreadySpent
+    # Its owner may have removed the wallet while this waited, or deleted all their data.
+    former = await _replaced(db, row, proof.chain, lock=True)
     if proof.spends is not None:
         await _spend(db, *proof.spends)
     # A further proof by its owner does not limit a wallet that counts everywhere to a single chain.
@@ -205,15 +205,15 @@ async def is_spent(db: AsyncSession, hash: str, account: str = "") -> bool:
     return (await db.exec(select(SpentTransaction.hash).where(either))).first() is not None
 
 
-async def _replaced(db: AsyncSession, row: Challenge, chain: str) -> list[Wallet]:
+async def _replaced(db: AsyncSession, row: Challenge, chain: str, *, lock: bool = False) -> list[Wallet]:
     """Return the stored wallets of the challenge's address that a proof for this chain concerns.
 
     A proof by the key has no chain and concerns all of them: its owner has the address everywhere. A contract account
     is a separate wallet on each chain; its proof concerns the wallets of that chain and those without a chain.
     """
-    found = await db.exec(
-        select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address).order_by(col(Wallet.id))
-    )
+    of_address = select(Wallet).where(Wallet.family == row.family, Wallet.address == row.address)
+    wanted = of_address.order_by(col(Wallet.id)).execution_options(populate_existing=True)
+    found = await db.exec(wanted.with_for_update() if lock else wanted)
     return [one for one in found.all() if not chain or one.chain in {"", chain}]
 
 

@@ -97,6 +97,28 @@ async def test_a_wallet_whose_owner_deletes_their_data_during_a_proof_is_the_oth
         assert (await db.exec(select(Notice))).all() == []
 
 
+@pytest.mark.parametrize("by_another", [False, True])
+async def test_a_wallet_that_its_owner_removes_during_a_proof_is_the_provers(
+    town: Town, monkeypatch: pytest.MonkeyPatch, by_another: bool
+) -> None:
+    alice, wallet, mark = await actor(town, "carol"), address(), queue.mark_people
+    await prove(alice, wallet, BIO)
+    removed = (await stored(wallet)).id or 0
+
+    async def marked_too_late(*arguments: Any, **more: Any) -> None:
+        monkeypatch.setattr(queue, "mark_people", mark)
+        async with transaction() as db:
+            await wallets.remove(db, alice, removed)
+        await mark(*arguments, **more)
+
+    monkeypatch.setattr(queue, "mark_people", marked_too_late)
+    prover = await actor(town, "dave") if by_another else alice
+    await prove(prover, wallet, KEY)
+    assert (await stored(wallet)).user_id == prover.user_id
+    async with transaction() as db:
+        assert (await db.exec(select(Notice))).all() == [], "nobody lost a wallet to the proof"
+
+
 @pytest.mark.parametrize("method", wallets.METHODS)
 async def test_who_deletes_their_data_while_a_wallet_is_checked_reads_that_the_code_was_deleted(
     town: Town, monkeypatch: pytest.MonkeyPatch, method: str
