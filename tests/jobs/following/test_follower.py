@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -116,6 +117,10 @@ async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
         "carol": ("rpc:base", "empty"), "dave": ("rpc2:base", "empty"), "erin": ("rpc:base", "stale"),
         "frank": ("rpc:base", "malformed"), "grace": ("rpc:base", "down"),
     }  # fmt: skip
+
+    async def asked(since: int, target: str) -> bool:
+        return bool(await town.requests(since, target))
+
     await town.join("erin", "frank", "grace")
     await town.rule("Holder")
     for who in faults:
@@ -128,7 +133,8 @@ async def test_one_node_that_leaves_out_or_fails_loses_no_transfer(
             await town.break_(kind, target)
             await town.buys(who)
             await given(town, who)
-            assert await town.requests(mark, target), kind
+            # The other node may have been enough; what the broken one answers then may cost nothing either.
+            await until(partial(asked, mark, target))
             await town.heal()
 
 
