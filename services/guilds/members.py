@@ -188,9 +188,7 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
     # As in a reconcile that stores a member, before their grants.
     await lock_members(db, gone)
     grants = tuple_(col(Grant.server_id), col(Grant.discord_id)).in_(gone)
-    # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
-    order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
-    await db.exec(select(Grant.id).where(grants).order_by(*order).with_for_update())
+    await db.exec(queue.locking_in_order(grants))
     had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
         col(Grant.server_id), col(Grant.discord_id)
     ))).all()  # fmt: skip

@@ -1,7 +1,10 @@
 """Cancel removals that were decided and not sent yet, before a worker decides about their members again."""
 
+from typing import Any
+
 from sqlalchemy import ColumnElement, ColumnExpressionArgument, case, func, text, update
 from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from models import Due, Grant, Member
 from models.db.session import AsyncSession
@@ -45,10 +48,14 @@ def in_order_of_key(*which: ColumnExpressionArgument[bool]) -> ColumnElement[boo
     It locks them in the order of their keys, as a reconcile does, so that the two wait for each other instead of
     deadlocking.
     """
-    order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
     # Not correlated: the same table has a row of its own in the statement around this.
-    locked = select(Grant.id).where(*which).order_by(*order).with_for_update().correlate(None)
-    return col(Grant.id).in_(locked)
+    return col(Grant.id).in_(locking_in_order(*which).correlate(None))
+
+
+def locking_in_order(*which: ColumnExpressionArgument[bool]) -> SelectOfScalar[Any]:
+    """Return the statement that locks the grants that meet these conditions, in the order of their keys."""
+    order = (col(Grant.server_id), col(Grant.discord_id), col(Grant.role_id))
+    return select(Grant.id).where(*which).order_by(*order).with_for_update()
 
 
 async def call_off_removals_from(db: AsyncSession, discord_id: str) -> None:
