@@ -52,7 +52,7 @@ from services.wallets import names
 
 LONGEST_SECONDS = 45.0
 NO_TIME = N_("it was not read in time")
-OTHERS_SILENT = N_("no second node confirms it right now")
+NO_SECOND_NODE = N_("no second node confirms it right now")
 OF_ANOTHER_KIND = N_("the address is not one of this chain")
 _RULE = 0
 """The id of the tried rule, which need not be stored."""
@@ -240,7 +240,7 @@ def _agreed(outside: Gateways, first: Reading, second: Reading) -> Reading:
     if found.wait is None or first.answer is not second.answer:
         return found.reading
     if means.by_provider(first).source == means.by_provider(second).source and means.nodes > 1:
-        return replace(found.reading, reason=OTHERS_SILENT)
+        return replace(found.reading, reason=NO_SECOND_NODE)
     return first
 
 
