@@ -2,8 +2,10 @@
 
 import asyncio
 from datetime import timedelta
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from sqlalchemy import CursorResult
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select, update
 
@@ -173,6 +175,26 @@ async def drop_discord_grant(db: AsyncSession, user_id: int) -> str | None:
         return unseal(sealed)
     except UnreadableToken:
         return None
+
+
+# A sign-in and a refresh change the expiry, so that a grant which became fresh while its row was awaited is kept.
+_DROP_UNUSED = """
+    UPDATE "user" SET access_token = NULL, refresh_token = NULL, token_expires_at = NULL, connected = FALSE,
+        updated_at = CAST(:now AS timestamptz)
+    WHERE id = ANY(ARRAY(
+        SELECT u.id FROM "user" u WHERE u.access_token IS NOT NULL AND u.token_expires_at < CAST(:now AS timestamptz)
+        AND NOT EXISTS (SELECT 1 FROM session s WHERE s.user_id = u.id AND s.expires_at > CAST(:now AS timestamptz))
+        LIMIT :most FOR NO KEY UPDATE OF u SKIP LOCKED))
+"""
+
+
+async def drop_unused_grants(db: AsyncSession, most: int) -> int:
+    """Delete the expired grants of people whose last session has expired too, at most `most`; return how many.
+
+    Discord is not asked to revoke them: what may still be valid there is a refresh token that nobody has any more.
+    """
+    gone = await db.execute(_DROP_UNUSED, {"now": now(), "most": most})
+    return cast("CursorResult[Any]", gone).rowcount
 
 
 async def _row(db: AsyncSession, user_id: int, *, lock: bool = False) -> User | None:

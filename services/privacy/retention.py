@@ -9,7 +9,7 @@ from sqlalchemy import CursorResult
 from models import transaction
 from models.db import future_times
 from models.db.session import AsyncSession, Question
-from services.accounts import forgotten_people
+from services.accounts import forgotten_people, users
 from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
 from services.collections.census import reach, reach_by_day
@@ -170,6 +170,7 @@ STEPS = (
     *(_correction(number, question) for number, question in enumerate(future_times.corrections())),
     Step("forgotten_people", forgotten_people.clear),
     _expired("session", "expires_at < now()"),
+    Step("grants", lambda db: users.drop_unused_grants(db, AT_ONCE), in_portions=True),
     _expired("sign_in", "expires_at < now()"),
     _expired("handover", "expires_at < now()"),
     _expired("challenge", "expires_at < now() - :kept", kept=challenges.KEPT),

@@ -64,7 +64,10 @@ def privacy_policy() -> rx.Component:
                         "which servers you are in and whether you administer them. We ask for the scopes "
                         "identify and guilds, so we do not receive your e-mail address."
                     ),
-                    _("Discord's access tokens for your account, encrypted, until you log out everywhere."),
+                    _(
+                        "Discord's access tokens for your account, encrypted, until you log out everywhere, and for "
+                        "eight days after your last visit at most."
+                    ),
                     _(
                         "Your sessions here: a hash of the session's id, your browser's name, and when you "
                         "last used it. A session ends after at most seven days."

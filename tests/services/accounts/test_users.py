@@ -14,7 +14,7 @@ import models
 from gateways import close_gateways, gateways
 from gateways.discord.oauth import GrantRefused, TokenSet
 from gateways.transport.errors import ProviderRefused, Unauthorized
-from models import User, now, transaction
+from models import Session, User, now, transaction
 from models.db import database
 from models.db.session import AsyncSession
 from services.accounts import encryption, sessions, sign_in, users
@@ -159,6 +159,24 @@ async def test_a_grant_that_discord_ended_is_noticed_at_the_exchange(ada: Actor)
     with pytest.raises(NotConnected):
         await token(ada)
     assert (await stored()).connected is False
+
+
+@pytest.mark.parametrize(
+    ("session_ends", "token_ends", "stays"),
+    [(-1, -1, False), (1, -1, True), (-1, 1, True)],
+    ids=["both expired", "the session lives", "the grant was refreshed on the last day"],
+)
+async def test_an_expired_grant_is_deleted_after_the_last_session(
+    ada: Actor, session_ends: int, token_ends: int, *, stays: bool
+) -> None:
+    await put(token_expires_at=now() + timedelta(hours=token_ends))
+    async with transaction() as db:
+        await db.exec(update(Session).values(expires_at=now() + timedelta(hours=session_ends)))
+    async with transaction() as db:
+        assert await users.drop_unused_grants(db, 10) == (0 if stays else 1)
+    user = await stored()
+    held = (user.access_token, user.refresh_token, user.token_expires_at)
+    assert (user.connected, any(one is not None for one in held)) == (stays, stays)
 
 
 async def test_a_grant_that_discord_ended_is_noticed_by_looking_now_and_then(ada: Actor):
