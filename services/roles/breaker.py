@@ -222,7 +222,7 @@ async def approve(db: AsyncSession, server_id: int, admin: str, role_id: str | N
     if not await _exists(db, which):
         return 0
     await queue.mark_server(db, server_id, queue.CHANGED)
-    locked = await _locked(db, which)
+    locked = await _locked(db, server_id, which)
     for breaker in locked:
         breaker.approved_at, breaker.approved_by = now(), admin
         breaker.dismissed_at = breaker.dismissed_by = None
@@ -249,7 +249,7 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
     of_them = select(Grant.discord_id).where(Grant.server_id == server_id, roles, _STOPPED).distinct()
     # A running reconcile must not take the roles that these members now keep.
     await queue.mark_members(db, server_id, (await db.exec(of_them)).all(), queue.CHANGED)
-    locked = await _locked(db, which)
+    locked = await _locked(db, server_id, which)
     for breaker in locked:
         breaker.dismissed_at, breaker.dismissed_by = now(), admin
         db.add(breaker)
@@ -264,11 +264,16 @@ async def dismiss(db: AsyncSession, server_id: int, admin: str, role_id: str | N
     return len(locked)
 
 
-async def _locked(db: AsyncSession, which: Sequence[ColumnElement[bool]]) -> Sequence[Breaker]:
-    """Return these rows, locked and as they are now, without those that somebody else decided meanwhile."""
+async def _locked(db: AsyncSession, server_id: int, which: Sequence[ColumnElement[bool]]) -> Sequence[Breaker]:
+    """Return these rows, locked and as they are now, without those that somebody else decided meanwhile.
+
+    The grants whose removals they stopped are locked before them, as by a reconcile and by the deletion of a role.
+    """
+    roles = (await db.exec(select(Breaker.role_id).where(*which))).all()
+    await db.exec(queue.locking_in_order(col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), _STOPPED))
     rows = await db.exec(
         select(Breaker)
-        .where(*which)
+        .where(*which, col(Breaker.role_id).in_(roles))
         .order_by(col(Breaker.role_id))
         .with_for_update()
         .execution_options(populate_existing=True)

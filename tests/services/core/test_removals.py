@@ -1,7 +1,7 @@
 """Removals that are called off: the grant is held, and notes that its role was never given unless it is there."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -87,3 +87,29 @@ async def test_what_concerns_everybody_with_a_role_waits_for_a_reconcile_and_nev
     async with transaction() as db:
         found = (await db.exec(select(Grant))).all()
     assert [(grant.state, grant.held_back_at is not None) for grant in found] == left
+
+
+@pytest.mark.parametrize("decide", [breaker.approve, breaker.dismiss], ids=["approve", "dismiss"])
+async def test_a_decision_about_held_back_removals_waits_for_the_deletion_of_the_role_and_never_deadlocks(
+    database: str, decide: Callable[[AsyncSession, int, str], Awaitable[int]]
+) -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        grant = await a_grant(db, await a_member(db, server, roles=(rule.role_id,)), rule)
+        grant.held_back_at = now()
+        db.add(Breaker(server_id=server.id or 0, role_id=rule.role_id, would_lose=1, holders=1))
+
+    async def decided() -> int:
+        async with transaction() as db:
+            return await decide(db, server.id or 0, "an admin")
+
+    async with transaction() as db:
+        await db.exec(select(Grant).with_for_update())  # which the deletion locks before the breaker
+        deciding = asyncio.create_task(decided())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await pausing.role_gone(db, server.id or 0, rule.role_id)
+    assert await deciding == 0
+    async with transaction() as db:
+        assert (await db.exec(select(Breaker))).all() == []
