@@ -20,6 +20,14 @@ AGAIN = 10
 EACH_TURN = 50
 """How many members of a server the sweep takes in one turn; they share the data that is read for the server."""
 
+# A range of keys, because a condition on a part of the key would read the whole queue. In every collation, ids of at
+# most 20 digits come before so many nines; only in some come no other keys between, so the id is compared too.
+_OF_SERVER = (
+    "d.kind = 'member' AND d.key BETWEEN s.id || ':' AND s.id || ':' || repeat('9', 24) "
+    "AND split_part(d.key, ':', 1) = CAST(s.id AS text)"
+)
+"""The condition on rows `d` of the queue that they are of a server whose id is in `s`."""
+
 
 async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
     """Mark one member of one server as due now."""
@@ -153,10 +161,10 @@ async def invalidate_running(db: AsyncSession, server_id: int) -> None:
     """Invalidate the running reconciles of a server's members, because their input has changed."""
     # A reconcile that is writing holds locks on its rows; waiting for it could deadlock.
     await db.execute(
-        "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY(SELECT ctid FROM due "
-        "WHERE kind = 'member' AND claimed_until IS NOT NULL AND starts_with(key, :of_server) "
-        "FOR UPDATE SKIP LOCKED))",
-        {"of_server": f"{server_id}:"},
+        "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY("
+        f"SELECT d.ctid FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {_OF_SERVER} "
+        "WHERE d.claimed_until IS NOT NULL FOR UPDATE OF d SKIP LOCKED))",
+        {"server": server_id},
     )
 
 
@@ -169,9 +177,9 @@ async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) 
     return await _mark(db, f"{who} UNION {_QUEUED}", priority, {"servers": list(servers)})
 
 
-_QUEUED = """
-    SELECT CAST(split_part(key, ':', 1) AS integer), split_part(key, ':', 2) FROM due
-    WHERE kind = 'member' AND split_part(key, ':', 1) = ANY(CAST(CAST(:servers AS integer[]) AS text[]))
+_QUEUED = f"""
+    SELECT s.id, split_part(d.key, ':', 2) FROM unnest(CAST(:servers AS integer[])) AS s (id)
+    JOIN due d ON {_OF_SERVER}
 """
 
 
