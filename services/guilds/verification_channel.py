@@ -12,6 +12,7 @@ from gateways.discord.types import ChannelGone, MessageGone, MissingAccess, Miss
 from gateways.transport.errors import ProviderError, ProviderRefused, Unauthorized
 from locales import LANGUAGES, N_, _, listed, ngettext, speaking
 from models import Server
+from models.db.database import release
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
@@ -26,6 +27,8 @@ _log = logging.getLogger(f"holdfast.{__name__}")
 
 NAME = "verify"
 ANNOUNCEMENTS = 5
+MOST_REFRESHES = 3
+"""How often a text is written into the panel if it changes each time while it is being written."""
 
 VIEW, SEND, EMBED, HISTORY = 1 << 10, 1 << 11, 1 << 14, 1 << 16
 MANAGE_CHANNELS = 1 << 4
@@ -150,24 +153,50 @@ async def change_panel(
 
 
 async def refresh_panel(db: AsyncSession, outside: Gateways, server: Server) -> bool:
-    """Update the panel's text, if there is a panel.
+    """Update the panel's text, if there is a panel. This commits, so that nothing is locked while Discord is asked.
 
     Return False if Discord refused or did not answer, or if somebody is changing the channel right now.
     """
-    if not await _locked(db, server):
-        _log.info("panel not updated server=%s reason=%s", server.id, "the channel is being changed")
-        return False
-    try:
-        channel = await _stored(outside, server)
-        message = await _stored_panel(outside, server, channel) if channel else None
-        if channel is not None and message is not None:
-            wanted = await _body(db, server, server.name, (await outside.discord.me()).id)
-            if not panel.fits(message, wanted):
-                await outside.discord.edit_message(channel.id, message.id, wanted)
-    except ProviderError as fault:
-        _log.info("panel not updated server=%s reason=%s", server.id, fault)
-        return False
-    return True
+    written: _Shown | None = None
+    for _attempt in range(MOST_REFRESHES):
+        if not await _locked(db, server):
+            break
+        shown = _Shown(
+            server.verify_channel_id, server.panel_message_id, panel.texts_of(server), server.name,
+            await panel.move_notice(db, server),
+        )  # fmt: skip
+        if shown == written:
+            return True
+        await release(db)
+        try:
+            await _write_panel(outside, server, shown)
+        except ProviderError as fault:
+            _log.info("panel not updated server=%s reason=%s", server.id, fault)
+            return False
+        # Somebody may have changed the channel meanwhile, and this may have replaced their text with an older one.
+        written = shown
+    _log.info("panel not updated server=%s reason=%s", server.id, "the channel is being changed")
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The panel's place, and what its text depends on."""
+
+    channel_id: str | None
+    message_id: str | None
+    texts: PanelTexts
+    server_name: str
+    notice: str
+
+
+async def _write_panel(outside: Gateways, server: Server, shown: _Shown) -> None:
+    channel = await _stored(outside, server)
+    message = await _stored_panel(outside, server, channel) if channel else None
+    if channel is not None and message is not None:
+        wanted = panel.body((await outside.discord.me()).id, shown.texts, shown.server_name, shown.notice)
+        if not panel.fits(message, wanted):
+            await outside.discord.edit_message(channel.id, message.id, wanted)
 
 
 async def set_up(db: AsyncSession, outside: Gateways, actor: Actor, guild_id: str) -> Repaired:

@@ -1,6 +1,7 @@
 """The verification channel against the sandbox: created, checked, repaired, and refused where Discord refuses."""
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from sqlmodel import col, select, update
 
 from gateways import gateways
+from gateways.discord.channels import Channel, Message
 from locales import speaking
 from models import Event, Server, transaction
 from services.core.actors import Actor
@@ -221,10 +223,53 @@ async def test_nobody_waits_for_another_change_of_the_channel(town: Town):
             await repair(town)
         with pytest.raises(Conflict, match="right now"):
             await change(town, title="Another title")
-        async with transaction() as db:
-            server = await db.get_one(Server, town.server_id)
-            assert await verification_channel.refresh_panel(db, gateways(), server) is False
+        assert await refresh(town) is False
     assert await repair(town) == Repaired(made.channel_id, "verify", ())
+
+
+async def refresh(town: Town) -> bool:
+    async with transaction() as db:
+        return await verification_channel.refresh_panel(db, gateways(), await db.get_one(Server, town.server_id))
+
+
+async def test_nothing_is_locked_while_discord_is_asked_about_the_panel(town: Town, monkeypatch: pytest.MonkeyPatch):
+    await repair(town)
+    channel, free = gateways().discord.channel, list[bool]()
+
+    async def and_meanwhile(channel_id: str) -> Channel:
+        async with transaction() as db:
+            free.append(await db.try_lock(f"channel:{town.server_id}", 2))
+        return await channel(channel_id)
+
+    monkeypatch.setattr(gateways().discord, "channel", and_meanwhile)
+    assert await refresh(town)
+    assert free == [True]
+
+
+@pytest.mark.parametrize("saved", [True, False], ids=["saved", "being saved"])
+async def test_an_older_text_does_not_stay_in_the_panel(town: Town, monkeypatch: pytest.MonkeyPatch, saved: bool):
+    made = await repair(town)
+    async with transaction() as db:
+        (await db.get_one(Server, town.server_id)).panel_title = "Old title"
+    edit = gateways().discord.edit_message
+    async with AsyncExitStack() as ends:
+
+        async def after_another_change(*arguments: Any) -> Message:
+            monkeypatch.setattr(gateways().discord, "edit_message", edit)
+            if saved:
+                await change(town, title="New title")
+            else:
+                db = await ends.enter_async_context(transaction())
+                texts = replace(panel.default_texts(), title="New title")
+                await verification_channel.change_panel(db, gateways(), acting(town, "ada"), town.server_id, texts)
+            return await edit(*arguments)
+
+        monkeypatch.setattr(gateways().discord, "edit_message", after_another_change)
+        # Where the other change is not saved yet, the scheduler tries again later.
+        assert await refresh(town) is saved
+    assert await refresh(town)
+    (message,) = (await shown(town, made.channel_id))["messages"]
+    assert message["embeds"][0]["title"] == "New title"
 
 
 @pytest.mark.parametrize(("lacking", "name"), [(1 << 4, "Manage Channels"), (1 << 11, "Send Messages")])
