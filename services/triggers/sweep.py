@@ -1,11 +1,12 @@
 """The daily sweep over all members, and an admin's re-check of one server."""
 
 import logging
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from gateways import Gateways
-from models import Schedule
+from models import Schedule, transaction
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.actors import Actor
@@ -17,6 +18,8 @@ from services.triggers import member_rereads
 log = logging.getLogger(f"holdfast.{__name__}")
 
 SCHEDULE = schedules.SWEEP
+MOST_AT_ONCE = 50_000
+"""The most members who are queued in one transaction, unless a server has more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +36,45 @@ async def start_sweep(db: AsyncSession) -> int:
     """Queue all members whom a rule can concern, and let failed writes be tried again; return how many are due.
 
     While Discord reports members, people who left are read again too.
+
+    The queue is written in transactions of their own, a part of the servers in each, so that nobody waits long for a
+    row of it. If this ends early, `db` is rolled back, and with it the turn: the next one marks everybody again.
     """
-    total = await queue.mark_all(db)
-    await db.execute("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now()")
+    total = 0
+    for servers in _parts((await db.execute(_SIZES)).all()):
+        async with transaction() as marking:
+            total += await queue.mark_swept(marking, servers)
+    await db.execute(_TRY_AGAIN)
     if await members_intent.hears_members(db):
         await member_rereads.read_who_left(db)
     await schedules.began(db, SCHEDULE, total)
     return total
+
+
+_SIZES = """
+    SELECT s.id, COALESCE(sum(c.total), 0) FROM server s LEFT JOIN (
+        SELECT server_id, total FROM rollup WHERE kind = 'members'
+        UNION ALL SELECT server_id, total FROM rollup_delta WHERE kind = 'members'
+    ) c ON c.server_id = s.id WHERE s.bot_invited GROUP BY s.id ORDER BY s.id
+"""
+# A change that somebody has locked gets its next moment from them.
+_TRY_AGAIN = """
+    UPDATE "grant" SET next_at = now() WHERE id IN (
+        SELECT id FROM "grant" WHERE state IN ('giving', 'taking') AND next_at > now() FOR UPDATE SKIP LOCKED)
+"""
+
+
+def _parts(sizes: Iterable[Sequence[int]]) -> Iterator[list[int]]:
+    """Group servers, each an id and its number of members, into parts of MOST_AT_ONCE members or one larger server."""
+    part, members = list[int](), 0
+    for server_id, size in sizes:
+        if part and members + size > MOST_AT_ONCE:
+            yield part
+            part, members = [], 0
+        part.append(server_id)
+        members += size
+    if part:
+        yield part
 
 
 async def begin(db: AsyncSession) -> None:

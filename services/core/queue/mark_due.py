@@ -191,6 +191,12 @@ async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
     return await _mark(db, _concerned(), priority, {}, raises_version=False)
 
 
+async def mark_swept(db: AsyncSession, servers: Sequence[int]) -> int:
+    """Mark the members of these servers as `mark_all` marks those of all servers, for a sweep in several steps."""
+    who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
+    return await _mark(db, who, SWEPT, {"servers": list(servers)}, raises_version=False)
+
+
 def _concerned(more: str = "") -> str:
     """Return the SQL for present members (no bots) with a wallet, a grant, or a role to take over or being moved.
 

@@ -1,14 +1,19 @@
 """The sweep over all members: who is due in it, and what is retried."""
 
+import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import text
 
 from jobs import scheduler
-from models import Grant, Schedule, now, transaction
+from models import AsyncSession, Grant, Schedule, now, transaction
+from services.core import queue
 from services.health import backlog
 from services.triggers import sweep
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
+from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -53,6 +58,66 @@ async def test_a_sweep_missed_while_nothing_ran_begins_at_once_and_only_once() -
     assert began == [began[0]] * 2
 
 
+async def servers_with_a_member(count: int) -> list[str]:
+    """Store servers, each with a member who has a wallet; return the members' keys in the queue."""
+    async with transaction() as db:
+        people = [await a_member(db, await a_server(db), wallet=address()) for _ in range(count)]
+    return [f"{one.server_id}:{one.discord_id}" for one in people]
+
+
+async def is_free(key: str) -> bool:
+    """Return whether a member is queued, and nobody holds the row."""
+    async with transaction() as db:
+        free = text("SELECT 1 FROM due WHERE key = :key FOR UPDATE SKIP LOCKED")
+        return (await db.execute(free, {"key": key})).first() is not None
+
+
+async def test_nobody_waits_for_a_sweep_that_queues_the_members_of_other_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = await servers_with_a_member(2)
+    monkeypatch.setattr(sweep, "MOST_AT_ONCE", 1)
+
+    async def start() -> int:
+        async with transaction() as db:
+            return await sweep.start_sweep(db)
+
+    async with transaction() as db:
+        server_id, _, who = second.partition(":")
+        await queue.mark_member(db, int(server_id), who, queue.CHANGED)
+        starting = asyncio.create_task(start())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        assert await is_free(first)
+    assert await starting == 2
+
+
+async def test_a_sweep_that_ends_early_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = await servers_with_a_member(2)
+    monkeypatch.setattr(sweep, "MOST_AT_ONCE", 1)
+    job = next(one for one in scheduler.all_jobs() if one.name == sweep.SCHEDULE)
+    await scheduler.prepare([job])
+    async with transaction() as db:
+        await sweep.ask_for_sweep(db)
+    mark_swept = queue.mark_swept
+
+    async def only_the_first(db: AsyncSession, servers: Sequence[int]) -> int:
+        if await is_free(first):
+            raise InterruptedError
+        return await mark_swept(db, servers)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(queue, "mark_swept", only_the_first)
+        with pytest.raises(InterruptedError):
+            await scheduler.take_turn(job)
+    assert [await is_free(key) for key in (first, second)] == [True, False]
+    assert await scheduler.take_turn(job)
+    assert [await is_free(key) for key in (first, second)] == [True, True]
+    async with transaction() as db:
+        assert (await sweep.progress(db)).total == 2
+
+
 async def test_a_running_sweep_says_how_much_longer_it_takes() -> None:
     moment = now()
     assert sweep.seconds_left(moment - timedelta(seconds=60), moment, total=100, left=75) == 180
@@ -61,6 +126,7 @@ async def test_a_running_sweep_says_how_much_longer_it_takes() -> None:
         server = await a_server(db)
         for _ in range(4):
             await a_member(db, server, wallet=address())
+    async with transaction() as db:
         await sweep.start_sweep(db)
         row = await db.get_one(Schedule, sweep.SCHEDULE, populate_existing=True)
         row.total, row.started_at = 8, now() - timedelta(minutes=2)
