@@ -73,10 +73,12 @@ async def guild_available(db: AsyncSession, guild: GuildFacts, gone: Collection[
     db.add(server)
     await db.flush()
     server_id = server.id or 0
+    if came:
+        # Before any lock on a grant, as in all code that writes about members.
+        await queue.mark_server(db, server_id, queue.JOINED)
     await check_roles(db, guild, gone)
     if came:
         await audit.record(db, audit.line("bot.joined", server_id=server_id))
-        await queue.mark_server(db, server_id, queue.JOINED)
 
 
 async def list_begins(db: AsyncSession, guild_id: str) -> datetime:
@@ -237,20 +239,22 @@ async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str]
     for role_id, name in used.all():
         names.setdefault(role_id, set()).add(name)
     before = await guild_snapshots.colors(db, guild.id) if names else {}
-    for role_id, stored in names.items():
-        role = find(guild.roles, role_id)
-        if role is None:
-            if gone is None or role_id in gone:
-                await pausing.role_gone(db, server.id or 0, role_id)
-            continue
-        if stored != {role.name}:
+    there = {role_id: role for role_id in sorted(names) if (role := find(guild.roles, role_id)) is not None}
+    for role_id, role in there.items():
+        if names[role_id] != {role.name}:
             await pausing.role_renamed(db, server.id or 0, role_id, role.name)
         if (was := before.get(role_id, role.color)) != role.color:
             await pausing.role_recolored(db, server.id or 0, role_id, was, role.color)
-        if refused := judge(role, guild.id, bot):
+    judged = {role_id: judge(role, guild.id, bot) for role_id, role in there.items()}
+    # First, because it marks members, and that comes before any lock on a grant.
+    for role_id in (one for one, refused in judged.items() if refused is None):
+        await pausing.resume_role(db, server.id or 0, role_id)
+    for role_id, refused in judged.items():
+        if refused is not None:
             await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
-        else:
-            await pausing.resume_role(db, server.id or 0, role_id)
+    for role_id in sorted(names.keys() - there.keys()):
+        if gone is None or role_id in gone:
+            await pausing.role_gone(db, server.id or 0, role_id)
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:

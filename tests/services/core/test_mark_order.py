@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from decimal import Decimal
 from uuid import UUID, uuid4
@@ -32,10 +32,13 @@ from services.core.queue.claims import Claim
 from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.guilds.permissions import Rights
+from services.guilds.role_safety import MANAGE_ROLES
 from services.privacy import erasure, preferences
 from services.roles import breaker, write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.servers import undo
+from services.triggers import gateway_events
+from services.triggers.gateway_events import GuildFacts, RoleFacts
 from services.wallets import ownership, wallets
 from services.wallets.ownership import WalletProof
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
@@ -161,6 +164,29 @@ async def give_back(db: AsyncSession, scene: Scene) -> None:
     await undo.give_back(db, Rights(server, None, None, None), scene.actor, event)
 
 
+async def guild_of(db: AsyncSession, scene: Scene) -> GuildFacts:
+    """Return the member's guild after their role was deleted, and another one, for which a rule is paused, is safe."""
+    server, safe = await db.get_one(Server, scene.server_id), snowflake()
+    rule = await a_rule(db, server, safe, state="paused")
+    rule.pause_cause = "dangerous"
+    roles = (
+        RoleFacts(server.discord_id, "@everyone", 0, False, MANAGE_ROLES), RoleFacts("5", "bot", 5, True, MANAGE_ROLES),
+        RoleFacts(safe, "safe", 1, False, 0),
+    )  # fmt: skip
+    bot = MemberFacts("1", "the bot", frozenset({"5"}), bot=True)
+    return GuildFacts(server.discord_id, "A server", None, server.owner_id or "", "1", roles, (bot,))
+
+
+async def change_roles(db: AsyncSession, scene: Scene) -> None:
+    await gateway_events.check_roles(db, await guild_of(db, scene))
+
+
+async def invite_again(db: AsyncSession, scene: Scene) -> None:
+    guild = replace(await guild_of(db, scene), roles=(await guild_of(db, scene)).roles[:2])
+    (await db.get_one(Server, scene.server_id)).bot_invited = False
+    await gateway_events.guild_available(db, guild)
+
+
 WRITTEN = (
     'SELECT 1 FROM "grant" WHERE discord_id = :who FOR UPDATE NOWAIT',
     "SELECT 1 FROM member WHERE discord_id = :who FOR UPDATE NOWAIT",
@@ -175,7 +201,7 @@ WRITTEN = (
         (forget, "held"), (remove_wallet, "held"), (prove_their_wallet, "held"), (count_no_wallets, "held"),
         (approve, "held"), (dismiss, "held"), (dismiss, "taking"), (lose_the_role, "held"), (join, "held"),
         (be_missing_from_the_list, "held"),
-        (decide_again, "taking"), (give_back, "taking"),
+        (decide_again, "taking"), (give_back, "taking"), (change_roles, "held"), (invite_again, "held"),
     ],
 )  # fmt: skip
 async def test_who_waits_for_a_reconcile_holds_nothing_that_it_writes(
