@@ -161,8 +161,9 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     of_server = col(Grant.server_id) == server.id
     undone = await db.exec(select(func.count()).select_from(Grant).where(of_server, col(Grant.state) == "taking"))
     left_undone = undone.one()
-    await queue.call_off_where(db, of_server)
+    # The rules first, as where Discord refuses a change of one role.
     await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
+    await queue.call_off_where(db, of_server)
     await audit.record(
         db,
         audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": left_undone}),

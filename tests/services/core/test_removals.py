@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from sqlmodel import select
 
-from models import Breaker, Grant, Rule, Server, now, transaction
+from models import Breaker, Event, Grant, Rule, Server, now, transaction
 from models.db.session import AsyncSession
 from services.core import queue
 from services.roles import breaker
 from services.rules import pausing
+from services.triggers import gateway_events
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
 from tests.support.statements import waits_for_a_lock
 
@@ -113,3 +114,27 @@ async def test_a_decision_about_held_back_removals_waits_for_the_deletion_of_the
     assert await deciding == 0
     async with transaction() as db:
         assert (await db.exec(select(Breaker))).all() == []
+
+
+async def test_the_bot_that_leaves_waits_for_a_refusal_and_never_deadlocks(database: str) -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        await a_grant(db, await a_member(db, server, roles=(rule.role_id,)), rule, state="taking")
+
+    async def leave() -> None:
+        async with transaction() as db:
+            await gateway_events.left(db, server.discord_id)
+
+    async with transaction() as db:
+        await db.exec(select(Rule).with_for_update())  # which a refusal locks before the grants
+        leaving = asyncio.create_task(leave())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await pausing.refused(db, server.id or 0, rule.role_id, "Discord refused")
+    await leaving
+    async with transaction() as db:
+        assert (await db.exec(select(Grant.state))).all() == ["held"]
+        assert (await db.get_one(Rule, rule.id)).pause_cause == pausing.AWAY
+        (line,) = (await db.exec(select(Event.data).where(Event.kind == "bot.left"))).all()
+        assert line == {"removalsLeftUndone": 1}
