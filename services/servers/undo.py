@@ -115,12 +115,15 @@ _CONCERNED = """
 """
 
 
-# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member.
+# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member. Grants are locked in the
+# order of `queue.in_order_of_key`.
 _TURN_ROUND = f"""
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
-    WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
-    AND {breaker.WAS_GIVEN} RETURNING discord_id
+    WHERE id IN (
+        SELECT id FROM "grant" WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
+        AND {breaker.WAS_GIVEN} ORDER BY discord_id FOR UPDATE)
+    RETURNING discord_id
 """
 _LOSERS = """
     SELECT DISTINCT e.subject FROM event e
@@ -142,12 +145,14 @@ _GIVE = f"""
 """
 _TAKEN = f"SELECT count(*) FROM ({_LOSERS}) l"
 _AGAIN = """
-    UPDATE "grant" g SET state = 'giving', attempts = 1, intended_at = now(), next_at = now(), updated_at = now()
-    FROM event e, member m
-    WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
-    AND e.kind = 'role.lost'
-    AND g.server_id = e.server_id AND g.role_id = e.role_id AND g.discord_id = e.subject AND g.state = 'lost'
-    AND m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL RETURNING g.discord_id
+    UPDATE "grant" SET state = 'giving', attempts = 1, intended_at = now(), next_at = now(), updated_at = now()
+    WHERE id IN (
+        SELECT g.id FROM "grant" g
+        JOIN event e ON e.server_id = g.server_id AND e.role_id = g.role_id AND e.subject = g.discord_id
+        JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL
+        WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
+        AND e.kind = 'role.lost' AND g.state = 'lost' ORDER BY g.discord_id FOR UPDATE OF g)
+    RETURNING discord_id
 """
 
 

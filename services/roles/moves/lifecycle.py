@@ -327,11 +327,14 @@ _CONCERNED = f"""
     UNION SELECT discord_id FROM "grant"
     WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND state = 'taking' AND had_before
 """
-# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member.
+# The role may (still) be there, so `attempts` starts at 1: the writer first reads the member. Grants are locked in the
+# order of `queue.in_order_of_key`.
 _TURN_ROUND = """
     UPDATE "grant" SET state = 'giving', attempts = 1, gift_since = now(), no_since = NULL, held_back_at = NULL,
         intended_at = now(), next_at = now(), updated_at = now()
-    WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[])) AND state = 'taking' AND had_before
+    WHERE id IN (
+        SELECT id FROM "grant" WHERE server_id = :server AND role_id = ANY(CAST(:roles AS text[]))
+        AND state = 'taking' AND had_before ORDER BY discord_id, role_id FOR UPDATE)
     RETURNING discord_id, role_id
 """
 _GIVE = f"""
