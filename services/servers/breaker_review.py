@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlmodel import col, select
 
@@ -161,9 +162,12 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
         )
     ).first()
     named = {} if rule else (await activity.role_names(db, row.server_id, [row.role_id]))
-    waiting = await db.execute(_NAMES, {"server": row.server_id, "roles": [row.role_id]})
-    losers = [(str(who), str(name), readings_of(evidence)) for who, name, evidence in waiting.all()]
-    places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers[:NAMED] for one in found}
+    waiting = await db.execute(_NAMES, {"server": row.server_id, "roles": [row.role_id], "most": NAMED})
+    total, losers = 0, list[tuple[str, str, list[dict[str, Any]]]]()
+    for who, name, evidence, count in waiting.all():
+        total = int(count)
+        losers.append((str(who), str(name), readings_of(evidence)))
+    places = {(str(one.get("chain")), str(one.get("contract"))) for _, _, found in losers for one in found}
     names = await collections.names(db, places)
     return HeldBackView(
         role_id=row.role_id,
@@ -174,9 +178,9 @@ async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:
         holders=row.holders,
         losers=tuple(
             Loser(discord_id, name, why_not(found, names) or _("no rule is left that gives it"))
-            for discord_id, name, found in losers[:NAMED]
+            for discord_id, name, found in losers
         ),
-        total=len(losers),
+        total=total,
         cause=await _cause(db, row),
     )
 
@@ -187,7 +191,10 @@ _WAITING = """
     WHERE g.server_id = :server AND g.role_id = ANY(:roles)
     AND (g.held_back_at IS NOT NULL AND g.gift_since IS NULL OR g.state = 'taking')
 """
-_NAMES = f"SELECT g.discord_id, m.name, g.evidence {_WAITING} ORDER BY lower(m.name), g.discord_id"
+_NAMES = f"""
+    SELECT g.discord_id, m.name, g.evidence, count(*) OVER () {_WAITING}
+    ORDER BY lower(m.name), g.discord_id LIMIT :most
+"""
 _COUNTS = f"SELECT g.role_id, count(*) {_WAITING} GROUP BY g.role_id"
 
 
