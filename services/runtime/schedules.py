@@ -1,7 +1,7 @@
 """The schedules: one row each, so that only one of several schedulers runs each job."""
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from models.db.session import AsyncSession
 
@@ -61,11 +61,18 @@ async def began(db: AsyncSession, name: str, total: int = 0) -> None:
     )
 
 
-async def finished(db: AsyncSession, name: str) -> bool:
-    """Record the end of a run, and return whether it was running."""
+async def running_since(db: AsyncSession, name: str) -> datetime | None:
+    """Return when the present run began; None if it has ended, or none has begun."""
+    statement = "SELECT started_at FROM schedule WHERE name = :name AND finished_at IS NULL"
+    (rows,) = await db.together((statement, {"name": name}))
+    return rows[0][0] if rows else None
+
+
+async def finished(db: AsyncSession, name: str, began: datetime) -> bool:
+    """Record the end of the run that began then, and return whether it was still running."""
     result = await db.execute(
         "UPDATE schedule SET finished_at = now(), done = total "
-        "WHERE name = :name AND started_at IS NOT NULL AND finished_at IS NULL RETURNING name",
-        {"name": name},
+        "WHERE name = :name AND started_at = :began AND finished_at IS NULL RETURNING name",
+        {"name": name, "began": began},
     )
     return result.first() is not None

@@ -123,5 +123,9 @@ async def recheck_server(db: AsyncSession, outside: Gateways, actor: Actor, serv
 
 async def finish_if_done(db: AsyncSession) -> bool:
     """Record the end of the sweep once no member waits for it; return whether it ended just now."""
+    # First, so that the queue is read only while a sweep runs, and so that the end is that of this sweep: the next one
+    # may be about to begin, with members who cannot be seen yet.
+    if (began := await schedules.running_since(db, SCHEDULE)) is None:
+        return False
     waiting = await db.execute("SELECT 1 FROM due WHERE kind = 'member' AND attempts = 0 AND due_at <= now() LIMIT 1")
-    return waiting.first() is None and await schedules.finished(db, SCHEDULE)
+    return waiting.first() is None and await schedules.finished(db, SCHEDULE, began)

@@ -118,6 +118,26 @@ async def test_a_sweep_that_ends_early_begins_again(monkeypatch: pytest.MonkeyPa
         assert (await sweep.progress(db)).total == 2
 
 
+async def test_the_end_of_a_sweep_is_not_taken_for_that_of_the_next() -> None:
+    async with transaction() as db:
+        await sweep.start_sweep(db)
+
+    async def finish() -> bool:
+        async with transaction() as db:
+            return await sweep.finish_if_done(db)
+
+    async with transaction() as db:
+        await sweep.start_sweep(db)
+        await queue.mark_member(db, 1, "5", queue.SWEPT)
+        finishing = asyncio.create_task(finish())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+    assert not await finishing
+    async with transaction() as db:
+        assert (await sweep.progress(db)).finished_at is None
+
+
 async def test_a_running_sweep_says_how_much_longer_it_takes() -> None:
     moment = now()
     assert sweep.seconds_left(moment - timedelta(seconds=60), moment, total=100, left=75) == 180
