@@ -182,11 +182,13 @@ def _next(
             return _("Stays while a rule says yes.")
         case Action.ADOPT if decision.no_since is None:
             return _("Follows the rules from the next check on: a rule that takes it over says yes.")
-        case Action.ADOPT:
+        case Action.ADOPT if decision.due_at == decision.no_since:
             return _("Taken over at the next check, and taken then: no rule says yes.")
         case Action.LOST:
             return _lost(taker)
-        case Action.WAIT:
+        case Action.WAIT if decision.replaced:
+            return _("Taken once the role that its rule gives now is given.")
+        case Action.WAIT | Action.ADOPT:
             # Translators: {time} is a date and a time.
             sentence = _("Taken on {time} unless a rule says yes before.")
             return sentence.format(time=day_and_time(decision.due_at)) if decision.due_at else ""
