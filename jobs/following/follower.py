@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from datetime import timedelta
 
 from gateways import gateways
@@ -102,7 +103,9 @@ class Follower:
         coins = turn.watched.coins if self.kind == COINS else ()
         look = await self._reader.look(gateways(), turn.position, addresses, coins)
         moment = asyncio.get_running_loop().time()
-        ended = any(kind == self.kind for kind, _ in turn.watched.released)
+        ended = self._ended(look, turn.watched)
+        if look.missed or look.excessive or ended:
+            await self._mark_unread(look, [*look.excessive, *ended], turn.watched)
         news = look.moved or look.missed or look.excessive or ended
         if news or not self._is_noted(look, moment):
             self._noted = None
@@ -115,6 +118,23 @@ class Follower:
                     self._reader.forget()
                     self._marks = Marks()
         return look.more
+
+    def _ended(self, look: PollResult, watched: Watched) -> list[str]:
+        """Return the addresses whose quarantine has ended."""
+        return [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]
+
+    async def _mark_unread(self, look: PollResult, addresses: Sequence[str], watched: Watched) -> None:
+        """Queue the members whom a transfer may concern that nobody has read.
+
+        Like late wallets, these are marked apart from the poll's own marks. That is before the position advances, so
+        that none is lost if this process ends in between.
+        """
+        async with transaction() as db:
+            if look.missed:
+                log.warning("queued all members after an absence cursor=%s", self.cursor)
+                await queue.mark_all(db)
+            else:
+                await quarantine.mark(db, self.chain, self.kind, addresses, watched.servers)
 
     def _is_noted(self, look: PollResult, moment: float) -> bool:
         """Return whether the same position was written a moment ago."""
@@ -134,14 +154,11 @@ class Follower:
                 sightings.record_moves(db, self.chain, look.moved, watched.named_by(self.kind), self._marks, clock)
                 if look.went_back:
                     await unreached_blocks.correct(db, older=timedelta(0))
-                if look.missed:
-                    log.warning("queued all members after an absence cursor=%s", self.cursor)
-                    await queue.mark_all(db)
                 if look.excessive:
                     log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))
-                    await quarantine.begin(db, self.chain, self.kind, look.excessive, watched.servers)
-                if ended := [one for kind, one in watched.released if kind == self.kind and one not in look.excessive]:
-                    await quarantine.end(db, self.chain, self.kind, ended, watched.servers)
+                    await quarantine.begin(db, self.chain, self.kind, look.excessive)
+                if ended := self._ended(look, watched):
+                    await quarantine.end(db, self.chain, self.kind, ended)
         except chain_cursor.CursorTaken:
             return False
         return True

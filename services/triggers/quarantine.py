@@ -28,13 +28,8 @@ class Quarantined:
     until: datetime
 
 
-async def begin(
-    db: AsyncSession, chain: str, kind: str, excessive: Mapping[str, str], servers: Mapping[str, Collection[int]]
-) -> None:
-    """Stop following these addresses for a while, and queue their members with the sweep's priority.
-
-    `servers` has the servers whose rules name a contract, by contract.
-    """
+async def begin(db: AsyncSession, chain: str, kind: str, excessive: Mapping[str, str]) -> None:
+    """Stop following these addresses for a while, each with the reason. Call `mark` before it."""
     await db.execute(
         """
         INSERT INTO quarantine (chain, kind, address, reason, times, since, until)
@@ -49,24 +44,24 @@ async def begin(
             "reasons": [reason[:300] for reason in excessive.values()], "longest": LONGEST_PAUSE, "growth": GROWTH,
         },
     )  # fmt: skip
-    await _mark(db, chain, kind, list(excessive), servers)
 
 
-async def end(
-    db: AsyncSession, chain: str, kind: str, addresses: Sequence[str], servers: Mapping[str, Collection[int]]
-) -> None:
-    """Follow these addresses again, and queue the members whom a missed transfer may concern."""
+async def end(db: AsyncSession, chain: str, kind: str, addresses: Sequence[str]) -> None:
+    """Follow these addresses again. Call `mark` before it."""
     await db.execute(
         "UPDATE quarantine SET ended_at = now() "
         "WHERE chain = :chain AND kind = :kind AND address = ANY(CAST(:addresses AS text[]))",
         {"chain": chain, "kind": kind, "addresses": list(addresses)},
     )
-    await _mark(db, chain, kind, addresses, servers)
 
 
-async def _mark(
+async def mark(
     db: AsyncSession, chain: str, kind: str, addresses: Sequence[str], servers: Mapping[str, Collection[int]]
 ) -> None:
+    """Queue the members whom a transfer can concern that is not followed, with the sweep's priority.
+
+    `servers` has the servers whose rules name a contract, by contract.
+    """
     if kind == CONTRACTS:
         concerned = sorted({server for address in addresses for server in servers.get(address, ())})
         await queue.mark_servers(db, concerned, queue.SWEPT)

@@ -12,7 +12,7 @@ from jobs.following.solana_follower import SolanaFollower
 from models import Due, Server, User, Wallet, transaction
 from services.core import queue
 from services.triggers import chain_cursor
-from services.triggers.chain_cursor import ANY, WALLETS, Position
+from services.triggers.chain_cursor import ANY, CONTRACTS, WALLETS, Position
 from services.triggers.sightings import Moved
 from services.triggers.solana_poller import SOLANA, AssetQuestion, Polled
 from services.triggers.transfer_poller import PollResult
@@ -72,6 +72,36 @@ async def test_who_moved_a_token_and_whose_wallet_is_late_are_marked_apart(monke
     monkeypatch.setattr(follower._reader, "look", look)
     await while_a_sweep_marks(server, people, asyncio.create_task(follower.once()))
     assert await priorities(server, people) == [queue.SWEPT, queue.SEEN]
+
+
+@pytest.mark.parametrize("why", ["missed", "excessive", "released"])
+async def test_who_moved_a_token_and_whom_an_unread_transfer_concerns_are_marked_apart(
+    monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    server, people, wallets = await two_members("evm")
+    follower = Follower("base")
+    async with transaction() as db:
+        await chain_cursor.claim(db, [follower.cursor], follower.name)
+        other = (await a_member(db, server, wallet=address())).discord_id
+    contract, flood = address(), address()
+    released = frozenset({(CONTRACTS, flood)} if why == "released" else ())
+    by_contract = {one: frozenset({server.id or 0}) for one in (contract, flood)}
+    watched = Watched(contracts=(contract, flood), servers=by_contract, released=released)
+    excessive = {flood: "too large"} if why == "excessive" else dict[str, str]()
+    moved = (Moved(contract, wallets[1], 6),)
+    found = PollResult(Position(6, ""), 7, moved, excessive=excessive, missed=why == "missed")
+
+    async def of(*_: object) -> Turn:
+        return Turn(Position(5, ""), watched)
+
+    async def look(*_: object) -> PollResult:
+        return found
+
+    monkeypatch.setattr(following, "gateways", lambda: None)
+    monkeypatch.setattr(follower._turns, "of", of)
+    monkeypatch.setattr(follower._reader, "look", look)
+    await while_a_sweep_marks(server, people, asyncio.create_task(follower.once()))
+    assert await priorities(server, [*people, other]) == [queue.SWEPT, queue.SEEN, queue.SWEPT]
 
 
 async def test_whose_list_changed_and_whose_is_new_on_solana_are_marked_apart() -> None:

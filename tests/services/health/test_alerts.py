@@ -301,7 +301,7 @@ async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_unti
         changed = await db.get_one(Rule, rule.id)
         changed.expression = to_document(Requirement("basic", "polygon", CONTRACT))
         db.add(changed)
-        await quarantine.begin(db, "base", CONTRACTS, {CONTRACT: "too large"}, {CONTRACT: [server.id or 0]})
+        await quarantine.begin(db, "base", CONTRACTS, {CONTRACT: "too large"})
     async with transaction() as db:
         await alerts.record_begun_and_ended(db)
         (telling,) = await alerts.claim(db)
@@ -310,7 +310,7 @@ async def test_a_contract_in_quarantine_is_told_to_the_servers_that_name_it_unti
     title = "0xc0c0...c0c0 on Base is not followed for a while"
     assert telling.title == title
     async with transaction() as db:
-        await quarantine.end(db, "base", CONTRACTS, [CONTRACT], {})
+        await quarantine.end(db, "base", CONTRACTS, [CONTRACT])
     assert await tell_all() == [(title, True)]
 
 

@@ -123,7 +123,7 @@ async def test_a_list_that_takes_long_is_not_read_all_the_time(monkeypatch: pyte
     assert listed._again_at > asyncio.get_running_loop().time() + watch_list.READ_AGAIN_SECONDS
 
 
-async def test_an_address_in_quarantine_is_not_watched_and_its_members_are_marked_before_and_after() -> None:
+async def test_an_address_in_quarantine_is_not_watched_and_its_members_are_marked() -> None:
     async with transaction() as db:
         hostile, honest = await a_server(db), await a_server(db)
         await a_rule(db, hostile, "7")
@@ -132,7 +132,8 @@ async def test_an_address_in_quarantine_is_not_watched_and_its_members_are_marke
     listed = WatchList()
     before = await read(listed)
     async with transaction() as db:
-        await quarantine.begin(db, "base", CONTRACTS, FLOOD, before.servers)
+        await quarantine.mark(db, "base", CONTRACTS, list(FLOOD), before.servers)
+        await quarantine.begin(db, "base", CONTRACTS, FLOOD)
         (told,) = await quarantine.of_servers(db, [hostile.id or 0, honest.id or 0])
     assert (told.server_id, told.chain, told.contract) == (hostile.id, "base", CONTRACT)
     assert await dues() == {key(member)}
@@ -147,9 +148,8 @@ async def test_an_address_in_quarantine_is_not_watched_and_its_members_are_marke
     assert found.contracts == (CONTRACT,)
     assert found.released == {(CONTRACTS, CONTRACT)}
     async with transaction() as db:
-        await quarantine.end(db, "base", CONTRACTS, [CONTRACT], found.servers)
+        await quarantine.end(db, "base", CONTRACTS, [CONTRACT])
         assert await quarantine.of_servers(db, [hostile.id or 0]) == []
-    assert await dues() == {key(member)}
     assert not (await read(listed)).released
 
 
@@ -157,10 +157,10 @@ async def test_each_quarantine_of_an_address_lasts_longer_up_to_a_day() -> None:
     lasted: list[float] = []
     for _ in range(5):
         async with transaction() as db:
-            await quarantine.begin(db, "base", CONTRACTS, FLOOD, {})
+            await quarantine.begin(db, "base", CONTRACTS, FLOOD)
             row = await db.execute(text("SELECT extract(epoch FROM until - since) FROM quarantine"))
             lasted.append(float(row.scalar_one()))
-            await quarantine.end(db, "base", CONTRACTS, [CONTRACT], {})
+            await quarantine.end(db, "base", CONTRACTS, [CONTRACT])
             await quarantine.clear(db)
     assert lasted == [600, 3_600, 21_600, 86_400, 86_400]
     async with transaction() as db:
@@ -179,7 +179,8 @@ async def test_a_wallet_in_quarantine_is_left_out_alone() -> None:
     listed = WatchList()
     await read(listed)
     async with transaction() as db:
-        await quarantine.begin(db, "base", WALLETS, {named: "too large"}, {ANY: [server.id or 0]})
+        await quarantine.mark(db, "base", WALLETS, [named], {ANY: [server.id or 0]})
+        await quarantine.begin(db, "base", WALLETS, {named: "too large"})
     assert await dues() == {key(member)}
     assert (await read(listed)).wallets == (other,)
 
