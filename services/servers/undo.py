@@ -404,26 +404,26 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
 
 async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     await db.lock(batch)
-    rows = await db.exec(
-        select(Event).where(Event.server_id == server_id, Event.batch == batch).order_by(col(Event.id))
-    )
-    happened = rows.all()
-    if not happened:
+    # The first line says what happened. A batch of removals can have tens of thousands, each with its evidence.
+    of_batch = Event.server_id == server_id, Event.batch == batch
+    event = (await db.exec(select(Event).where(*of_batch).order_by(col(Event.id)).limit(1))).first()
+    if event is None:
         raise BatchNotFound
-    if any(event.kind == UNDONE for event in happened):
+    if (await db.exec(select(Event.id).where(*of_batch, Event.kind == UNDONE).limit(1))).first() is not None:
         raise Conflict(_("This was undone before."))
-    if (verb := VERBS.get(happened[0].kind)) is None:
+    if (verb := VERBS.get(event.kind)) is None:
         raise Conflict(_("This cannot be undone."))
+    named = await db.exec(select(Event.rule_id).where(*of_batch, col(Event.rule_id).is_not(None)).distinct())
+    rules = sorted(rule_id for rule_id in named.all() if rule_id is not None)
     try:
-        words, members = await verb(db, found, actor, happened[0])
+        words, members = await verb(db, found, actor, event)
     except (FieldRefused, ExpressionRefused) as refused:  # the latter for conditions that a newer version wrote
         raise Conflict(str(refused)) from None
-    await audit.record(db, _line(happened, actor, members))
+    await audit.record(db, _line(event, rules, actor, members))
     return UndoView(str(batch), words, members)
 
 
-def _line(happened: Sequence[Event], actor: Actor, members: int) -> dict[str, object]:
-    event, rules = happened[0], sorted({one.rule_id for one in happened if one.rule_id is not None})
+def _line(event: Event, rules: Sequence[int], actor: Actor, members: int) -> dict[str, object]:
     rule_id = rules[0] if len(rules) == 1 else event.rule_id
     return audit.line(
         UNDONE, server_id=event.server_id, actor=actor.discord_id, role_id=event.role_id, rule_id=rule_id,
