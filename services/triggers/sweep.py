@@ -39,6 +39,8 @@ async def start_sweep(db: AsyncSession) -> int:
 
     The queue is written in transactions of their own, a part of the servers in each, so that nobody waits long for a
     row of it. If this ends early, `db` is rolled back, and with it the turn: the next one marks everybody again.
+    Nothing may wait for the sweep's row of `schedule` while it holds a row of the queue, as PostgreSQL would not notice
+    that deadlock.
     """
     total = 0
     for servers in _parts((await db.execute(_SIZES)).all()):
