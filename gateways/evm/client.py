@@ -127,15 +127,13 @@ class EvmChains:
         self._pool = pool
         self._indexers = tuple(one for one in (indexer, *hints) if one is not None)
         self._bulk = {node: BulkReader(node) for node in pool.all()}
-        self._contract = {node: ContractReader(node, pool.request_seconds) for node in pool.all()}
+        self._contract = {node: ContractReader(node) for node in pool.all()}
         self._tokens = {node: TokenReader(node) for node in pool.all()}
         self._anything = {node: AnythingReader(node) for node in pool.all()}
         self._views = {node: ViewReader(node) for node in pool.all()}
 
     async def close(self) -> None:
         """Close all connections."""
-        for reader in self._contract.values():
-            await reader.close()
         await self._pool.close()
 
     def endpoints(self, chain: str) -> int:

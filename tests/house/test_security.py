@@ -15,7 +15,6 @@ FETCHERS = {
     "gateways/discord/oauth.py": "Discord's sign-in",
     "gateways/marketplaces/client.py": "the marketplaces' APIs",
     "gateways/evm/rpc/node.py": "the nodes",
-    "gateways/evm/tokens/web3_calls.py": "the nodes, by web3",
     "gateways/transport/safe_fetch.py": "links that strangers chose",
     # Checks whether a process on this machine listens yet.
     "app/supervisor/probe.py": "this machine",

@@ -42,16 +42,9 @@ LONGEST_NAME = 200
 class ContractReader:
     """Asks contracts through one node. The node must have been checked first (`Node.head`)."""
 
-    def __init__(self, node: Node, request_seconds: float) -> None:
+    def __init__(self, node: Node) -> None:
         self._node = node
-        self._seconds = request_seconds
         self._calls: Web3Calls | None = None
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._calls is not None:
-            await self._calls.close()
-            self._calls = None
 
     async def standard(self, contract: str) -> Standard | None:
         """Return the contract's standard by ERC-165, or by its answers; None if it is not a collection we support."""
@@ -150,23 +143,23 @@ class ContractReader:
         raise ProviderConfused(self._node.name, "it knows no contract at all")
 
     async def _code(self, address: str) -> bytes:
-        return await (await self._connected()).code(address)
+        return await (await self._by_web3()).code(address)
 
     async def _call(self, to: str, data: bytes) -> bytes:
-        return await (await self._connected()).call(to, data)
+        return await (await self._by_web3()).call(to, data)
 
-    async def _connected(self) -> "Web3Calls":
+    async def _by_web3(self) -> "Web3Calls":
         if self._calls is None:
             # Importing web3.py takes a second of processor time, and few processes ever ask a contract about itself.
-            made = await asyncio.to_thread(_by_web3, self._node, self._seconds)
+            made = await asyncio.to_thread(_calls, self._node)
             self._calls = self._calls or made
         return self._calls
 
 
-def _by_web3(node: Node, request_seconds: float) -> "Web3Calls":
+def _calls(node: Node) -> "Web3Calls":
     from gateways.evm.tokens.web3_calls import Web3Calls
 
-    return Web3Calls(node, request_seconds)
+    return Web3Calls(node)
 
 
 def _text(said: bytes) -> str:

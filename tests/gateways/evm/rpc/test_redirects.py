@@ -26,11 +26,10 @@ async def test_calls_go_to_no_other_address(server: Wire, status: int) -> None:
     from gateways.evm.tokens.web3_calls import Web3Calls
 
     node = Node(CHAINS["base"], 0, redirecting(server, "http", status), request_seconds=10.0)
-    calls = Web3Calls(node, 10.0)
+    calls = Web3Calls(node)
     for ask in (calls.code(address(1)), calls.call(address(1), b""), node.call("eth_chainId", ())):
         with pytest.raises(ProviderError):
             await ask
-    await calls.close()
     await node.close()
     assert [one.path for one in server.asked] == ["/node"] * 3
 

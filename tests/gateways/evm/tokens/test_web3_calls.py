@@ -1,13 +1,15 @@
-"""Calls to one node by web3.py: connections are made once and closed, errors mean the same as elsewhere."""
+"""Calls to one node by web3.py: they go through the node's own client, and errors mean the same as elsewhere."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import web
 
 from gateways.chains.catalogue import CHAINS
-from gateways.evm.rpc.errors import Reverted, StateMissing
+from gateways.evm.rpc import node as nodes
+from gateways.evm.rpc.errors import Reverted, StateMissing, TooMuch
 from gateways.evm.rpc.node import Node
 from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused, Unauthorized
 from tests.conftest import free_port
@@ -19,50 +21,43 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[ClientSession]:
-    """Every session that is opened."""
+async def node(server: Wire) -> AsyncIterator[Node]:
+    made = Node(CHAINS["base"], 0, server.url, request_seconds=30)
+    yield made
+    await made.close()
+
+
+def calls(node: Node) -> "Web3Calls":
     # Imported here, as in the product: web3.py takes half a second, and collecting tests needs none of it.
-    from gateways.evm.tokens import web3_calls
-
-    opened = list[ClientSession]()
-
-    def opening(**options: Any) -> ClientSession:
-        opened.append(ClientSession(**options))
-        return opened[-1]
-
-    monkeypatch.setattr(web3_calls, "ClientSession", opening)
-    return opened
-
-
-def calls(url: str = "") -> "Web3Calls":
-    """Calls to the node at this URL; without one, to a node that is not there."""
     from gateways.evm.tokens.web3_calls import Web3Calls
 
-    place = url or f"http://127.0.0.1:{free_port()}"
-    return Web3Calls(Node(CHAINS["base"], 0, place, request_seconds=30), 30)
+    return Web3Calls(node)
 
 
-async def test_calls_at_once_share_a_session_and_all_are_closed(made: list[ClientSession]) -> None:
-    node = calls()
-    said = await asyncio.gather(*(node.code(address(number)) for number in range(5)), return_exceptions=True)
+async def test_a_node_that_is_not_there_is_down() -> None:
+    node = Node(CHAINS["base"], 0, f"http://127.0.0.1:{free_port()}", request_seconds=30)
+    asked = calls(node)
+    said = await asyncio.gather(*(asked.code(address(number)) for number in range(5)), return_exceptions=True)
     assert {type(one) for one in said} == {ProviderDown}
-    assert len(made) == 1
     await node.close()
-    assert made[0].closed
 
 
-async def test_a_call_that_is_cancelled_while_it_connects_leaves_no_session_open(made: list[ClientSession]) -> None:
-    node = calls()
-    first = asyncio.create_task(node.code(address(1)))
-    while not made:
-        await asyncio.sleep(0)
-    first.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await first
-    with pytest.raises(ProviderDown):
-        await node.code(address(2))
-    await node.close()
-    assert [one.closed for one in made] == [True] * len(made)
+@pytest.mark.parametrize("status", [200, 400, 503])
+async def test_an_answer_is_read_only_up_to_a_limit(
+    server: Wire, node: Node, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(nodes, "LARGEST_ANSWER", 10_000)
+    error = {"code": 3, "message": "execution reverted", "data": "0x" + "00" * 10_000}
+    server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}, status=status))
+    with pytest.raises(TooMuch, match="the answer is too large"):
+        await calls(node).call(address(1), b"")
+
+
+async def test_a_word_and_code_are_read(server: Wire, node: Node) -> None:
+    server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "result": "0x" + "07".zfill(64)}))
+    assert int.from_bytes(await calls(node).call(address(1), b"\1\2")) == 7
+    assert '"data":"0x0102"' in server.asked[0].body.replace(" ", "")
+    assert len(await calls(node).code(address(1))) == 32
 
 
 REVERT = {"code": 3, "message": "execution reverted", "data": "0x"}
@@ -86,16 +81,14 @@ USED_UP = {"code": 429, "message": "Monthly capacity limit exceeded."}
     ],
 )
 async def test_an_error_means_the_same_whatever_its_status(
-    server: Wire, status: int, error: object, kind: type[ProviderError]
+    server: Wire, node: Node, status: int, error: object, kind: type[ProviderError]
 ) -> None:
     answer = web.Response(text="no", status=status)
     if error is not None:
-        answer = web.json_response({"jsonrpc": "2.0", "id": 0, "error": error}, status=status)
+        answer = web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}, status=status)
     answer.headers["Retry-After"] = "7"
     server.says(answer)
-    node = calls(server.url)
     with pytest.raises(kind) as told:
-        await node.call(address(1), b"")
-    await node.close()
+        await calls(node).call(address(1), b"")
     assert type(told.value) is kind
     assert told.value.retry_after == (7.0 if status == 429 else None)
