@@ -22,6 +22,7 @@ from gateways.transport.errors import (
     ProviderRefused,
     Unauthorized,
     no_answer,
+    seconds_to_wait,
 )
 from gateways.transport.fair_turns import FairGate
 
@@ -138,7 +139,7 @@ class MarketWire:
             provider_reports.count(name.lower(), provider_reports.THROTTLED)
             return ProviderBusy(name, "too many requests", retry_after=self.quota.wait(use))
         if status >= 500:
-            return ProviderDown(name, f"HTTP {status}")
+            return ProviderDown(name, f"HTTP {status}", retry_after=seconds_to_wait(answer.headers.get("retry-after")))
         if status == 404:
             return NotThere(name, f"no such {what}")
         if status in {401, 403}:

@@ -291,8 +291,8 @@ class Quota:
     def heed(self, use: Use, status: int, headers: Mapping[str, str]) -> None:
         """Store the limit in an answer's headers: Limit, Remaining and Reset (Unix seconds), Retry-After.
 
-        A refusal stops this use and all less important ones for a while. More important uses continue, because they may
-        have a separate limit.
+        A refusal stops this use and all less important ones for a while, and so does a server error with a Retry-After.
+        More important uses continue, because they may have a separate limit.
         """
         now = asyncio.get_running_loop().time()
         limit, remaining = _number(headers.get("x-ratelimit-limit")), _number(headers.get("x-ratelimit-remaining"))
@@ -305,8 +305,11 @@ class Quota:
         elif self._known:
             self._windows[self._known[0]].count(now)
         pause = resets_in if remaining == 0 and resets_in is not None else 0.0
+        asked = seconds_to_wait(headers.get("retry-after"))
         if status in {429, 599}:
-            pause = max(pause, seconds_to_wait(headers.get("retry-after")) or 1.0)
+            pause = max(pause, asked or 1.0)
+        elif status >= 500:
+            pause = max(pause, asked or 0.0)
         if pause > 0:
             until = now + min(pause, LONGEST_PAUSE)
             for one in Use:

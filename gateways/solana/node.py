@@ -11,7 +11,7 @@ import orjson
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
-from gateways.evm.rpc.node import CHAIN_AGAIN, Head, Node
+from gateways.evm.rpc.node import CHAIN_AGAIN, LONGEST_PAUSE, SHORT_PAUSE, Head, Node
 from gateways.transport import provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
@@ -24,10 +24,8 @@ DEADLINE = 20.0
 AT_ONCE, MOST_FOR_ONE, FOR_URGENT = 4, 2, 1
 TRIES = 3
 LONGEST_STEP = 1.0
-PATIENCE = 5.0
+PATIENCE = SHORT_PAUSE
 """Most seconds that a request waits for its turn; while a node wants a longer pause, nothing is sent to it."""
-LONGEST_PAUSE = 300.0
-"""Most seconds for which a node is left alone, whatever it says: some write the time of day in place of seconds."""
 SLOTS_BACK = 4
 """Slots to try for a time, backwards: a slot's block may be missing or skipped, and then a slot before it counts."""
 

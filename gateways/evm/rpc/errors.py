@@ -93,10 +93,18 @@ def refusal_in(error: object, provider: str, url: str) -> ProviderError:
 def http_fault(provider: str, url: str, status: int, headers: Mapping[str, str], answer: object) -> ProviderError:
     """Return the exception for an HTTP answer without a result; `answer` is its JSON, None where it has none.
 
-    Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list.
+    Some nodes send JSON-RPC errors with an HTTP error's status, those of a batch in a list. What a node that is busy or
+    down says in Retry-After is the fault's `retry_after`.
     """
+    fault = _http_fault(provider, url, status, answer)
+    if isinstance(fault, ProviderBusy) or type(fault) is ProviderDown:
+        fault.retry_after = seconds_to_wait(headers.get("retry-after"))
+    return fault
+
+
+def _http_fault(provider: str, url: str, status: int, answer: object) -> ProviderError:
     if status == 429:
-        return ProviderBusy(provider, "too many requests", retry_after=seconds_to_wait(headers.get("retry-after")))
+        return ProviderBusy(provider, "too many requests")
     if status == 413:
         return TooMuch(provider, "the request is too large", status=status)
     first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)

@@ -21,7 +21,7 @@ from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooM
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import provider_reports, provider_time, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, check_packing, timeouts, tls
-from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError, no_answer
+from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, no_answer
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
 Decode = Callable[[bytes], object]
@@ -41,6 +41,11 @@ HANDED_ON_FOR = 1.0
 """Seconds for which a head that was handed on may be used."""
 CHAIN_AGAIN = 300.0
 """Seconds after which a node is asked again which chain it serves."""
+SHORT_PAUSE, LONGEST_PAUSE = 5.0, 300.0
+"""Seconds. After a refusal that asks for a longer pause than the first, nothing is sent until the pause has passed.
+
+It lasts at most for the second, whatever the node says: some write the time of day in place of seconds.
+"""
 OTHERS_SECONDS = 2.0
 """Seconds within which the chain's other nodes have to state their newest block."""
 LONGEST_QUANTITY = 66
@@ -76,8 +81,10 @@ async def _joined(under_way: _SharedHead) -> Head:
 class Node:
     """A node's address and what we found out about it. Its URL may hold a key and is never shown.
 
-    Requests take at most `request_seconds` from when their turn at the gate comes. Errors: ProviderDown (NodeTimedOut,
-    StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized), ProviderConfused.
+    Requests take at most `request_seconds` from when their turn at the gate comes. During a long pause that the node
+    asked for (Retry-After), nothing is sent, and ProviderBusy says how long it lasts. Errors: ProviderDown
+    (NodeTimedOut, StateMissing), ProviderBusy, ProviderRefused (RpcRefused and its kinds, Unauthorized),
+    ProviderConfused.
     """
 
     unit = "block"
@@ -88,6 +95,7 @@ class Node:
         self.name = f"{chain.title} (node {index + 1})"
         self.source = source_name(chain.title, index)
         self.resting_until = 0.0
+        self._paused_until = 0.0
         self.request_seconds = request_seconds
         self._stale_after = stale_seconds(chain)
         self.others: Sequence[Node] = ()
@@ -328,8 +336,13 @@ class Node:
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body and return the decoded answer."""
+        self._check_pause()
         with provider_reports.counted(provider_reports.node(self.chain.key, self.index)):
             return await self._post(body, decode)
+
+    def _check_pause(self) -> None:
+        if (left := self._paused_until - asyncio.get_running_loop().time()) > 0:
+            raise ProviderBusy(self.name, "it asked for a pause", retry_after=left)
 
     async def _post(self, body: bytes, decode: Decode) -> object:
         try:
@@ -350,9 +363,15 @@ class Node:
             answer = None
         if status == 200 and answer is not None:
             return answer
-        raise http_fault(self.name, self.url, status, headers, answer)
+        fault = http_fault(self.name, self.url, status, headers, answer)
+        if fault.retry_after is not None and fault.retry_after > SHORT_PAUSE:
+            until = asyncio.get_running_loop().time() + min(fault.retry_after, LONGEST_PAUSE)
+            self._paused_until = max(self._paused_until, until)
+        raise fault
 
     async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes]:
+        # Again, because a pause may have begun while the request waited for its turn.
+        self._check_pause()
         async with http.stream("POST", self.url, content=body) as answer:
             check_packing(answer)
             content = bytearray()

@@ -87,6 +87,24 @@ async def test_while_throttled_nothing_is_sent(opensea: OpenSea, server: Wire) -
     assert len(server.asked) == 1
 
 
+async def test_a_pause_that_a_marketplace_asks_for_while_it_is_down_is_kept(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.Response(status=503, headers={"Retry-After": "120"}), web.json_response(ACCOUNT))
+    with pytest.raises(ProviderDown) as caught:
+        await opensea.profile(ADDRESS)
+    assert caught.value.retry_after == pytest.approx(120, abs=2)
+    with pytest.raises(ProviderBusy) as later:
+        await opensea.profile(ADDRESS)
+    assert later.value.retry_after == pytest.approx(120, abs=5)
+    assert len(server.asked) == 1
+
+
+async def test_a_marketplace_that_is_down_and_asks_for_no_pause_is_asked_again(opensea: OpenSea, server: Wire) -> None:
+    server.says(web.Response(status=503), web.json_response(ACCOUNT))
+    with pytest.raises(ProviderDown):
+        await opensea.profile(ADDRESS)
+    assert (await opensea.profile(ADDRESS)).bio
+
+
 async def test_the_last_allowed_answer_is_used_and_then_nothing_is_sent(opensea: OpenSea, server: Wire) -> None:
     limits = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 60)}
     server.says(web.json_response(ACCOUNT, headers=limits))

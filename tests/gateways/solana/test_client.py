@@ -10,6 +10,7 @@ from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints
+from gateways.evm.rpc import node as evm_node
 from gateways.solana import das_lists
 from gateways.solana import node as solana_node
 from gateways.solana.client import SolanaChains
@@ -302,7 +303,8 @@ async def test_a_long_pause_is_kept_without_asking_again(node: StandIn, chains: 
 
 
 async def test_no_pause_lasts_for_years(node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solana_node, "LONGEST_PAUSE", 0.02, raising=False)
+    for module in (evm_node, solana_node):
+        monkeypatch.setattr(module, "LONGEST_PAUSE", 0.02)
     node.says["getSlot"] = busy("1790000000")
     with pytest.raises(ProviderBusy):
         await chains.head(SOLANA)

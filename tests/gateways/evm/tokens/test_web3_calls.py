@@ -91,4 +91,4 @@ async def test_an_error_means_the_same_whatever_its_status(
     with pytest.raises(kind) as told:
         await calls(node).call(address(1), b"")
     assert type(told.value) is kind
-    assert told.value.retry_after == (7.0 if status == 429 else None)
+    assert told.value.retry_after == (7.0 if kind in {ProviderBusy, ProviderDown} else None)
