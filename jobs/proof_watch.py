@@ -17,7 +17,11 @@ async def run() -> None:
     """Poll until cancelled. One row in `schedule` decides which process polls."""
     async with transaction() as db:
         await open_challenges.prepare(db)
-    while True:
-        with database_errors_logged(log, "challenges will be polled again"):
-            await open_challenges.tick(gateways())
-        await asyncio.sleep(PAUSE_SECONDS)
+    checks = open_challenges.ChainChecks()
+    try:
+        while True:
+            with database_errors_logged(log, "challenges will be polled again"):
+                await open_challenges.tick(gateways(), checks)
+            await asyncio.sleep(PAUSE_SECONDS)
+    finally:
+        await checks.stop()

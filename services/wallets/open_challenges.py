@@ -1,14 +1,15 @@
 """Open challenges: which are watched for a proof transaction, how often, and how the results are stored."""
 
+import asyncio
+import json
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import update
 from sqlalchemy.exc import DataError, DBAPIError
-from sqlmodel import col
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -16,7 +17,9 @@ from models import Challenge, User, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.runtime import schedules
-from services.wallets import ownership, proof_watch
+from services.runtime.retries import database_errors_logged
+from services.runtime.task_cancellation import outcomes
+from services.wallets import chain_checks, ownership, proof_watch
 from services.wallets.ownership import SPENT, WalletProof
 from services.wallets.transaction_check import TransactionOutcome
 from services.wallets.watched_challenge import OpenChallenge, Point, SeenTransaction
@@ -55,18 +58,64 @@ async def prepare(db: AsyncSession) -> None:
     await schedules.ensure(db, SCHEDULE_ALL, SLOWLY)
 
 
-async def tick(outside: Gateways) -> int:
-    """Check the challenges that are due, unless another scheduler does so; return how many.
+class ChainChecks:
+    """The checks of chains that run, at most one for each chain, so that a slow chain delays no other."""
 
-    Each chain gets one request, whatever the number of challenges.
+    def __init__(self) -> None:
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self._overdue = set[str]()
+        """Chains whose last check of all challenges could not begin, because an earlier check still ran."""
+
+    def idle(self, outside: Gateways) -> set[str]:
+        """Return the chains that are not being checked. Raises the error of a check that failed."""
+        for chain, task in list(self.tasks.items()):
+            if task.done():
+                del self.tasks[chain]
+                task.result()
+        known = {chain for family in chain_checks.FAMILIES for chain in proof_watch.chains_of(outside, family)}
+        return known - self.tasks.keys()
+
+    def is_overdue(self, idle: AbstractSet[str]) -> bool:
+        """Return whether one of these chains has missed a check of all challenges."""
+        return bool(self._overdue & idle)
+
+    def begin(
+        self, outside: Gateways, idle: AbstractSet[str], watched: Sequence[OpenChallenge], *, everything: bool
+    ) -> None:
+        """Begin to check the challenges on these chains."""
+        self._overdue = (self._overdue | (self.tasks.keys() if everything else set[str]())) - idle
+        for family in chain_checks.FAMILIES:
+            for chain in sorted(idle & set(proof_watch.chains_of(outside, family))):
+                if theirs := [one.on(chain) for one in watched if one.family == family]:
+                    self.tasks[chain] = asyncio.create_task(_check(outside, chain, theirs))
+
+    async def ended(self) -> None:
+        """Wait until all checks have ended. Raises the error of one that failed."""
+        for task in list(self.tasks.values()):
+            await task
+
+    async def stop(self) -> None:
+        """Cancel all checks, and wait until they have ended."""
+        await outcomes(*self.tasks.values())
+
+
+async def _check(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
+    with database_errors_logged(log, "challenges will be polled again"):
+        await chain_checks.check_chain(outside, chain, watched, store=store_results_apart)
+
+
+async def tick(outside: Gateways, checks: ChainChecks) -> int:
+    """Begin to check the challenges that are due, unless another scheduler does so; return how many.
+
+    Each chain gets one request, whatever the number of challenges. A chain whose last check still runs is left out.
     """
+    idle = checks.idle(outside)
     async with transaction() as db:
         soon = await schedules.claim(db, SCHEDULE_SOON, SOON)
         everything = await schedules.claim(db, SCHEDULE_ALL, SLOWLY)
-        watched = await open_challenges(db, only_at_a_screen=not everything) if soon or everything else []
-    if not watched:
-        return 0
-    await proof_watch.check_challenges(outside, watched, store=store_results_apart)
+        whole = everything or checks.is_overdue(idle)
+        watched = await open_challenges(db, only_at_a_screen=not whole) if soon or whole else []
+    checks.begin(outside, idle, watched, everything=everything)
     return len(watched)
 
 
@@ -143,7 +192,8 @@ def seen_of(stored: dict[str, Any]) -> SeenTransaction | None:
 async def store_result(db: AsyncSession, one: OpenChallenge) -> None:
     """Store the result of a check, and make a proved wallet the person's. Do it first in the transaction.
 
-    A challenge that was used up or deleted meanwhile stays as it is.
+    A challenge that was used up or deleted meanwhile stays as it is, and so does one for which another check has stored
+    another transaction.
     """
     if not _changed(one):
         await _write_points(db, [one])
@@ -154,13 +204,19 @@ async def store_result(db: AsyncSession, one: OpenChallenge) -> None:
     if row.used_at is None and one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES:
         # Before the points: a proof locks the person, a deletion of their data too, and both before the challenge.
         await _prove(db, one, row)
-    await _write_points(db, [one])
-    seen = asdict(one.seen) if one.seen else {}
-    await db.execute(
-        update(Challenge)
-        .where(col(Challenge.id) == one.challenge_id, col(Challenge.used_at).is_(None))
-        .values(seen=seen, note=one.note)
+    seen = json.dumps(asdict(one.seen) if one.seen else {})
+    before = one.stored[0].hash if one.stored[0] else ""
+    written = await db.execute(
+        """
+        UPDATE challenge SET seen = CASE WHEN used_at IS NULL THEN CAST(:seen AS jsonb) ELSE seen END,
+            note = CASE WHEN used_at IS NULL THEN :note ELSE note END
+        WHERE id = :id AND (used_at IS NOT NULL OR coalesce(seen ->> 'hash', '') = :before) RETURNING id
+        """,
+        {"id": one.challenge_id, "seen": seen, "note": one.note, "before": before},
     )
+    if written.first() is not None:
+        # Otherwise another chain's check has stored a transaction that waits, and what was found here is found again.
+        await _write_points(db, [one])
 
 
 async def _prove(db: AsyncSession, one: OpenChallenge, row: Challenge) -> None:

@@ -29,7 +29,7 @@ from services.wallets.watched_challenge import JudgedTransaction, OpenChallenge,
 log = logging.getLogger(f"holdfast.{__name__}")
 
 
-async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> None:
+async def follow_solana(outside: Gateways, watched: Sequence[OpenChallenge]) -> None:
     """Read each wallet's new signatures, and those of their transactions whose memo has the challenge's code."""
     if any("solana" not in one.points for one in watched):
         slot = (await outside.chains.head("solana")).block
@@ -43,7 +43,7 @@ async def _follow_solana(outside: Gateways, watched: list[OpenChallenge]) -> Non
             # A wallet with very many new transactions fails without affecting the others.
             one.unreachable.add("solana")
 
-    await _by_person(watched, follow)
+    await by_person(watched, follow)
 
 
 async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
@@ -114,8 +114,6 @@ async def _agree(
         return
 
 
-PATIENCE = 12.0
-"""Seconds that one check waits for the slowest chain; the next check reads later answers."""
 OVERLAP, OVERLAP_SECONDS = 3, 5.0
 """Blocks read again, and seconds: a node's answers for its head and for an account may be some blocks apart."""
 SCANNED_AT_ONCE, SCANNED_AT_MOST = 300, 2_000
@@ -130,51 +128,20 @@ REORGANISED = 12
 _DISAGREE = N_("The nodes of {chain} do not agree about your transaction yet. We look again every few seconds.")
 
 
-Store = Callable[[Sequence[OpenChallenge]], Awaitable[None]]
-"""What stores challenges of which nothing remains to be read."""
+def is_proved(one: OpenChallenge) -> bool:
+    """Return whether a transaction that was found proves the challenge's wallet."""
+    return one.judged is not None and one.judged.outcome is TransactionOutcome.PROVES
 
 
-async def _nothing(_checked: Sequence[OpenChallenge]) -> None:
-    """Leave the findings to the caller."""
+def move_back(one: OpenChallenge, chain: str, point: Point | None) -> None:
+    """Take a trail back to where it was, so that the next check finds again what came since."""
+    if point is None:
+        one.points.pop(chain, None)
+    else:
+        one.points[chain] = point
 
 
-async def check_challenges(
-    outside: Gateways, watched: Sequence[OpenChallenge], patience: float = PATIENCE, store: Store = _nothing
-) -> None:
-    """Check all these challenges: one request to each chain, and more only for accounts that sent something.
-
-    Leaves the findings in `watched`. `store` gets each challenge once, as soon as its check has ended, whatever the
-    checks of others still wait for. A chain that fails changes nothing.
-    """
-    if not watched:
-        return
-    evm, solana = ([one for one in watched if one.family == family] for family in ("evm", "solana"))
-    tasks = {asyncio.create_task(_follow_evm(outside, chain, evm)): chain for chain in chains_of(outside, "evm") if evm}
-    if solana:
-        tasks[asyncio.create_task(_follow_solana(outside, solana))] = "solana"
-    try:
-        if tasks:
-            await asyncio.wait(tasks, timeout=patience)
-    finally:
-        found = await outcomes(*tasks)
-    for chain, outcome in zip(tasks.values(), found, strict=True):
-        if isinstance(outcome, ProviderError | asyncio.CancelledError):
-            for one in watched:
-                one.unreachable |= {chain} & set(chains_of(outside, one.family))
-        elif outcome is not None:
-            raise outcome
-    to_judge = [one for one in evm if one.seen is not None or one.candidates]
-    of_these = {one.challenge_id for one in to_judge}
-    await store([one for one in watched if one.challenge_id not in of_these])
-
-    async def judge_and_store(one: OpenChallenge) -> None:
-        await _judge(outside, one)
-        await store([one])
-
-    await _by_person(to_judge, judge_and_store)
-
-
-async def _by_person(watched: Sequence[OpenChallenge], check: Callable[[OpenChallenge], Awaitable[None]]) -> None:
+async def by_person(watched: Sequence[OpenChallenge], check: Callable[[OpenChallenge], Awaitable[None]]) -> None:
     """Check each person's challenges one after another, and those of PEOPLE_AT_ONCE people at the same time.
 
     A node that is silent about one keeps nobody else waiting. The order of people differs each time, so that a check
@@ -207,7 +174,7 @@ def chains_of(outside: Gateways, family: str) -> list[str]:
     return outside.transactions.chains()
 
 
-async def _follow_evm(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
+async def follow_evm(outside: Gateways, chain: str, watched: Sequence[OpenChallenge]) -> None:
     """Read how many transactions the accounts have sent, and find those sent to themselves."""
     known = [one for one in watched if chain in one.points and not one.points[chain].lost]
     new = [one for one in watched if chain not in one.points]
@@ -318,19 +285,37 @@ def _move(one: OpenChallenge, chain: str, sent: int, head: int, own: Sequence[Tr
     one.points[chain] = replace(point, nonce=sent, block=head, scanned=total, lost=total > SCANNED_IN_ALL)
 
 
-async def _judge(outside: Gateways, one: OpenChallenge) -> None:
-    """Judge the transaction with the challenge's mark, found now or before, by the chain's present state."""
-    marked = {(found.chain, found.hash): found for found in one.candidates if marker(found, one.wanted)}
-    if one.candidates and not marked and one.seen is None:
-        one.note = judge(one.candidates[-1], one.wanted).note
-    seen = [(one.seen.chain, one.seen.hash)] if one.seen else []
+async def judge_on(outside: Gateways, one: OpenChallenge, chain: str, before: Point | None) -> None:
+    """Judge the chain's transaction with the challenge's mark, found now or before, by the chain's present state.
+
+    A challenge remembers one transaction that waits. While one waits on another chain, one that waits here is not
+    remembered, and the trail stays at `before`, where the next check finds it again.
+    """
+    if is_proved(one):
+        return
+    kept = one.seen, one.note, one.judged, one.found
+    elsewhere = one.seen is not None and one.seen.chain != chain
+    await _judge_found(outside, one, chain)
+    if elsewhere and not is_proved(one):
+        waits = one.judged is not None and one.judged.outcome is TransactionOutcome.WAITS and one.judged is not kept[2]
+        if waits or one.seen is not kept[0]:
+            move_back(one, chain, before)
+        one.seen, one.note, one.judged, one.found = kept
+
+
+async def _judge_found(outside: Gateways, one: OpenChallenge, chain: str) -> None:
+    candidates = [found for found in one.candidates if found.chain == chain]
+    marked = {found.hash: found for found in candidates if marker(found, one.wanted)}
+    if candidates and not marked and one.seen is None:
+        one.note = judge(candidates[-1], one.wanted).note
+    seen = [one.seen.hash] if one.seen is not None and one.seen.chain == chain else []
     again: Transaction | None = None
-    for chain, hash in dict.fromkeys([*seen, *marked]):
+    for hash in dict.fromkeys([*seen, *marked]):
         try:
             found = await outside.transactions.transaction(chain, hash, one.address)
         except ProviderError as fault:
-            if (chain, hash) in marked:
-                again = again or marked[chain, hash]
+            if hash in marked:
+                again = again or marked[hash]
             elif isinstance(fault, NotThere):
                 _gone(one)
             else:

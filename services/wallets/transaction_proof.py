@@ -17,7 +17,7 @@ from models import Challenge, now
 from models.db.database import release
 from models.db.session import AsyncSession
 from services.core.addresses import solana_signature
-from services.wallets import open_challenges, ownership, proof_watch
+from services.wallets import chain_checks, open_challenges, ownership, proof_watch
 from services.wallets.ownership import GONE, SPENT, VERIFIED, Verdict
 from services.wallets.transaction_check import TransactionOutcome, in_coins, marker, read_reference, waits
 from services.wallets.watched_challenge import OpenChallenge
@@ -32,7 +32,7 @@ async def follow(db: AsyncSession, outside: Gateways, row: Challenge) -> list[Op
     watched = await open_challenges.load(db, [row.id or 0])
     if any(not set(proof_watch.chains_of(outside, row.family)) <= one.points.keys() for one in watched):
         await release(db)
-        await proof_watch.check_challenges(outside, watched, NOTING)
+        await chain_checks.check_challenges(outside, watched, NOTING)
         for one in watched:
             await open_challenges.store_result(db, one)
     await _touch(db, row)
@@ -53,7 +53,7 @@ async def verify(db: AsyncSession, outside: Gateways, rows: Sequence[Challenge],
     if pasted.strip():
         return await _pasted(db, outside, watched, pasted)
     await release(db)
-    await proof_watch.check_challenges(outside, [newest])
+    await chain_checks.check_challenges(outside, [newest])
     verdict = await _settled(db, newest)
     await _touch(db, rows[-1])
     return verdict

@@ -1,6 +1,7 @@
 """An open challenge as a check sees it: how far its account has been watched on each chain, and what was found."""
 
-from dataclasses import dataclass, field
+import asyncio
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gateways.evm.transactions import Transaction
@@ -71,6 +72,13 @@ class OpenChallenge:
     judged: Judgement | None = None
     unreachable: set[str] = field(default_factory=set)
     candidates: list[Transaction] = field(default_factory=list)
+    judging: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
+    """Held while a transaction is judged, because several chains may be checked at the same time."""
+
+    def on(self, chain: str) -> "OpenChallenge":
+        """Return a challenge of its own for a check of one chain, with nothing found yet."""
+        points = {chain: self.points[chain]} if chain in self.points else {}
+        return replace(self, points=points, unreachable=set(), candidates=[], judging=asyncio.Lock())
 
     @property
     def wanted(self) -> WantedTransaction:

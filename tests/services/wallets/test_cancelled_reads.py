@@ -9,7 +9,7 @@ import pytest
 
 from gateways import Gateways
 from models import now
-from services.wallets import names, proof_watch
+from services.wallets import chain_checks, names
 from services.wallets.watched_challenge import OpenChallenge, Point
 
 WALLET = "0x" + "12" * 20
@@ -35,7 +35,7 @@ async def check(silent: Silent) -> None:
     transactions = SimpleNamespace(chains=lambda: ["base"], nonces=silent.never)
     outside = cast("Gateways", SimpleNamespace(transactions=transactions))
     points = {"base": Point(nonce=0, block=1, first_block=1)}
-    await proof_watch.check_challenges(outside, [OpenChallenge(1, 1, "evm", WALLET, "code", 1, now(), points)])
+    await chain_checks.check_challenges(outside, [OpenChallenge(1, 1, "evm", WALLET, "code", 1, now(), points)])
 
 
 async def name(silent: Silent) -> None:

@@ -294,15 +294,114 @@ async def test_a_check_stores_what_it_found_for_one_person_while_it_waits_for_an
         async with transaction() as db:
             return (await db.exec(select(Wallet).where(Wallet.user_id == row.user_id))).first() is not None
 
-    ticking = asyncio.create_task(open_challenges.tick(nodes.gateways()))
+    checks = open_challenges.ChainChecks()
+    assert await open_challenges.tick(nodes.gateways(), checks) == 3
     async with asyncio.timeout(60):
         while not await proved(other):
-            assert not ticking.done()
+            assert not checks.tasks["base"].done()
             await asyncio.sleep(0.05)
     assert not await proved(slow)
     nodes.told.set()
-    assert await ticking == 3
+    await checks.ended()
     assert await proved(slow)
     async with transaction() as db:
         trails = await db.execute(text("SELECT DISTINCT block FROM trail"))
         assert [block for (block,) in trails.all()] == [100]
+
+
+class SilentBeside:
+    """Nodes of Base, and of Ethereum, which never answers; on Base an account sends to itself once `sent` is set."""
+
+    def __init__(self, amount: int) -> None:
+        self.amount, self.sent, self.silent = amount, False, list[asyncio.Event]()
+
+    def gateways(self) -> Gateways:
+        return cast("Gateways", SimpleNamespace(transactions=self, chains=SimpleNamespace(endpoints=self.endpoints)))
+
+    def endpoints(self, chain: str) -> int:
+        return int(chain != "solana")
+
+    def chains(self) -> list[str]:
+        return ["base", "ethereum"]
+
+    async def nonces(self, chain: str, accounts: list[str], **_: bool) -> Nonces:
+        if chain == "ethereum":
+            self.silent.append(asyncio.Event())
+            await self.silent[-1].wait()
+        return Nonces(chain, 100, dict.fromkeys(accounts, int(self.sent)), frozenset())
+
+    async def to_themselves(self, chain: str, accounts: set[str], first: int, last: int) -> list[Transaction]:
+        return [self.transfer(one) for one in accounts]
+
+    async def transaction(self, chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        return self.transfer(account)
+
+    def transfer(self, by: str) -> Transaction:
+        return Transaction("base", f"0x{by}", by, by, self.amount, b"", 0, 99, now(), True, 100)
+
+
+async def due() -> None:
+    """Make both schedules due."""
+    async with transaction() as db:
+        await open_challenges.prepare(db)
+        await db.execute(text("UPDATE schedule SET next_at = now()"))
+
+
+async def test_a_chain_is_checked_again_while_another_ones_check_still_runs() -> None:
+    actor = await somebody()
+    async with transaction() as db:
+        row = await challenges.current(db, actor, "evm", address())
+        (one,) = await open_challenges.load(db, [row.id or 0])
+        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
+        await open_challenges.store_result(db, one)
+    nodes, checks = SilentBeside(int(row.amount_wei)), open_challenges.ChainChecks()
+    for nodes.sent in (False, True):
+        await due()
+        assert await open_challenges.tick(nodes.gateways(), checks) == 1
+        await checks.tasks["base"]
+    async with transaction() as db:
+        assert (await db.exec(select(Wallet).where(Wallet.user_id == actor.user_id))).first() is not None
+    assert (len(nodes.silent), checks.tasks["ethereum"].done()) == (1, False)
+    await checks.stop()
+
+
+async def test_a_chain_whose_check_ran_too_long_is_checked_for_everybody_once_it_has_ended() -> None:
+    actor = await somebody()
+    async with transaction() as db:
+        row = await challenges.current(db, actor, "evm", address())
+        (one,) = await open_challenges.load(db, [row.id or 0])
+        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
+        await open_challenges.store_result(db, one)
+        await db.execute(text("UPDATE challenge SET screen_at = now() - interval '1 hour'"))
+    nodes, checks = SilentBeside(int(row.amount_wei)), open_challenges.ChainChecks()
+    for _ in range(2):
+        await due()
+        assert await open_challenges.tick(nodes.gateways(), checks) == 1
+        await checks.tasks["base"]
+    nodes.silent[0].set()
+    await checks.tasks["ethereum"]
+    # Only the frequent check is due, and no screen is open.
+    async with transaction() as db:
+        await db.execute(text("UPDATE schedule SET next_at = now() WHERE name = 'challenges.soon'"))
+    assert await open_challenges.tick(nodes.gateways(), checks) == 1
+    assert set(checks.tasks) == {"base", "ethereum"}
+    await checks.stop()
+
+
+async def test_a_check_that_ends_late_replaces_no_transaction_that_another_chain_found_meanwhile() -> None:
+    actor = await somebody()
+    async with transaction() as db:
+        row = await challenges.current(db, actor, "evm", address())
+        (one,) = await open_challenges.load(db, [row.id or 0])
+        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
+        await open_challenges.store_result(db, one)
+        (one,) = await open_challenges.load(db, [row.id or 0])
+    for chain in ("base", "ethereum"):
+        check = one.on(chain)
+        check.points[chain] = Point(1, 100, 1)
+        check.seen = SeenTransaction(chain, f"0x{chain}", 99, 0, 1, 12)
+        await open_challenges.store_results_apart([check])
+    async with transaction() as db:
+        (stored,) = await open_challenges.load(db, [row.id or 0])
+    assert stored.seen is not None
+    assert (stored.seen.chain, stored.points["base"].block, stored.points["ethereum"].block) == ("base", 100, 98)

@@ -10,7 +10,7 @@ from models import Challenge, Notice, Wallet, transaction
 from services.core import queue
 from services.core.actors import Actor
 from services.privacy import erasure
-from services.wallets import bio_proof, challenges, ownership, proof_watch, transaction_proof, wallets
+from services.wallets import bio_proof, chain_checks, challenges, ownership, transaction_proof, wallets
 from services.wallets.ownership import BY_BIO, GONE, HeldByAnother, PersonGone, WalletProof
 from tests.jobs.conftest import product as product
 from tests.jobs.conftest import town as town
@@ -133,7 +133,7 @@ async def test_who_deletes_their_data_while_a_wallet_is_checked_reads_that_the_c
         return []
 
     monkeypatch.setattr(bio_proof, "_contracts", erased_meanwhile)
-    monkeypatch.setattr(proof_watch, "check_challenges", erased_meanwhile)
+    monkeypatch.setattr(chain_checks, "check_challenges", erased_meanwhile)
     async with transaction() as db:
         verdict = await wallets.verify(db, gateways(), alice, wallet, method)
     assert (verdict.success, verdict.message, verdict.again) == (False, GONE, False)

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,9 +13,9 @@ from gateways import Gateways
 from gateways.evm.rpc.errors import StateMissing
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
-from gateways.transport.errors import ProviderDown
+from gateways.transport.errors import NotThere, ProviderDown
 from models import now
-from services.wallets import proof_watch
+from services.wallets import chain_checks
 from services.wallets.transaction_check import TransactionOutcome
 from services.wallets.watched_challenge import OpenChallenge, Point, SeenTransaction
 from tests.gateways.evm_lab import Front, anvil, front, rpc
@@ -61,12 +62,12 @@ async def proof(end: Front, past: int) -> list[str]:
     chains = SimpleNamespace(endpoints=lambda _: 0)
     outside = cast("Gateways", SimpleNamespace(transactions=EvmTransactions(pool), chains=chains))
     one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
-    await proof_watch.check_challenges(outside, [one])
+    await chain_checks.check_challenges(outside, [one])
     assert one.points["base"].nonce == past
     end.calls.clear()
     for value in (5, AMOUNT):
         await sends(end, wallet, [value])
-        await proof_watch.check_challenges(outside, [one])
+        await chain_checks.check_challenges(outside, [one])
     await pool.close()
     assert one.judged is not None
     assert one.judged.outcome is TransactionOutcome.PROVES
@@ -103,7 +104,7 @@ async def test_a_count_of_transactions_that_lags_behind_the_head_hides_no_proof(
     outside = cast("Gateways", SimpleNamespace(transactions=node, chains=chains))
     one = OpenChallenge(1, 1, "evm", wallet, "holdfast-abcdefghjk", AMOUNT, now(), {})
     for node.head, node.lag in ((1_000, 0), (1_014, 12), (1_026, 0)):
-        await proof_watch.check_challenges(outside, [one])
+        await chain_checks.check_challenges(outside, [one])
     assert one.judged is not None
     assert one.judged.outcome is TransactionOutcome.PROVES
 
@@ -174,7 +175,7 @@ async def test_a_chain_that_is_silent_about_a_transaction_hides_no_proof_on_anot
 
     monkeypatch.setattr(nodes, "transaction", silent)
     one = watched(1, "ethereum", ethereum=HEAD, base=HEAD - 5)
-    await proof_watch.check_challenges(nodes.gateways(), [one])
+    await chain_checks.check_challenges(nodes.gateways(), [one])
     assert proved_on(one) == "base"
 
 
@@ -194,7 +195,7 @@ async def test_nobody_waits_for_a_node_that_is_silent_about_somebody_else(monkey
     monkeypatch.setattr(nodes, "transaction", slow)
     one, other = watched(1, "ethereum", ethereum=HEAD, base=HEAD), watched(2, ethereum=HEAD, base=HEAD - 5)
     one.points["ethereum"] = one.points["base"] = other.points["ethereum"] = Point(1, HEAD, 1)
-    await proof_watch.check_challenges(nodes.gateways(), [one, other])
+    await chain_checks.check_challenges(nodes.gateways(), [one, other])
     assert (proved_on(other), waited) == ("base", [])
 
 
@@ -208,7 +209,7 @@ async def test_one_account_whose_past_cannot_be_read_hides_no_other(monkeypatch:
         return await known(chain, account, *more)
 
     monkeypatch.setattr(nodes, "busy_blocks", fails)
-    await proof_watch.check_challenges(nodes.gateways(), [broken, far, new])
+    await chain_checks.check_challenges(nodes.gateways(), [broken, far, new])
     assert (broken.points["base"].block, broken.unreachable) == (500, {"base"})
     assert (proved_on(far), far.unreachable) == ("base", set())
     assert new.points["base"].block == HEAD
@@ -225,7 +226,7 @@ async def test_one_account_that_was_not_read_for_long_hides_no_fresh_proof(monke
         return await known(chain, accounts, first, last)
 
     monkeypatch.setattr(nodes, "to_themselves", fails)
-    await proof_watch.check_challenges(nodes.gateways(), [older, fresh])
+    await chain_checks.check_challenges(nodes.gateways(), [older, fresh])
     assert (proved_on(fresh), older.points["base"].block) == ("base", HEAD - 250)
 
 
@@ -240,13 +241,13 @@ async def test_a_long_search_in_old_blocks_goes_on_where_it_was_cut_off(monkeypa
         return await begun(chain, accounts, first, last)
 
     monkeypatch.setattr(nodes, "to_themselves", stops)
-    await proof_watch.check_challenges(nodes.gateways(), [one], patience=0.5)
+    await chain_checks.check_challenges(nodes.gateways(), [one], patience=0.5)
     reached = one.points["base"].block
     assert reached == max(last for _, last in nodes.read) > 500
     monkeypatch.setattr(nodes, "to_themselves", begun)
     nodes.read.clear()
     one.unreachable.clear()
-    await proof_watch.check_challenges(nodes.gateways(), [one])
+    await chain_checks.check_challenges(nodes.gateways(), [one])
     assert proved_on(one) == "base"
     assert min(first for first, _ in nodes.read) > reached - 10
 
@@ -265,5 +266,50 @@ async def test_a_wallet_of_solana_whose_signatures_do_not_come_hides_no_other() 
     solana = SimpleNamespace(newer_signatures=newer_signatures)
     chains = SimpleNamespace(endpoints=lambda _: 1)
     outside = cast("Gateways", SimpleNamespace(transactions=Nodes(), solana=solana, chains=chains))
-    await proof_watch.check_challenges(outside, [silent, other], patience=0.5)
+    await chain_checks.check_challenges(outside, [silent, other], patience=0.5)
     assert (silent.points["solana"].block, other.points["solana"].block) == (5, 9)
+
+
+async def silent_ethereum(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make Ethereum's nodes answer no question about accounts."""
+    known = nodes.nonces
+
+    async def silent(chain: str, accounts: list[str], **more: bool) -> Nonces:
+        if chain == "ethereum":
+            await asyncio.Event().wait()
+        return await known(chain, accounts, **more)
+
+    monkeypatch.setattr(nodes, "nonces", silent)
+
+
+async def test_a_proof_on_one_chain_waits_for_no_silent_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, one = Nodes(), watched(1, ethereum=HEAD - 5, base=HEAD - 5)
+    await silent_ethereum(nodes, monkeypatch)
+    # Far longer than the test may take: the check must not wait for this.
+    async with asyncio.timeout(60):
+        await chain_checks.check_challenges(nodes.gateways(), [one], patience=3_600)
+    assert (proved_on(one), one.points["ethereum"].block) == ("base", HEAD - 5)
+
+
+async def test_a_transaction_that_waits_on_another_chain_is_neither_replaced_nor_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes, gone = Nodes(), False
+
+    async def waits(chain: str, hash: str, account: str = "", **_: int) -> Transaction:
+        if chain == "ethereum" and gone:
+            raise NotThere("Ethereum", "no such transaction")
+        return replace(nodes.sent(chain, account), hash=hash, confirmations=1)
+
+    monkeypatch.setattr(nodes, "transaction", waits)
+    one = watched(1, "ethereum", ethereum=HEAD, base=HEAD - 5)
+    one.points["ethereum"] = Point(1, HEAD, 1)
+    await chain_checks.check_challenges(nodes.gateways(), [one])
+    assert one.seen is not None
+    assert (one.seen.chain, one.points["base"]) == ("ethereum", Point(0, HEAD - 5, 1))
+    gone = True
+    for _ in range(2):
+        one.candidates.clear()
+        one.judged = None
+        await chain_checks.check_challenges(nodes.gateways(), [one])
+    assert one.seen.chain == "base"

@@ -112,4 +112,7 @@ async def clock_looks() -> int:
     async with transaction() as db:
         await open_challenges.prepare(db)
         await db.execute(text("UPDATE schedule SET next_at = now() WHERE name LIKE 'challenges.%'"))
-    return await open_challenges.tick(gateways())
+    checks = open_challenges.ChainChecks()
+    found = await open_challenges.tick(gateways(), checks)
+    await checks.ended()
+    return found
