@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import cast
+from typing import NamedTuple, cast
 
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import decode
-from gateways.transport.errors import NotThere, ProviderBusy, ProviderConfused
+from gateways.transport.errors import NotThere, ProviderConfused
 from gateways.transport.json_shape import Shape, listed
 from gateways.transport.provider_time import LATEST
 
@@ -52,6 +52,14 @@ class SolanaSignature:
     memo: str | None
 
 
+class NewSignatures(NamedTuple):
+    """The newest of the finalized transactions after a slot that mention a wallet, oldest first."""
+
+    newest: list[SolanaSignature]
+    is_whole: bool
+    """Whether they are all; otherwise there are older ones after the slot."""
+
+
 class SolanaTransactions:
     """The transactions on the nodes of RPC_SOLANA (docs/facts.md#solana-transactions).
 
@@ -85,22 +93,21 @@ class SolanaTransactions:
         except NotThere:
             return None
 
-    async def newer_signatures(self, address: str, since_slot: int) -> list[SolanaSignature]:
-        """Return every finalized transaction after `since_slot` that mentions the address, oldest first.
+    async def newer_signatures(self, address: str, since_slot: int) -> NewSignatures:
+        """Return the finalized transactions after `since_slot` that mention the address: at most the newest 5,000.
 
         By getSignaturesForAddress, newest first and backwards as far as `since_slot`. Get that slot from
-        `Chains.head("solana")` when a challenge begins. Raises ProviderBusy when there are more than 5,000: then a
-        transaction can be found only by its signature.
+        `Chains.head("solana")` when a challenge begins. Anybody can mention a wallet, as often as they pay for it.
         """
 
-        async def ask(node: SolanaNode) -> list[SolanaSignature]:
+        async def ask(node: SolanaNode) -> NewSignatures:
             await node.head(since_slot)
             return await _newer(node, address, since_slot)
 
         return await self._nodes.first(ask)
 
 
-async def _newer(node: SolanaNode, address: str, since_slot: int) -> list[SolanaSignature]:
+async def _newer(node: SolanaNode, address: str, since_slot: int) -> NewSignatures:
     found: list[SolanaSignature] = []
     before: Mapping[str, object] = {}
     for _ in range(MOST_PAGES):
@@ -112,9 +119,9 @@ async def _newer(node: SolanaNode, address: str, since_slot: int) -> list[Solana
         fresh = [one for one in page if one.slot > since_slot]
         found += fresh
         if not page or len(fresh) < len(page):
-            return found[::-1]
+            return NewSignatures(found[::-1], True)
         before = {"before": page[-1].signature}
-    raise ProviderBusy(node.name, f"the wallet has more than {MOST_PAGES * SIGNATURES_A_PAGE} new transactions")
+    return NewSignatures(found[::-1], False)
 
 
 def _signature(provider: str, item: object) -> SolanaSignature:

@@ -40,15 +40,16 @@ async def follow_solana(outside: Gateways, watched: Sequence[OpenChallenge]) -> 
         try:
             await _follow_wallet(outside, one)
         except ProviderError:
-            # A wallet with very many new transactions fails without affecting the others.
+            # A wallet whose signatures do not come affects no other.
             one.unreachable.add("solana")
 
     await by_person(watched, follow)
 
 
 async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
+    """Judge the wallet's new memos with the code. Where more is new than is read, older ones need their signature."""
     point = one.points["solana"]
-    newer, missing = await outside.solana.newer_signatures(one.address, point.block), None
+    (newer, is_whole), missing = await outside.solana.newer_signatures(one.address, point.block), None
     for signature in newer:
         if signature.memo is not None and one.code in signature.memo:
             found = await judge_signature(outside, [one], signature.signature)
@@ -58,7 +59,8 @@ async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
             elif one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
                 return
     if newer:
-        one.points["solana"] = replace(point, block=missing.slot - 1 if missing else newer[-1].slot)
+        reached = missing.slot - 1 if missing else newer[-1].slot
+        one.points["solana"] = replace(point, block=reached, lost=point.lost or not is_whole)
 
 
 async def judge_signature(outside: Gateways, watched: Sequence[OpenChallenge], signature: str) -> OpenChallenge | None:

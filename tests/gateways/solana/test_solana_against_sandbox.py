@@ -257,12 +257,12 @@ async def test_a_memo_proves_who_signed_it(nodes: SolanaNodes, chains: SolanaCha
     proof, carol = SolanaTransactions(nodes), await otters.wallet("carol")
     await otters.act("send", **{"from": carol}, memo="an old one")
     since = (await chains.head(SOLANA)).block
-    assert await proof.newer_signatures(carol, since) == []
+    assert (await proof.newer_signatures(carol, since)).newest == []
     await otters.act("send", **{"from": STRANGER}, to=carol, memo="holdfast-abcdefghjk")
     await otters.act("send", **{"from": carol}, memo="holdfast-abcdefghjk", fail=True)
     sent = await otters.act("send", **{"from": carol}, memo="holdfast-abcdefghjk")
     early = await otters.act("send", **{"from": carol}, memo="too early", final=False)
-    found = await proof.newer_signatures(carol, since)
+    found = (await proof.newer_signatures(carol, since)).newest
     told = [await proof.memo_transaction(one.signature) for one in found]
     assert [(one.signers, one.memos, one.ok) for one in told if one] == [
         ((STRANGER,), ("holdfast-abcdefghjk",), True),

@@ -163,7 +163,8 @@ async def test_only_what_came_after_the_challenge_is_listed_oldest_first(
         listed(900, memo="[4] code"), listed(850, err={"InstructionError": [0, "Custom"]}), listed(800), listed(700),
     ]  # fmt: skip
     found = await proof.newer_signatures(WALLET, 800)
-    assert [(one.slot, one.ok, one.memo) for one in found] == [(850, False, None), (900, True, "[4] code")]
+    assert [(one.slot, one.ok, one.memo) for one in found.newest] == [(850, False, None), (900, True, "[4] code")]
+    assert found.is_whole
 
 
 async def test_a_busy_wallets_list_is_followed_back_to_the_challenge(node: StandIn, proof: SolanaTransactions) -> None:
@@ -175,23 +176,24 @@ async def test_a_busy_wallets_list_is_followed_back_to_the_challenge(node: Stand
 
     node.slot, node.says["getSignaturesForAddress"] = 9_000, page
     found = await proof.newer_signatures(WALLET, 3_500)
-    assert [one.slot for one in found] == list(range(3_501, 5_001))
+    assert ([one.slot for one in found.newest], found.is_whole) == (list(range(3_501, 5_001)), True)
     assert node.count("getSignaturesForAddress") == 2
 
 
-async def test_a_wallet_with_endless_new_transactions_needs_the_signature(
+async def test_of_a_wallet_with_endless_new_transactions_the_newest_are_listed(
     node: StandIn, proof: SolanaTransactions
 ) -> None:
-    node.says["getSignaturesForAddress"] = lambda _: [listed(5_000)] * 1_000
-    node.slot = 9_000
-    with pytest.raises(ProviderBusy, match="new transactions"):
-        await proof.newer_signatures(WALLET, 10)
+    slots = iter(range(99_000, 10, -1))
+    node.says["getSignaturesForAddress"] = lambda _: [listed(next(slots)) for _ in range(1_000)]
+    node.slot = 100_000
+    found = await proof.newer_signatures(WALLET, 10)
+    assert ([one.slot for one in found.newest], found.is_whole) == (list(range(94_001, 99_001)), False)
 
 
 async def test_a_node_that_asks_for_patience_gets_it(node: StandIn, proof: SolanaTransactions) -> None:
     replies = [busy(), busy(), lambda _: [listed(900), listed(800)]]
     node.says["getSignaturesForAddress"] = lambda params: replies.pop(0)(params)
-    assert len(await proof.newer_signatures(WALLET, 800)) == 1
+    assert len((await proof.newer_signatures(WALLET, 800)).newest) == 1
 
 
 async def test_without_a_node_nothing_is_known() -> None:

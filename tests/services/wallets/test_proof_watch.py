@@ -13,6 +13,7 @@ from gateways import Gateways
 from gateways.evm.rpc.errors import StateMissing
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
+from gateways.solana.transactions import NewSignatures, SolanaSignature, SolanaTransaction
 from gateways.transport.errors import NotThere, ProviderDown
 from models import now
 from services.wallets import chain_checks
@@ -258,10 +259,10 @@ async def test_a_wallet_of_solana_whose_signatures_do_not_come_hides_no_other() 
         for user in (1, 2)
     )
 
-    async def newer_signatures(address: str, _slot: int) -> list[object]:
+    async def newer_signatures(address: str, _slot: int) -> NewSignatures:
         if address == silent.address:
             await asyncio.Event().wait()
-        return [SimpleNamespace(memo=None, slot=9)]
+        return NewSignatures([SolanaSignature("sig", 9, True, None)], True)
 
     solana = SimpleNamespace(newer_signatures=newer_signatures)
     chains = SimpleNamespace(endpoints=lambda _: 1)
@@ -313,3 +314,46 @@ async def test_a_transaction_that_waits_on_another_chain_is_neither_replaced_nor
         one.judged = None
         await chain_checks.check_challenges(nodes.gateways(), [one])
     assert one.seen.chain == "base"
+
+
+class MentionedWallet:
+    """A node of Solana that lists more new mentions of a wallet than are read; the wallet signed one of them."""
+
+    def __init__(self, signed: int) -> None:
+        self.signed, self.mentions, self.asked = signed, range(101, 6_101), list[int]()
+
+    def gateways(self) -> Gateways:
+        chains = SimpleNamespace(endpoints=lambda _: 1)
+        return cast("Gateways", SimpleNamespace(solana=self, chains=chains, transactions=Nodes()))
+
+    async def newer_signatures(self, _address: str, slot: int) -> NewSignatures:
+        self.asked.append(slot)
+        fresh = [one for one in self.mentions if one > slot]
+        listed = [SolanaSignature(f"sig{one}", one, True, self.memo(one)) for one in fresh[-5_000:]]
+        return NewSignatures(listed, len(fresh) <= 5_000)
+
+    def memo(self, slot: int) -> str | None:
+        return "[4] code" if slot == self.signed else None
+
+    async def memo_transaction(self, signature: str, **_: int) -> SolanaTransaction:
+        return SolanaTransaction(signature, self.signed, now(), True, ("wallet",), ("code",))
+
+
+def mentioned() -> OpenChallenge:
+    return OpenChallenge(1, 1, "solana", "wallet", "code", 1, now(), {"solana": Point(0, 100, 100)})
+
+
+async def test_thousands_of_mentions_of_a_wallet_do_not_hide_its_memo_among_the_newest() -> None:
+    one = mentioned()
+    await chain_checks.check_challenges(MentionedWallet(6_090).gateways(), [one])
+    assert proved_on(one) == "solana"
+
+
+async def test_a_memo_that_thousands_of_mentions_hid_needs_its_signature_and_a_later_one_is_found() -> None:
+    node, one = MentionedWallet(102), mentioned()
+    await chain_checks.check_challenges(node.gateways(), [one])
+    assert (proved_on(one), one.unreachable, one.points["solana"].lost) == (None, set(), True)
+    node.signed = 6_105
+    node.mentions = range(101, 6_111)
+    await chain_checks.check_challenges(node.gateways(), [one])
+    assert (proved_on(one), node.asked) == ("solana", [100, 6_100])
