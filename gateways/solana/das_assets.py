@@ -38,8 +38,7 @@ class Asset:
     """One asset in the index. A frozen, delegated or listed asset still belongs to its `owner`.
 
     `owner` is empty where the index names none, `collection` where no collection has confirmed the asset as its own.
-    `attributes` are unchanged from the answer; None means that the index has not read the metadata at `link`. `size` is
-    the number of assets that a Core collection states; None for anything else.
+    `size` is the number of assets that a Core collection states; None for anything else.
     """
 
     id: str
@@ -49,11 +48,15 @@ class Asset:
     collection: str
     burnt: bool
     name: str
-    link: str
-    attributes: object
     size: int | None = None
     named: frozenset[str] = frozenset()
     """Every collection that the answer names for the asset, confirmed or not."""
+    link: str = ""
+    attributes: object = None
+    """Where the metadata is, and its attributes, unchanged from the answer; None if the index has not read them.
+
+    Only where they are asked for: the asset's author chooses their size, and a list may have 100,000 assets.
+    """
 
     @property
     def counts(self) -> bool:
@@ -77,8 +80,8 @@ async def asset(node: SolanaNode, id_: str) -> Asset | None:
     return read
 
 
-async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None]:
-    """Return many assets by id; None for each that the index does not know."""
+async def assets(node: SolanaNode, ids: Sequence[str], *, with_metadata: bool = False) -> dict[str, Asset | None]:
+    """Return many assets by id, on request with what they say about metadata; None for each unknown one."""
     found: dict[str, Asset | None] = dict.fromkeys(ids)
     for start in range(0, len(ids), A_PAGE):
         part = list(ids[start : start + A_PAGE])
@@ -91,13 +94,13 @@ async def assets(node: SolanaNode, ids: Sequence[str]) -> dict[str, Asset | None
             said = await node.ask("getAssets", {"ids": part})
         for item in listed(said, "the assets", node.name):
             if item is not None:
-                read = read_asset(node.name, item)
+                read = read_asset(node.name, item, with_metadata=with_metadata)
                 if read.id in found:
                     found[read.id] = read
     return found
 
 
-def read_asset(provider: str, item: object) -> Asset:
+def read_asset(provider: str, item: object, *, with_metadata: bool = False) -> Asset:
     """Parse an asset in DAS's form. Raises ProviderConfused when a field that decides who holds it is missing."""
     shape = Shape(item, "an asset", provider)
     interface = shape.text("interface")
@@ -114,10 +117,10 @@ def read_asset(provider: str, item: object) -> Asset:
         collection=next((one for one, confirmed in groups if confirmed), ""),
         burnt=shape.flag("burnt"),
         name=plain(name, LONGEST_NAME) if isinstance(name, str) else "",
-        link=link if isinstance(link, str) else "",
-        attributes=metadata.get("attributes"),
         size=_size(item) if interface == CORE_COLLECTION else None,
         named=frozenset(one for one, _ in groups),
+        link=link if with_metadata and isinstance(link, str) else "",
+        attributes=metadata.get("attributes") if with_metadata else None,
     )
 
 

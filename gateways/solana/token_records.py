@@ -34,7 +34,7 @@ class SolanaRecords:
             if node.source == apart_from or node.index in asked:
                 raise ProviderConfused(node.name, "it has been asked already")
             await node.head()
-            found = await assets(node, mints)
+            found = await assets(node, mints, with_metadata=True)
             return {mint: _record(asset, node.source) for mint, asset in found.items() if asset is not None}
 
         return await self._nodes.first(ask) if mints else {}

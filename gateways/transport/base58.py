@@ -5,11 +5,15 @@ from collections.abc import Sequence
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 ADDRESS_BYTES, SIGNATURE_BYTES = 32, 64
 ADDRESS_LONGEST, SIGNATURE_LONGEST = 44, 88
+LONGEST = 2_000
+"""Characters of a text that is decoded: more than a whole transaction has. Decoding takes the square of the length."""
 _PLACES = {letter: place for place, letter in enumerate(ALPHABET)}
 
 
 def decode(text: str) -> bytes | None:
-    """Return the bytes that a text encodes; None when it has a character outside this alphabet."""
+    """Return the bytes that a text encodes; None when it is too long or has a character outside this alphabet."""
+    if len(text) > LONGEST:
+        return None
     number = 0
     for letter in text:
         place = _PLACES.get(letter)

@@ -65,14 +65,19 @@ def read_numbers(provider: str, answer: bytes, count: int) -> list[int | None]:
 def read_bytes(provider: str, answer: bytes, count: int) -> list[bytes | None]:
     """Return the returnData of the results (bool success, bytes returnData)[]; None where a call failed.
 
-    Raises ProviderConfused when the answer is not such a list of `count` results.
+    Raises ProviderConfused when the answer is not such a list of `count` results, each with bytes of its own: where
+    they share them, the results could have a thousand times as many bytes as the answer.
     """
     results: list[bytes | None] = []
+    left = len(answer)
     for at in _places(provider, answer, count):
         success, data = _number(provider, answer, at), at + _number(provider, answer, at + 32)
         size = _number(provider, answer, data)
         if success > 1 or data + 32 + size > len(answer):
             raise ProviderConfused(provider, "the aggregate ends too early")
+        left -= 32 + size
+        if left < 0:
+            raise ProviderConfused(provider, "the aggregate's results share their bytes")
         results.append(answer[data + 32 : data + 32 + size] if success else None)
     return results
 

@@ -160,5 +160,9 @@ def rpc_error(provider: str, code: int, message: str, data: object = None) -> Pr
 
 def _revert_data(data: object) -> bytes:
     """Return the `data` of an error if it is hexadecimal, otherwise nothing; some nodes put words before it."""
-    found = re.search(r"0x((?:[0-9a-fA-F]{2})*)\s*$", data) if isinstance(data, str) else None
-    return bytes.fromhex(found[1]) if found else b""
+    # No pattern: for each byte of a contract's megabytes it would take a hundred bytes of memory.
+    _, mark, digits = data.rpartition("0x") if isinstance(data, str) else ("", "", "")
+    try:
+        return bytes.fromhex(digits) if mark and len(digits.split(maxsplit=1)) <= 1 else b""
+    except ValueError:
+        return b""

@@ -40,7 +40,7 @@ class Indexes:
 
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def nothing(node: SolanaNode, mints: list[str]) -> dict[str, Asset | None]:
+    async def nothing(node: SolanaNode, mints: list[str], **_: bool) -> dict[str, Asset | None]:
         return {}
 
     monkeypatch.setattr(token_records, "assets", nothing)
