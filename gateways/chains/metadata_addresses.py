@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 LONGEST_DOCUMENT = 1_000_000
+LONGEST_LINK = 2 * LONGEST_DOCUMENT
+"""Characters of a link that carries its document; packed, it takes more than the document itself."""
 _CID = re.compile(r"[A-Za-z0-9]{40,120}")
 _ARWEAVE_ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _ID = "{id}"
@@ -27,8 +29,13 @@ class ContentGateways:
 
 
 def with_id(link: str, token_id: int) -> str:
-    """Return the link with `{id}` filled in as ERC-1155 defines it: 64 lower-case hexadecimal digits without 0x."""
-    return link.replace(_ID, f"{token_id:064x}")
+    """Return the link with `{id}` filled in as ERC-1155 defines it: 64 lower-case hexadecimal digits without 0x.
+
+    Empty for a link that would then be larger than a document may be: it can consist of such places.
+    """
+    digits = f"{token_id:064x}"
+    longest = len(link) + link.count(_ID) * (len(digits) - len(_ID))
+    return link.replace(_ID, digits) if longest <= LONGEST_LINK else ""
 
 
 def located(link: str, gateways: ContentGateways) -> str | bytes:
@@ -77,7 +84,7 @@ def _carried(link: str) -> bytes:
     if not comma:
         raise LinkUnusable("the data: link carries nothing")
     if head.lower().endswith(";base64"):
-        if len(body) > 2 * LONGEST_DOCUMENT:
+        if len(body) > LONGEST_LINK:
             raise LinkUnusable("the document is too large")
         packed = unquote_to_bytes(body).translate(bytes.maketrans(b"-_", b"+/"), b"\r\n\t =")
         try:

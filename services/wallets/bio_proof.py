@@ -90,7 +90,7 @@ def judge(bio: str, code: str, username: str) -> Marker:
     if re.search(rf"(?<![\w-]){re.escape(code.translate(_ASCII_LOWER))}(?![\w-])", text):
         return Marker.CODE
     markers = re.finditer(rf"(?<![\w\-/@.:]){re.escape(prefix())}:{name}", text) if name else ()
-    if any(_ends_word(text[found.end() :]) for found in markers):
+    if any(_ends_word(text[found.end() : found.end() + 1]) for found in markers):
         return Marker.HANDLE
     if name and re.search(rf"(?<!\w){re.escape(prefix())}:\s+{name}(?!\w)", text):
         return Marker.SPACED_HANDLE
@@ -103,12 +103,15 @@ def judge(bio: str, code: str, username: str) -> Marker:
     return Marker.NOTHING
 
 
-def _ends_word(rest: str) -> bool:
-    """Return whether a name ends where `rest` begins: combining and invisible characters, `'s` and `@` continue it."""
-    if not rest or rest[0].isspace() or rest[0] in _AFTER_NAMES:
+def _ends_word(following: str) -> bool:
+    """Return whether a name ends before this character: combining and invisible ones, `'s` and `@` continue it.
+
+    It is empty at the end of the bio.
+    """
+    if not following or following.isspace() or following in _AFTER_NAMES:
         return True
     # Emoji (So) and closing brackets (Pe).
-    return unicodedata.category(rest[0]) in {"So", "Pe"}
+    return unicodedata.category(following) in {"So", "Pe"}
 
 
 METHOD = ownership.BY_BIO

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateways.chains.balance_sheet import packed
-from gateways.chains.metadata_addresses import LONGEST_DOCUMENT, with_id
+from gateways.chains.metadata_addresses import LONGEST_LINK, with_id
 from gateways.chains.metadata_traits import TraitList
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Node, binary
@@ -143,6 +143,6 @@ def _text(said: bytes | None) -> str:
     if offset + WORD > len(said):
         return ""
     size = int.from_bytes(said[offset : offset + WORD], "big")
-    if size > 2 * LONGEST_DOCUMENT or offset + WORD + size > len(said):
+    if size > LONGEST_LINK or offset + WORD + size > len(said):
         return ""
     return said[offset + WORD : offset + WORD + size].decode("utf-8", "replace").replace("\0", "").strip()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateways.chains.metadata_addresses import ContentGateways, LinkUnusable, located, with_id
+from gateways.chains.metadata_addresses import LONGEST_DOCUMENT, ContentGateways, LinkUnusable, located, with_id
 
 PLACES = ContentGateways("https://gw.example/", "https://ar.example")
 CID, V0 = (
@@ -96,3 +96,10 @@ def test_no_link_leads_out_of_its_gateway(text: str, begin: str) -> None:
     if isinstance(place, str) and begin.startswith(("ipfs", "ar")):
         assert place.startswith(("https://gw.example/ipfs/", "https://ar.example/"))
         assert "/../" not in place + "/"
+
+
+def test_an_id_that_would_make_a_link_of_any_size_is_not_filled_in() -> None:
+    """A contract's link of two megabytes may consist of places for the id, and would become 32 megabytes."""
+    places = "{id}" * (LONGEST_DOCUMENT // 2)
+    assert with_id(places, 1) == ""
+    assert with_id(f"data:,{'a' * LONGEST_DOCUMENT}{{id}}", 1).endswith("a" + "1".zfill(64))

@@ -1,8 +1,10 @@
 """What a bio proves, and what it does not."""
 
+import tracemalloc
+
 import pytest
 
-from services.wallets.bio_proof import Marker, handle_marker, judge, new_code
+from services.wallets.bio_proof import Marker, handle_marker, judge, new_code, prefix
 from settings import settings
 
 CODE = "holdfast-abcdefgh23"
@@ -76,3 +78,16 @@ def test_a_products_name_with_hardly_a_latin_letter_makes_no_strangers_bio_a_pro
         assert judge(f"gm {code}", code, "dave") is Marker.CODE
     finally:
         settings.cache_clear()
+
+
+def test_a_bio_full_of_almost_right_markers_is_not_copied_for_each() -> None:
+    """Nothing limits a bio's length here, and copies of a megabyte for each marker would block the process."""
+    bio = f"{prefix()}:ada_ " * 50_000
+    tracemalloc.start()
+    try:
+        found = judge(bio, "holdfast-abcdefghjk", "ada")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found is Marker.BARE_PRODUCT
+    assert peak < 1.5 * len(bio)
