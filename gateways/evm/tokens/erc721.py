@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from gateways.evm.tokens.one_word_program import Said, Silence
 from gateways.evm.tokens.read_progress import (
@@ -102,7 +103,7 @@ class Erc721:
             await self._owners_of(sorted({one for ids in listed.values() for one in ids})[:MOST_EXACT])
 
     async def _enumerate(self, owners: Sequence[str]) -> None:
-        places = [(owner, place) for owner in owners for place in range(self.counts[owner])][:MOST_QUESTIONS]
+        places = list(islice(((one, place) for one in owners for place in range(self.counts[one])), MOST_QUESTIONS))
         said = await self.read.ask([TOKEN_OF_OWNER + word(owner) + word(place) for owner, place in places])
         await self._owners_of(sorted({one for one in said if isinstance(one, int)}))
 

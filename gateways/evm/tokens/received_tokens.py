@@ -2,8 +2,10 @@
 
 import asyncio
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from time import monotonic
 from typing import cast
 
@@ -54,6 +56,33 @@ class TooNarrow(ProviderRefused):
     """The node gives logs of so few blocks at a time that history cannot be searched."""
 
 
+class IdSpans:
+    """Consecutive ids that were read, as separate spans in order.
+
+    Anybody can send ten thousand events in a block to anybody's wallet, each of which names thousands of tokens and
+    most of them again (ERC-2309).
+    """
+
+    def __init__(self) -> None:
+        self._firsts = list[int]()
+        self._lasts = list[int]()
+
+    def fresh(self, first: int, last: int) -> list[range]:
+        """Add the ids from `first` to `last`, and return those that were not there, in order."""
+        begin = end = bisect_left(self._lasts, first)
+        found, upto = list[range](), first
+        while end < len(self._firsts) and self._firsts[end] <= last:
+            found.append(range(upto, self._firsts[end]))
+            upto = self._lasts[end] + 1
+            end += 1
+        found.append(range(upto, last + 1))
+        if begin < end:
+            first, last = min(first, self._firsts[begin]), max(last, self._lasts[end - 1])
+        if first <= last:
+            self._firsts[begin:end], self._lasts[begin:end] = [first], [last]
+        return [one for one in found if one]
+
+
 @dataclass(slots=True)
 class HistorySearch:
     """One search in progress; `low` and `high` are each owner's first and last searched block, none if low > high."""
@@ -70,6 +99,8 @@ class HistorySearch:
     low: dict[str, int] = field(default_factory=dict[str, int])
     high: dict[str, int] = field(default_factory=dict[str, int])
     found: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    seen: dict[tuple[str, str], IdSpans] = field(default_factory=dict[tuple[str, str], IdSpans])
+    """By owner and contract, the consecutive ids that were read."""
 
     def complete(self, owner: str) -> bool:
         """Return whether the whole history up to the head was searched and nothing had to be left out."""
@@ -269,16 +300,21 @@ class LogReader:
                 continue  # an ERC-20's transfer, for example
             owner = "0x" + names[_RECEIVER[names[0]]][-40:]
             if owner in owners:
-                prefix = "" if search.contract else f"{contract}:"
-                search.found[owner].update(prefix + one for one in self._ids(names, log.get("data")))
+                prefix, found = "" if search.contract else f"{contract}:", search.found[owner]
+                seen = search.seen.setdefault((owner, contract), IdSpans())
+                for one in self._ids(names, log.get("data"), seen):
+                    # A search that found so many is not complete in any case.
+                    if len(found) >= MOST_IDS_KEPT:
+                        break
+                    found.add(prefix + one)
 
-    def _ids(self, topics: Sequence[str], data: object) -> Iterable[str]:
+    def _ids(self, topics: Sequence[str], data: object, seen: IdSpans) -> Iterable[str]:
         if topics[0] == TRANSFER:
             return (str(quantity(self.node.name, topics[3])),)
         said = binary(self.node.name, data)
         if topics[0] == CONSECUTIVE:
             begin, last = quantity(self.node.name, topics[1]), int.from_bytes(said[:32], "big")
-            return map(str, range(begin, min(last, begin + MOST_IDS_KEPT) + 1))
+            return map(str, chain.from_iterable(seen.fresh(begin, min(last, begin + MOST_IDS_KEPT))))
         words = [int.from_bytes(said[at : at + 32], "big") for at in range(0, len(said) - 31, 32)]
         if topics[0] == TRANSFER_SINGLE:
             return map(str, words[:1])
