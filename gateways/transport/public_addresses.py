@@ -3,9 +3,13 @@
 import asyncio
 import re
 import socket
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Address, ip_address, ip_network
+from queue import SimpleQueue
+from typing import Any
 
 # Networks that Python counts as global: protocol assignments, relays that lead back to any IPv4 address, and the public
 # address at which Azure answers each of its machines.
@@ -16,11 +20,54 @@ _UNICAST = ip_network("2000::/3")
 """The only IPv6 range assigned to hosts on the internet (RFC 4291 §2.4, IANA); we need no other."""
 
 
-_LOOKUPS = ThreadPoolExecutor(100, "lookup")
-"""Separate threads, so that a stranger's host name whose DNS server does not answer blocks no other thread.
+MOST_LOOKUPS = 100
+"""Lookups at a time, three times as many as links: where a DNS server does not answer, a lookup takes half a minute,
+three times as long as its link may."""
+Found = list[tuple[Any, ...]]
 
-They are three times as many as links at a time: such a lookup takes half a minute, three times as long as its link may.
-"""
+
+class LookupThreads:
+    """Threads for lookups, so that one without an answer blocks no other thread.
+
+    Nor does it keep the process from ending, as a thread of an executor would.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+        self._idle = threading.Semaphore(0)
+        self._asked: SimpleQueue[tuple[Callable[[], Found], asyncio.Future[Found]]] = SimpleQueue()
+
+    async def run(self, ask: Callable[[], Found]) -> Found:
+        """Return the result of a call that waits for DNS. Raises its exception."""
+        found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
+        self._asked.put((ask, found))
+        if not self._idle.acquire(blocking=False) and self._count < self._most:
+            self._count += 1
+            threading.Thread(target=self._work, name="lookup", daemon=True).start()
+        return await found
+
+    def _work(self) -> None:
+        while True:
+            ask, found = self._asked.get()
+            settle: Callable[[], None]
+            try:
+                settle = partial(found.set_result, ask())
+            except BaseException as fault:  # noqa: BLE001  the one who waits raises it
+                settle = partial(found.set_exception, fault)
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                found.get_loop().call_soon_threadsafe(_unless_done, found, settle)
+            del ask, found, settle
+            self._idle.release()
+
+
+def _unless_done(found: asyncio.Future[Found], settle: Callable[[], None]) -> None:
+    if not found.done():
+        settle()
+
+
+_LOOKUPS = LookupThreads(MOST_LOOKUPS)
 
 
 def is_public(text: str) -> bool:
@@ -56,7 +103,7 @@ async def resolve(host: str, port: int) -> tuple[str, ...]:
     """Return the addresses of a host, in the order to try them; an empty tuple when there is no such host."""
     try:
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(_LOOKUPS, ask)
+        found = await _LOOKUPS.run(ask)
     except (OSError, UnicodeError):
         return ()
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))

@@ -2,6 +2,8 @@
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -29,3 +31,39 @@ async def test_hosts_whose_dns_does_not_answer_keep_no_other_host_waiting(monkey
     finally:
         answer.set()
         await asyncio.gather(*silent)
+
+
+ENDING = """
+import asyncio, socket, threading
+from gateways.transport.public_addresses import resolve
+
+asked = threading.Event()
+
+def lookup(*_, **__):
+    asked.set()
+    threading.Event().wait()
+
+async def main():
+    looking = asyncio.create_task(resolve("silent.example", 443))
+    await asyncio.to_thread(asked.wait)
+    looking.cancel()
+
+socket.getaddrinfo = lookup
+asyncio.run(main())
+print("ended")
+"""
+
+
+def test_a_lookup_without_an_answer_keeps_no_process_from_ending() -> None:
+    # Far longer than the end takes; the lookup itself never ends.
+    told = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=True)
+    assert told.stdout == "ended\n"
+
+
+async def test_a_lookup_that_fails_in_another_way_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lookup(*_: object, **__: object) -> list[Any]:
+        raise MemoryError
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    with pytest.raises(MemoryError):
+        await resolve("cats.example", 443)
