@@ -9,7 +9,7 @@ from web3.exceptions import Web3Exception
 from web3.providers.async_base import AsyncBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
-from gateways.evm.rpc.node import Node
+from gateways.evm.rpc.node import Node, binary
 from gateways.transport.errors import ProviderConfused
 
 
@@ -27,8 +27,10 @@ class _NodeProvider(AsyncBaseProvider):
         self._node = node
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
-        """Return the answer to one call. Raises the ProviderError of the node."""
-        return {"jsonrpc": "2.0", "id": 1, "result": await self._node.call(method, params)}
+        """Return the answer to one call, which must be data. Raises the ProviderError of the node."""
+        # web3.py takes a number or a truth value for bytes too.
+        said = binary(self._node.name, await self._node.call(method, params))
+        return {"jsonrpc": "2.0", "id": 1, "result": "0x" + said.hex()}
 
 
 class Web3Calls:

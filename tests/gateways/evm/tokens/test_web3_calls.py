@@ -11,7 +11,14 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc import node as nodes
 from gateways.evm.rpc.errors import Reverted, StateMissing, TooMuch
 from gateways.evm.rpc.node import Node
-from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError, ProviderRefused, Unauthorized
+from gateways.transport.errors import (
+    ProviderBusy,
+    ProviderConfused,
+    ProviderDown,
+    ProviderError,
+    ProviderRefused,
+    Unauthorized,
+)
 from tests.conftest import free_port
 from tests.gateways.evm_lab import address
 from tests.gateways.wire import Wire
@@ -92,3 +99,14 @@ async def test_an_error_means_the_same_whatever_its_status(
         await calls(node).call(address(1), b"")
     assert type(told.value) is kind
     assert told.value.retry_after == (7.0 if kind in {ProviderBusy, ProviderDown} else None)
+
+
+@pytest.mark.parametrize("said", [1, True, None, {"code": "0x01"}, ["0x01"], "01", "0x0", "0xzz", "text"])
+async def test_an_answer_that_is_no_data_is_neither_code_nor_the_result_of_a_call(
+    server: Wire, node: Node, said: object
+) -> None:
+    server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "result": said}))
+    with pytest.raises(ProviderConfused):
+        await calls(node).code(address(1))
+    with pytest.raises(ProviderConfused):
+        await calls(node).call(address(1), b"")
