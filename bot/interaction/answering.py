@@ -27,6 +27,8 @@ log = logging.getLogger(f"holdfast.{__name__}")
 
 MOST_CHOICES, LONGEST_LABEL = 25, 100
 """Choices of an autocomplete, and characters of a label."""
+MOST_IN_A_MESSAGE = 6_000
+"""Characters of all embeds of a message together, beyond which Discord refuses it (docs/facts.md#discord-messages)."""
 LONGEST_REASON = 900
 """Characters of the reason why something did not work."""
 Work = Callable[["InteractionContext"], Awaitable[Reply]]
@@ -161,14 +163,16 @@ async def show(
 ) -> bool:
     """Replace the answer with the reply; return False if Discord no longer shows it (after 15 minutes).
 
-    A `question` stays below the reply, with its buttons: it is not answered yet.
+    A `question` stays below the reply, with its buttons: it is not answered yet. Where its text has no room there, only
+    the buttons stay.
     """
     embeds, view = reply.embeds(), reply.view()
     if question is None:
         return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=embeds, view=view))
     # Its last embed: those before it are notices, or the reply to an earlier press.
     both = [*embeds, *question.embeds[-1:]]
-    return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=both))
+    fitting = both if sum(map(len, both)) <= MOST_IN_A_MESSAGE else embeds
+    return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=fitting))
 
 
 async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable[[], nextcord.ui.Modal]) -> None:

@@ -106,6 +106,21 @@ async def test_a_reply_takes_the_place_of_its_own_question_and_a_failure_keeps_t
     assert ["view" in changes for changes in shown] == [buttons_go]
 
 
+@pytest.mark.parametrize(("asked", "titles"), [(2_000, ["No", "Sure?"]), (4_000, ["No"])])
+async def test_a_failure_is_shown_even_where_its_question_has_no_room_below_it(asked: int, titles: list[str]) -> None:
+    """Discord refuses a message whose embeds have more than 6,000 characters together."""
+    shown = list[list[nextcord.Embed]]()
+
+    async def edit(*, embeds: list[nextcord.Embed]) -> None:
+        shown.append(embeds)
+
+    pressed: Any = SimpleNamespace(edit_original_message=edit, created_at=datetime.now(UTC))
+    question: Any = SimpleNamespace(embeds=[nextcord.Embed(title="Sure?", description="x" * asked)])
+    assert await answering.show(pressed, Reply("No", "y" * 2_500, failed=True), question)
+    assert [[one.title for one in embeds] for embeds in shown] == [titles]
+    assert sum(map(len, shown[0])) <= 6_000
+
+
 @pytest.fixture
 async def two_a_minute(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """Let one person send two interactions a minute."""
