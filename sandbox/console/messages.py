@@ -55,7 +55,7 @@ def _message(discord: LocalDiscord, place: Place, guild: Guild, message: Message
         "p",
         el("strong", author.global_name or author.username, class_="name", style=colour_of(guild, author.id)),
         el("span", "APP", class_="app") if author.bot else None,
-        el("time", _clock(when), datetime=message.timestamp, title=when.strftime("%d %B %Y %H:%M UTC")),
+        el("time", _clock(when), datetime=message.timestamp, title=when.strftime("%-d %B %Y %H:%M UTC")),
         class_="head",
     )
     if message.flags & LOADING:

@@ -105,7 +105,8 @@ class Markdown:
 
 _AGES = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 _STYLES: dict[str, str] = {
-    "t": "%H:%M", "T": "%H:%M:%S", "d": "%d/%m/%Y", "D": "%d %B %Y", "f": "%d %B %Y %H:%M", "F": "%A, %d %B %Y %H:%M",
+    "t": "%H:%M", "T": "%H:%M:%S", "d": "%d/%m/%Y", "D": "%-d %B %Y", "f": "%-d %B %Y %H:%M",
+    "F": "%A, %-d %B %Y %H:%M",
 }  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def moment(seconds: int, style: str) -> Markup:
     except (OverflowError, ValueError):
         return join("Invalid date")
     text = _ago((datetime.now(UTC) - when).total_seconds()) if style == "R" else when.strftime(_STYLES[style])
-    return el("time", text, datetime=when.isoformat(), title=when.strftime("%d %B %Y %H:%M UTC"))
+    return el("time", text, datetime=when.isoformat(), title=when.strftime("%-d %B %Y %H:%M UTC"))
 
 
 def _ago(seconds: float) -> str:

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from html import unescape
 from html.parser import HTMLParser
 from typing import Any
@@ -168,6 +169,18 @@ async def test_people_write_messages_where_they_may_and_are_called_by_name(disco
     assert too_long["said"] == "A message has 1 to 2000 characters."
     without_script = await discord.http.post("/console/say", data={**form, "typed": "/he"})
     assert without_script.headers["location"].endswith("typed=/he")
+
+
+async def test_times_are_written_as_discord_writes_them_without_a_zero_before_the_day(discord: Outside):
+    form = {"as": "carol", "guild": BASE, "channel": "general", "back": f"/console?as=carol&guild={BASE}"}
+    moment = int(datetime(2026, 4, 7, 9, 5, tzinfo=UTC).timestamp())
+    written = {
+        "d": "07/04/2026", "D": "7 April 2026", "f": "7 April 2026 09:05", "F": "Tuesday, 7 April 2026 09:05",
+        "t": "09:05", "T": "09:05:00",
+    }  # fmt: skip
+    assert (await post(discord, "say", typed=" ".join(f"<t:{moment}:{style}>" for style in written), **form))["ok"]
+    shown = (await parts(discord, **{"as": "dave"}, guild=BASE))["messages"]
+    assert re.findall(r'title="7 April 2026 09:05 UTC">([^<]+)</time>', shown) == list(written.values())
 
 
 async def test_who_is_offered_a_command_is_for_a_servers_admins_to_say(discord: Outside):

@@ -13,6 +13,12 @@ from tests.system.whole.people import Person, collection, rule
 
 NewVisitor = Callable[..., Awaitable[Visitor]]
 STRANGER = "0x" + "5e" * 20
+CUT = """
+[...document.querySelectorAll('aside, #middle .cards, .card')]
+  .filter(box => box.scrollWidth > box.clientWidth)
+  .map(box => `${box.tagName} ${box.className}: ${box.scrollWidth - box.clientWidth} px`)
+"""
+"""The boxes whose contents are wider than they are, which cuts them."""
 
 
 def address(product: Product, home: Village, who: str, **more: str) -> str:
@@ -159,6 +165,11 @@ async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
         return any(channel["name"] == "verify" for channel in product.guild(home.guild)["channels"])
 
     await eventually(is_set_up, "the channel is there")
+    # The longest nickname and the longest role that Discord allows, without a space.
+    long = {"guild": home.guild, "user": home["carol"], "name": "W" * 32}
+    product.control("members", {**long, "action": "rename_nick"})
+    product.control("guilds", {"guild": home.guild, "action": "add_role", "name": "R" * 100})
+    product.control("members", {**long, "action": "add_role", "role": "R" * 100})
     product.control("interactions", {**command, "name": "rules", "channel": "verify"})
     found: dict[str, list[str]] = {}
     for panel in ("", "servers", "chains", "profiles", "faults"):
@@ -174,4 +185,6 @@ async def test_it_has_no_barriers_in_either_theme_and_never_scrolls_sideways(
             wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
             if wide > 0:
                 found[f"{panel} at {width}"] = [f"{wide} px too wide"]
+            if cut := await page.evaluate(CUT):
+                found[f"{panel} at {width}, cut"] = cut
     assert found == {}
