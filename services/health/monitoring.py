@@ -173,11 +173,15 @@ def follower_late_after(chain: str) -> timedelta:
 
 
 async def lag(db: AsyncSession, moment: datetime) -> tuple[LagHealth, ...]:
-    """Return how far behind the followers of chains in rules are."""
+    """Return how far behind the followers of chains in rules are. Only a follower that is late is bad."""
     watched = await watch_list.named(db)
     followed = [one for one in await chain_cursor.views(db) if one.chain in watched and one.kind == CONTRACTS]
-    found = provider_health.lag(followed, moment)
-    return tuple(
-        replace(one, state=BAD) if one.seconds > follower_late_after(one.chain).total_seconds() else one
-        for one in found
-    )
+    unreadable = provider_health.unreadable(await provider_records.states(db), watched, moment)
+    found = provider_health.lag(followed, moment, unreadable=unreadable)
+    return tuple(replace(one, state=_urgency(one)) for one in found)
+
+
+def _urgency(one: LagHealth) -> str:
+    if one.seconds > follower_late_after(one.chain).total_seconds():
+        return BAD
+    return WARNING if one.state == BAD else one.state

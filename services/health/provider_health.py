@@ -97,6 +97,17 @@ def chain_nodes(outside: Gateways, states: States, chain: str, used: bool, now: 
     return [_node(states.get(name), chain, place, count, well, used, now) for place, name in enumerate(names)]
 
 
+def unreadable(states: States, chains: Iterable[str], now: datetime) -> frozenset[str]:
+    """Return those of the chains of which no node works, as far as any of their nodes is known to have been asked."""
+    found: set[str] = set()
+    for chain in chains:
+        names = (provider_reports.node(chain, place) for place in range(len(settings().rpc.get(chain, ()))))
+        answers = {answers_of(states.get(name), chain, now) for name in names}
+        if provider_reports.OK not in answers and answers - {UNKNOWN}:
+            found.add(chain)
+    return frozenset(found)
+
+
 def consequence(title: str, count: int, well: int) -> str:
     """Return the sentence about a chain of which only `well` of `count` nodes work."""
     if well == 0:
@@ -174,18 +185,24 @@ def late_after(chain: str, least: timedelta = _LAGS_AFTER) -> timedelta:
 
 
 def lag(
-    followed: Sequence[FollowView], now: datetime, quarantined: Sequence[Quarantined] = ()
+    followed: Sequence[FollowView],
+    now: datetime,
+    quarantined: Sequence[Quarantined] = (),
+    *,
+    unreadable: frozenset[str] = frozenset(),
 ) -> tuple[LagHealth, ...]:
     """Return how far each followed chain is behind its nodes' newest block.
 
-    `quarantined` are contracts in rules that are not followed right now.
+    `quarantined` are contracts in rules that are not followed right now. A chain in `unreadable` is bad, and its
+    text does not mention the newest block, which nobody knows.
     """
     found: list[LagHealth] = []
     for one in followed:
         title = CHAINS[one.chain].title
         seconds = max(0, int((now - one.updated_at).total_seconds()))
         late = now - one.updated_at > late_after(one.chain)
-        told = [_followed(one.kind, title, one.block, one.behind)]
+        cut_off = one.chain in unreadable
+        told = [_cut_off(title, one.block) if cut_off else _followed(one.kind, title, one.block, one.behind)]
         if one.slices > 1:
             turns = _("There are so many wallets that they are read in {count} turns, so a purchase shows later.")
             told.append(turns.format(count=one.slices))
@@ -193,13 +210,15 @@ def lag(
             told.append(_("The last look failed: {reason}.").format(reason=said(one.fault)))
         if late:
             silent = _("Nothing was read for {length}; the daily sweep notices sales there meanwhile.")
+            if cut_off:  # the sweep asks the same nodes
+                silent = _("Nothing was read for {length}.")
             told.append(silent.format(length=length(seconds)))
         away = [rest for rest in quarantined if rest.chain == one.chain] if one.kind not in {WALLETS, COINS} else []
         for rest in away:
             left = length((rest.until - now).total_seconds())
             why = _("{contract} is not followed for {length} more: {reason}")
             told.append(why.format(contract=shorten(rest.contract), length=left, reason=_(QUARANTINE_REASON)))
-        state = WARNING if late or away else GOOD
+        state = BAD if cut_off else WARNING if late or away else GOOD
         text = sentences(*told)
         found.append(
             LagHealth(
@@ -213,6 +232,14 @@ def lag(
             )
         )
     return tuple(found)
+
+
+def _cut_off(chain: str, block: int) -> str:
+    text = _(
+        "{chain} was last read up to block {block}. None of its nodes answers as it should, so newer blocks cannot be "
+        "read."
+    )
+    return text.format(chain=chain, block=number(block))
 
 
 def _followed(kind: str, chain: str, block: int, behind: int) -> str:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import LANGUAGES, N_, _, language, listed, ngettext, speaking
+from locales import LANGUAGES, N_, _, language, listed, ngettext, number, speaking
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.json_view import json_view
@@ -51,7 +51,7 @@ class ChainStatus:
     """A chain: how many of its nodes answer, and how far behind its newest block we are.
 
     `state` is good, warning, bad or unknown. `behindBlocks` and `secondsAgo` (since the last reading) are null while
-    the chain is not followed.
+    the chain is not followed, and `behindBlocks` also while none of its nodes answers as it should.
     """
 
     chain: str
@@ -232,19 +232,22 @@ def _chain(
     if followed is None:
         return ChainStatus(chain, title, state, told, nodes, well, None, None)
     seconds = max(0, int((moment - followed.updated_at).total_seconds()))
+    behind = None if state == BAD else followed.behind
     if moment - followed.updated_at > provider_health.late_after(chain):
         state = BAD
         read = _("No transfer has been read for {length}.").format(length=length(seconds))
-    elif followed.behind == 0:
+    elif behind is None:
+        read = _("Transfers are read up to block {block}.").format(block=number(followed.block))
+    elif behind == 0:
         read = _("Transfers are read up to its newest block.")
     else:
         read = ngettext(
             "Transfers are read up to {count} block before its newest.",
             "Transfers are read up to {count} blocks before its newest.",
-            followed.behind,
-        ).format(count=followed.behind)
+            behind,
+        ).format(count=behind)
     told = f"{told} {read}"
-    return ChainStatus(chain, title, state, told, nodes, well, followed.behind, seconds)
+    return ChainStatus(chain, title, state, told, nodes, well, behind, seconds)
 
 
 def _sweep(row: Schedule | None, moment: datetime) -> SweepStatus:

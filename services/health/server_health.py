@@ -89,7 +89,10 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     order = _role_order(place, rules)
     sweep = await backlog.last_sweep(db, moment)
     shown = provider_health.providers(outside, states, used, moment)
-    lag = provider_health.lag(followed, moment, await quarantine.of_servers(db, [server_id]))
+    lag = provider_health.lag(
+        followed, moment, await quarantine.of_servers(db, [server_id]),
+        unreadable=provider_health.unreadable(states, used, moment),
+    )  # fmt: skip
     lag += provider_health.left_to_sweeps(used)
     paused = await backlog.paused_rules(db, server_id)
     breakers = await backlog.breakers(db, server_id, names)

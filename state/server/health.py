@@ -12,7 +12,7 @@ from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
 from services.health import server_health
-from services.health.views import OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
+from services.health.views import BAD, OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from services.roles import rival_reports
 from services.triggers.chain_cursor import COINS, WALLETS
 from state.core.gate import signed_in, writes
@@ -158,6 +158,8 @@ def _distance(one: LagHealth) -> str:
     place = _(_FOLLOWED.get(one.kind, "{chain}")).format(chain=chain_title(one.chain))
     if one.state == OFF:
         return _("{chain}: not followed").format(chain=place)
+    if one.state == BAD:
+        return _("{chain}: cannot be read").format(chain=place)
     if not one.behind:
         return _("{chain}: up to date").format(chain=place)
     said = ngettext("{chain}: {count} block behind", "{chain}: {count} blocks behind", one.behind)

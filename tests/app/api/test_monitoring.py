@@ -114,6 +114,21 @@ async def test_a_schedule_that_stands_still_is_bad_though_nobody_waits(browser: 
     assert body["housekeeping"]["text"] == "The deletion of expired data is 1 hour late."
 
 
+async def test_a_chain_that_no_node_lets_us_read_is_a_warning_until_it_is_late(browser: Browser):
+    await all_is_well()
+    async with transaction() as db:
+        await a_rule(db, await a_server(db), "1")
+        db.add(Cursor(chain="base", block=90, head=93, updated_at=now()))
+        await provider_records.keep(db, [ProviderReport(f"base:{place}", "down", now()) for place in (0, 1)])
+    answer = await browser.client.get("/health/deep")
+    (shown,) = answer.json()["followers"]
+    assert (answer.status_code, shown["state"]) == (200, "warning")
+    assert "Base was last read up to block 90." in shown["text"]
+    async with transaction() as db:
+        await db.execute(text("UPDATE cursor SET updated_at = now() - interval '1 hour'"))
+    assert (await browser.client.get("/health/deep")).status_code == 503
+
+
 async def test_a_follower_that_stays_behind_is_bad_only_where_a_rule_asks(browser: Browser):
     await all_is_well()
     async with transaction() as db:

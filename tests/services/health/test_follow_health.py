@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
-from models import Cursor, now, transaction
+from models import Cursor, ProviderState, now, transaction
 from services.health import provider_health
-from services.health.views import GOOD, OFF, WARNING
+from services.health.views import BAD, GOOD, OFF, WARNING
 from services.triggers import chain_cursor
 from services.triggers.chain_cursor import FollowView
 from services.triggers.quarantine import Quarantined
@@ -39,6 +39,44 @@ def test_wallets_that_take_turns_are_said() -> None:
     assert (few.kind, coins.kind) == (WALLETS, COINS)
     assert "turns" not in few.text
     assert "read in 7 turns" in many.text
+
+
+def answers(*states: str) -> dict[str, ProviderState]:
+    return {
+        f"base:{place}": ProviderState(provider=f"base:{place}", state=state, since=NOW, checked_at=NOW)
+        for place, state in enumerate(states)
+    }
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (("down", "busy"), {"base"}), (("down", "down"), {"base"}), (("stale", "confused"), {"base"}),
+        (("down", "ok"), set()), (("ok", "ok"), set()), ((), set()),
+    ],
+)  # fmt: skip
+def test_a_chain_is_unreadable_while_none_of_its_nodes_answers_as_it_should(
+    monkeypatch: pytest.MonkeyPatch, states: tuple[str, ...], expected: set[str]
+) -> None:
+    monkeypatch.setenv("RPC_BASE", "http://one.example http://two.example")
+    settings.cache_clear()
+    assert provider_health.unreadable(answers(*states), ["base", "polygon"], NOW) == expected
+    assert provider_health.unreadable(answers(*states), ["base"], NOW + timedelta(days=1)) == set(), "too old to know"
+    settings.cache_clear()
+
+
+def test_while_a_chain_is_unreadable_nothing_says_how_far_behind_its_newest_block_it_is() -> None:
+    (works,) = provider_health.lag([view()], NOW)
+    assert (works.state, "3 blocks behind its newest" in works.text) == (GOOD, True)
+    for shown in provider_health.lag([view(), view(WALLETS), view(COINS)], NOW, unreadable=frozenset({"base"})):
+        assert shown.state == BAD
+        assert shown.text == (
+            "Base was last read up to block 41,000,100. None of its nodes answers as it should, so newer blocks cannot "
+            "be read."
+        )
+    (late,) = provider_health.lag([view()], NOW + timedelta(minutes=31), unreadable=frozenset({"base"}))
+    assert "Nothing was read for 31 minutes." in late.text
+    assert "sweep" not in late.text, "which cannot read the chain either"
 
 
 def test_a_chain_that_is_polled_rarely_is_late_only_after_some_polls(monkeypatch: pytest.MonkeyPatch) -> None:

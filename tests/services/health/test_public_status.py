@@ -117,6 +117,10 @@ async def test_the_lag_of_a_followed_chain_is_told_in_blocks_and_seconds() -> No
     assert base.seconds_ago == pytest.approx(30, abs=10)
     assert "Transfers are read up to 3 blocks before its newest." in base.text
     assert (polygon.behind_blocks, polygon.seconds_ago, polygon.state) == (None, None, "good"), "no rule is about it"
+    await note(base_0="down", base_1="down")
+    (cut_off,) = [one for one in (await read()).chains if one.chain == "base"]
+    assert (cut_off.behind_blocks, cut_off.state) == (None, "bad")
+    assert cut_off.text == "None of its nodes answers as it should. Transfers are read up to block 90."
     async with transaction() as db:
         cursor = await db.get_one(Cursor, "base")
         cursor.updated_at = now() - timedelta(hours=1)

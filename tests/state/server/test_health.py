@@ -3,7 +3,7 @@
 import pytest
 
 from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
-from services.health.views import GOOD, OFF, WARNING, LagHealth, UnknownReading
+from services.health.views import BAD, GOOD, OFF, WARNING, LagHealth, UnknownReading
 from state.server.health import _distance, _waits
 
 
@@ -15,6 +15,8 @@ from state.server.health import _distance, _waits
         (WARNING, WALLETS, 240, "ApeChain, members' wallets: 240 blocks behind"),
         (GOOD, COINS, 1, "ApeChain, coins: 1 block behind"),
         (WARNING, CONTRACTS, 240, "ApeChain: 240 blocks behind"), (OFF, "", 0, "ApeChain: not followed"),
+        (BAD, CONTRACTS, 3, "ApeChain: cannot be read"),
+        (BAD, WALLETS, 0, "ApeChain, members' wallets: cannot be read"),
     ],
 )  # fmt: skip
 def test_a_followed_chain_is_named_with_its_distance(state: str, kind: str, behind: int, title: str) -> None:
