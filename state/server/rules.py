@@ -281,7 +281,7 @@ class _Question:
 
 _QUESTIONS: Mapping[str, _Question] = {
     PAUSE: _Question(
-        N_("Pause {name}?"),
+        N_("Pause “{name}”?"),
         N_("A paused rule gives and takes nothing. Roles it gave stay as they are."),
         N_("Pause rule"),
         "paused",
@@ -289,7 +289,7 @@ _QUESTIONS: Mapping[str, _Question] = {
         N_("Roles it gave stay as they are."),
     ),
     RESUME: _Question(
-        N_("Resume {name}?"),
+        N_("Resume “{name}”?"),
         N_("It gives and takes roles again, starting with what members hold now."),
         N_("Resume rule"),
         "active",
@@ -297,7 +297,7 @@ _QUESTIONS: Mapping[str, _Question] = {
         N_("Members are being checked now."),
     ),
     ACTIVATE: _Question(
-        N_("What {name} would do"),
+        N_("What “{name}” would do"),
         N_("The rule is in shadow. This is what it would do if it were active."),
         N_("Activate rule"),
         "active",
@@ -305,7 +305,7 @@ _QUESTIONS: Mapping[str, _Question] = {
         N_("Members are being checked now."),
     ),
     DELETE: _Question(
-        N_("Delete {name}?"), "", N_("Delete rule"), "", N_("Rule deleted"), N_("Its roles are being updated.")
+        N_("Delete “{name}”?"), "", N_("Delete rule"), "", N_("Rule deleted"), N_("Its roles are being updated.")
     ),
 }
 

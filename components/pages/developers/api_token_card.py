@@ -157,7 +157,7 @@ def _question() -> rx.Component:
     return confirm(
         is_open=ApiTokensState.asked_id != 0,
         on_open_change=ApiTokensState.close_dialog,
-        title=filled(_("Revoke the token {name}?"), name=ApiTokensState.asked_name),
+        title=filled(_("Revoke the token “{name}”?"), name=ApiTokensState.asked_name),
         text=_("Programs that use it are refused at once. This cannot be undone."),
         cancel=button(_("Keep the token"), kind="quiet", on_click=ApiTokensState.close_dialog(False)),
         action=button(_("Revoke token"), kind="danger", on_click=ApiTokensState.revoke),

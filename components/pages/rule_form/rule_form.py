@@ -346,7 +346,7 @@ def _question() -> rx.Component:
         title=rx.cond(
             RuleFormState.rule_id != 0,
             _("Save these changes?"),
-            filled(_("Take over {role}?"), role=RuleFormState.role_name),
+            filled(_("Take over “{role}”?"), role=RuleFormState.role_name),
         ),
         text=rx.cond(
             RuleFormState.takes_over,

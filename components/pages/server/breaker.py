@@ -27,8 +27,8 @@ def _notices() -> rx.Component:
                 on_open_change=HeldBackState.close_dialog,
                 title=rx.cond(
                     HeldBackState.asked_approve,
-                    filled(_("Take {role} away?"), role=HeldBackState.asked_name),
-                    filled(_("Let them keep {role}?"), role=HeldBackState.asked_name),
+                    filled(_("Take “{role}” away?"), role=HeldBackState.asked_name),
+                    filled(_("Let them keep “{role}”?"), role=HeldBackState.asked_name),
                 ),
                 text=HeldBackState.asked_text,
                 cancel=button(_("Not now"), kind="quiet", on_click=HeldBackState.close_dialog(False)),

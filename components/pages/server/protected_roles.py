@@ -103,7 +103,7 @@ def _question() -> rx.Component:
     return confirm(
         is_open=ProtectedRolesState.asked != "",
         on_open_change=ProtectedRolesState.close_dialog,
-        title=filled(_("End the protection of {name}?"), name=ProtectedRolesState.asked_name),
+        title=filled(_("End the protection of “{name}”?"), name=ProtectedRolesState.asked_name),
         text=_(
             "The rules decide again. Members without a rule for the role lose it, at once or after the grace time "
             "of its rules."

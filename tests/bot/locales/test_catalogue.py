@@ -139,6 +139,17 @@ def test_a_wrong_entry_is_seen(text: str | tuple[str, str], said: str | tuple[st
     assert (wrong(Message(text, said)) is None) is right
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_question_quotes_the_name_that_a_person_chose(language: str) -> None:
+    """A rule may be called "X or Y": without quotes nobody sees where the name ends."""
+    catalog = template() if language == ENGLISH else texts(entries(language))
+    for (_, asked), one in template().items():
+        names = placeholders(asked) & {"name", "role"}
+        if names and asked.endswith("?"):
+            said = asked if language == ENGLISH else str(catalog[one.context, asked].string)
+            assert all(re.search(rf"[“«「]{{{name}}}[”»」]", said) for name in names), (asked, said)
+
+
 @pytest.mark.parametrize("language", TRANSLATED)
 def test_a_text_names_commands_as_its_language_does(language: str) -> None:
     catalog = entries(language)

@@ -84,6 +84,7 @@ async def test_what_deleting_a_rule_costs_is_told_with_the_protection(
     rules = await opened(tab, RulesState, rule["serverId"], "rules")
     assert rules.room == "1 of 100 rules and 1 of 400 conditions of this server are in use."
     await tab.run(rules.ask(rule["id"], DELETE))
+    assert rules.asked_title == f"Delete “{rule['ruleName']}”?"
     assert rules.asked_text.endswith("Members without another rule for it lose it now.")
     state = await panel(tab, rule)
     state.choose(rule["roleId"])
