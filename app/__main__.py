@@ -15,7 +15,7 @@ from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.processes import Web, make_plan, tilde_warning
 from app.supervisor.supervisor import StartFailed, Supervisor
-from app.supervisor.system import refusal, unusable
+from app.supervisor.system import escape_output, refusal, unusable
 from settings import ROOT, SettingsError, load, version
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.set_defaults(web=Web.BUILT)
     arguments = parser.parse_args()
+    escape_output()
     if refused := refusal():
         print(f"holdfast| {refused}", flush=True)
         return 1

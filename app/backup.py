@@ -31,7 +31,7 @@ from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.processes import data_dir, database_dir, home_dir
-from app.supervisor.system import unusable
+from app.supervisor.system import escape_output, unusable
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, put_aside, put_back
 from settings import ROOT, Settings, SettingsError, load, newest_migration, version
@@ -233,6 +233,7 @@ def main() -> int:
     looking = commands.add_parser("psql", help="PostgreSQL's prompt", add_help=False, prefix_chars="\0")
     looking.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args()
+    escape_output()
     # A backup at night drops what it prints, and only errors are mailed.
     complain = partial(print, file=sys.stderr)
     try:

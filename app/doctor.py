@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import psycopg
 
 from app.supervisor.processes import tilde_warning
+from app.supervisor.system import escape_output
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS, OWN, evm_chains
 from gateways.chains.chain_file import ChainsRefused
@@ -47,7 +48,6 @@ from settings import (
 
 PORTAL = "https://discord.com/developers/applications"
 FEWEST_LETTERS = 12
-
 RIGHT, ADVICE, LACKING = "ok", "advice", "lacking"
 
 
@@ -419,6 +419,7 @@ def refused() -> Finding | None:
 
 def main() -> int:
     """Print every finding; return 0 if nothing is lacking, otherwise 1."""
+    escape_output()
     values = environment()
     found = [*examine(values), *env_file(ENV_FILE), *data_directory(values)]
     if url := values.get("DATABASE_URL"):

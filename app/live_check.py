@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError
 
+from app.supervisor.system import escape_output
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains import catalogue
 from gateways.chains.catalogue import CHAINS
@@ -209,6 +210,7 @@ async def _run() -> tuple[list[CheckResult], str]:
 
 def main() -> int:
     """Print the result of every check; return 0 if all succeeded, otherwise 1."""
+    escape_output()
     try:
         catalogue.check()
         where = "the sandbox" if settings().sandbox else "the real providers"

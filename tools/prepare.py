@@ -9,7 +9,7 @@ import sys
 from contextlib import ExitStack
 from typing import Callable  # noqa: UP035  (also run by Pythons that are too old)
 
-from app.supervisor.system import refusal, unusable
+from app.supervisor.system import escape_output, refusal, unusable
 from tools.progress import StepFailed, Teller
 from tools.steps import (
     LOG,
@@ -55,6 +55,7 @@ MADE = (".venv", ".web", ".states", ".pytest_cache", ".ruff_cache", ".hypothesis
 
 def main(target: str, arguments: list[str]) -> int:
     """Run one target of the Makefile; return the exit code unless another program replaced this one."""
+    escape_output()
     if target not in TARGETS:
         print(f"Unknown target {target!r}: one of {', '.join(TARGETS)}.")
         return 2

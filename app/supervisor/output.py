@@ -1,17 +1,14 @@
 """The output of `python -m app`: its own lines and those of its processes, as text or JSON."""
 
-import errno
 import json
-import os
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from app.supervisor.system import NO_READER, discard_output
 from settings import settings
 
 OURSELVES = "holdfast"
-_NO_READER = frozenset({errno.EPIPE, errno.EIO})
-"""The errors of an output that nobody reads any more: a pipe, and a terminal that was closed."""
 
 
 def say(text: str) -> None:
@@ -32,15 +29,8 @@ def repeat(process: str, text: str) -> None:
             sys.stdout.write(line + "\n")
             sys.stdout.flush()
         except OSError as fault:
-            if fault.errno in _NO_READER:
-                _print_nowhere()
-
-
-def _print_nowhere() -> None:
-    """Discard the output, whose reader is gone: what is still buffered, later output, and that of later children."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+            if fault.errno in NO_READER:
+                discard_output()
 
 
 def as_json(process: str, text: str) -> str:

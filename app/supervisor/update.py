@@ -21,7 +21,7 @@ from app.postgres.account import Say
 from app.postgres.process import end_orphans
 from app.supervisor.installed import STOP, Checkout, Installation, Journal, UpdateFailed, Wheel, journal, run
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
-from app.supervisor.system import unusable
+from app.supervisor.system import escape_output, tell, unusable
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = 2 * 2**30
@@ -244,6 +244,7 @@ def main() -> int:
     parser.add_argument("version", nargs="?", default="", help="a version or branch; for a wheel its file or URL")
     parser.add_argument("--restore", type=Path, metavar="FILE", help="replace the database by this backup as well")
     given = parser.parse_args()
+    escape_output()
     STOP.listen()
     note = journal(ROOT)
     try:
@@ -252,19 +253,19 @@ def main() -> int:
             if state:
                 finish_or_go_back(ROOT, _installation(note, state["from"]), note)
                 short = state["phase"] != "done"
-                print(f"The update to {state['to']} {'was cut short' if short else 'is complete'}.")
-                print(f"{state['from']} is back with its data." if short else "Update again to look for a newer one.")
+                tell(f"The update to {state['to']} {'was cut short' if short else 'is complete'}.")
+                tell(f"{state['from']} is back with its data." if short else "Update again to look for a newer one.")
                 return 1 if short else 0
             if not _update(note).to(given.version, given.restore.absolute() if given.restore else None):
-                print("There is no newer version.")
+                tell("There is no newer version.")
     except (UpdateFailed, OSError) as fault:
-        print(unusable(fault) if isinstance(fault, OSError) else fault)
+        tell(unusable(fault) if isinstance(fault, OSError) else str(fault))
         with suppress(OSError):  # if the journal cannot be read, the sentence above says so or names its directory
             if note.open:
-                print("Not everything is back yet. Once the reason is gone, update again: that goes back first.")
+                tell("Not everything is back yet. Once the reason is gone, update again: that goes back first.")
         return 1
     except KeyboardInterrupt:
-        print("stopped")
+        tell("stopped")
         return 130
     return 0
 
@@ -291,7 +292,7 @@ def _update(note: Journal) -> Update:
     if home.is_relative_to(sys.prefix) or (os.environ.get("HOLDFAST_HOME") and sys.prefix == sys.base_prefix):
         raise UpdateFailed("An update needs a virtual environment that does not contain the data.")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Update(ROOT, _installation(note, version()), data, note, lambda text: print(text, flush=True))
+    return Update(ROOT, _installation(note, version()), data, note, tell)
 
 
 if __name__ == "__main__":

@@ -101,15 +101,16 @@ class Place:
             "journal": str(journal(self.clone).read()),
         }
 
-    def update(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def update(self, *arguments: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
         """Run the command as `make update` does, on this clone."""
         code = (
             f"import sys\nfrom pathlib import Path\nfrom app.supervisor import update\n"
             f"update.ROOT = Path({str(self.clone)!r})\nsys.exit(update.main())"
         )
         return subprocess.run(
-            [sys.executable, "-c", code, *arguments], cwd=PRODUCT, capture_output=True, text=True, check=False
-        )
+            [sys.executable, "-c", code, *arguments], cwd=PRODUCT, text=True, check=False,
+            stdout=stdout, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
 
 def repository_with_a_clone(directory: Path) -> None:
@@ -227,6 +228,29 @@ def test_with_nohup_an_update_goes_on_after_its_terminal_is_closed(place: Place)
         done = place.update()
     assert done.returncode == 0, done.stdout + done.stderr
     assert place.state()["version"] == "v0.2.0"
+
+
+@pytest.mark.parametrize(
+    ("trial", "code", "version"),
+    [
+        (TRIAL, 0, "v0.2.0"), (f"{TRIAL}\nraise SystemExit(1)", 1, "v0.1.0"),
+        (TRIAL + PARENT.format("SIGHUP", "signal.pause()"), 130, "v0.1.0"),
+    ],
+    ids=["works", "fails", "is stopped"],
+)  # fmt: skip
+def test_an_update_whose_output_nobody_reads_any_more_ends_as_any_other(
+    place: Place, trial: str, code: int, version: str
+) -> None:
+    """As after a terminal was closed: to say what happens is then an error, which must not keep it from going back."""
+    place.publish("v0.2.0", trial=trial)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with inherited(signal.SIGHUP, signal.SIG_DFL):
+        done = place.update(stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (code, "")
+    state = place.state()
+    assert (state["version"], state["kept"], state["journal"]) == (version, "", "{}")
 
 
 def test_an_update_that_was_killed_is_taken_back_by_the_next(place: Place) -> None:
