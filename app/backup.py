@@ -9,6 +9,7 @@ import argparse
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -56,6 +57,8 @@ def dump(url: str, file: Path, major: str | None = None) -> None:
     existing `file` is replaced only after the new backup is complete and readable. Raises BackupFailed, also if another
     backup to this file is under way, and OSError.
     """
+    if file.is_dir():
+        raise BackupFailed(f"{file} is a directory. Name a file in it, such as {file / 'holdfast.dump'}.")
     if file.parent != ROOT and not file.parent.exists():
         file.parent.mkdir(parents=True, mode=0o700)
     half = file.with_name(f"{file.name}.part")
@@ -281,9 +284,10 @@ def hand_over(home: Path, file: Path) -> None:
 
 def _restoring(file: Path) -> str:
     """Return the command that restores a backup in this installation: a wheel, a repository or an image."""
+    named = shlex.quote(str(file))
     if "HOLDFAST_HOME" in os.environ:
-        return f"holdfast restore {file}"
-    return f"make restore FILE={file}" if (ROOT / "Makefile").exists() else f"python -m app.backup restore {file}"
+        return f"holdfast restore {named}"
+    return f"make restore FILE={named}" if (ROOT / "Makefile").exists() else f"python -m app.backup restore {named}"
 
 
 def _psql(arguments: list[str]) -> int:

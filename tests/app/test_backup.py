@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -372,3 +373,15 @@ def test_two_backups_to_one_file_at_once_leave_a_whole_one(
         backup.check(file)
         backup.dump(postgres.url, file)
     assert [path.name for path in short_dir.glob("nightly.dump*")] == ["nightly.dump"]
+
+
+def test_a_directory_is_not_taken_for_the_backups_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(backup, "_run", lambda *_, **__: pytest.fail("the database was read"))
+    with pytest.raises(BackupFailed, match=f"^{tmp_path} is a directory. Name a file in it"):
+        backup.dump("postgresql://db.example/x", tmp_path)
+    assert list(tmp_path.parent.glob(f"{tmp_path.name}.part")) == []
+
+
+def test_the_command_that_restores_a_backup_can_be_typed_as_it_is_printed() -> None:
+    file = Path("/srv/our data/it's.dump")
+    assert shlex.split(backup._restoring(file))[-1].removeprefix("FILE=") == str(file)
