@@ -56,7 +56,9 @@ def main(arguments: list[str] | None = None) -> int:
     if not os.environ.get("DATA_DIR") and (usual / "live").exists() and not (data / "live").exists():
         print(f"DATA_DIR in .env is {data}, but your data is in {usual}: move it there, or take DATA_DIR out of .env.")
         return 1
-    environment = {"PYTHONUNBUFFERED": "1", **os.environ, "DATA_DIR": str(data), "HOLDFAST_HOME": str(here)}
+    # Under a locale with Latin-1 the built screens would be read wrongly.
+    own = {"PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
+    environment = {**own, **os.environ, "DATA_DIR": str(data), "HOLDFAST_HOME": str(here)}
     os.chdir(HOME)
     sys.stdout.flush()
     os.execve(sys.executable, [sys.executable, "-m", *COMMANDS[name][0], *rest], environment)

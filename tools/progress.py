@@ -96,7 +96,10 @@ class Teller:
         lines: list[str] = []
         shown = ""
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with open(self._log, "a", opener=private_files.opener) as log, selectors.DefaultSelector() as selector:
+        with (
+            open(self._log, "a", encoding="utf-8", opener=private_files.opener) as log,
+            selectors.DefaultSelector() as selector,
+        ):
             log.write(f"\n$ {command}\n")
             selector.register(process.stdout, selectors.EVENT_READ)
             rest = b""

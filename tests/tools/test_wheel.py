@@ -30,6 +30,7 @@ def test_settings_and_data_are_those_of_the_present_directory(
     ((argv, environment),) = becomes
     assert argv == [sys.executable, "-m", "app"]
     assert (environment["HOLDFAST_HOME"], environment["DATA_DIR"]) == (str(tmp_path), str(tmp_path / "data"))
+    assert environment["PYTHONUTF8"] == "1", "in a locale with Latin-1 the screens would be read wrongly"
     assert Path.cwd() == tmp_path / "product"
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DATA_DIR", "/elsewhere")

@@ -11,14 +11,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from app import __main__ as start
 from app.supervisor import update
-from app.supervisor.installed import Checkout, Journal, UpdateFailed, journal
+from app.supervisor.installed import Checkout, UpdateFailed, journal
 from app.supervisor.leftovers import Lock, Running
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 from app.supervisor.update import Data, Update, finish_or_go_back
@@ -444,25 +443,3 @@ def test_what_is_kept_is_on_the_disk_before_anything_changes(place: Place, monke
     place.publish("v0.2.0")
     assert an_update(place, []).to("")
     assert flushed == [("keeping", "a wallet\n")]
-
-
-def test_the_note_of_an_update_is_private_because_it_has_the_databases_password(tmp_path: Path) -> None:
-    note = Journal(tmp_path / "update.json")
-    before = os.umask(0o022)
-    try:
-        note.write({"url": "postgresql://holdfast:secret@db/holdfast"})
-    finally:
-        os.umask(before)
-    assert note.path.stat().st_mode & 0o777 == 0o600
-
-
-def test_it_is_read_by_a_python_that_has_nothing_installed() -> None:
-    command = [sys.executable, "-S", "-c", "import app.supervisor.update"]
-    done = subprocess.run(command, cwd=PRODUCT, check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("module", ["app.backup", "app.build", "app.supervisor.trial"])
-def test_a_module_that_earlier_versions_start_has_kept_its_name(module: str) -> None:
-    """The old version carries out an update, and the new version carries out the way back."""
-    assert find_spec(module) is not None
