@@ -1,6 +1,7 @@
 """Checks of the values that an operator sets: addresses and numbers. `settings.py` says what is wrong with them."""
 
 import re
+import unicodedata
 from collections import Counter
 from functools import cache
 from math import inf
@@ -116,3 +117,12 @@ def distinct(urls: tuple[str, ...]) -> tuple[str, ...]:
         place = (parts.scheme, parts.username, parts.hostname, port if port.isdigit() else usual)
         found.setdefault((*place, parts.path.rstrip("/"), parts.query), url)
     return tuple(found.values())
+
+
+def setup_path(product: str) -> str:
+    """Return the path of the setup page of a product of this name, which may have any signs.
+
+    Reflex builds no screens with a path of other signs than ASCII's letters and digits, _ and -.
+    """
+    plain = unicodedata.normalize("NFKD", product.lower()).encode("ascii", "ignore").decode()
+    return f"/{re.sub(r'[^a-z0-9_-]', '-', plain).strip('-') or 'product'}-setup"

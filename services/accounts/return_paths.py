@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from setting_checks import setup_path
 from settings import settings
 
 ROUTES = (
@@ -11,7 +12,7 @@ ROUTES = (
     "/server-setup", "/server-config", "/add-verification-rule", "/wallet-verification", "/verification",
     "/features", "/help-center", "/contact", "/status", "/privacy-policy", "/terms-of-service",
     "/test-auth", "/oauth-setup", "/oauth-debug", "/oauth-fix", "/production-setup",
-    f"/{settings().product_name.lower().replace(' ', '-')}-setup", "/deployment-status", "/replit-deployment",
+    setup_path(settings().product_name), "/deployment-status", "/replit-deployment",
 )  # fmt: skip
 """The page table's routes; a test compares the two. `[name]` matches one segment of the path."""
 

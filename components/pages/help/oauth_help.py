@@ -12,12 +12,14 @@ from components.ui.copy import copyable
 from components.ui.effects.texts import filled, sentence
 from components.ui.placeholders import skeleton
 from locales import _
+from setting_checks import setup_path
 from settings import CALLBACK_PATH, settings
 from state.core.session import SessionState
 from state.help.operator import OperatorState, SettingPresence
 
 DEVELOPER_PORTAL = "https://discord.com/developers/applications"
-SETUP_PATH = f"/{settings().product_name.lower().replace(' ', '-')}-setup"
+
+SETUP_PATH = setup_path(settings().product_name)
 STAGING_CALLBACK = f"{settings().staging_url.rstrip('/')}{CALLBACK_PATH}"
 ENVIRONMENT = (
     ("DISCORD_CLIENT_ID", _("Client id: the application's id, on its OAuth2 page.")),

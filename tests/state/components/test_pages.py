@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import reflex as rx
+from reflex.route import verify_route_validity
 
 from app.app import app
 from app.http.html_pages import Route
@@ -18,6 +19,7 @@ from components.pages.public.landing import landing
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server import activity, members
 from services.accounts.return_paths import MEMBERS_ROUTES, ROUTES
+from setting_checks import setup_path
 from settings import ROOT
 
 
@@ -135,3 +137,15 @@ def _fields(tags: str, screen: str) -> Iterator[str]:
             depth += {"{": 1, "}": -1}.get(screen[end], 0)
             end += 1
         yield screen[found.end() : end - 1]
+
+
+@pytest.mark.parametrize(
+    ("product", "path"),
+    [
+        ("Holdfast", "/holdfast-setup"), ("Hold Fast_2", "/hold-fast_2-setup"), ("Löwe", "/lowe-setup"),
+        ("Bob's NFT.club!", "/bob-s-nft-club-setup"), ("日本", "/product-setup"),
+    ],
+)  # fmt: skip
+def test_the_setup_page_of_a_product_of_any_name_has_a_path_that_reflex_takes(product: str, path: str) -> None:
+    assert setup_path(product) == path
+    verify_route_validity(path)
