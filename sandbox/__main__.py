@@ -35,6 +35,12 @@ class PortTaken(Exception):
     """Something else answers on the sandbox's port."""
 
 
+def port_of(environment: Mapping[str, str]) -> int:
+    """Return the port to listen on; 0 if SANDBOX_PORT is not one."""
+    given = environment.get("SANDBOX_PORT") or str(DEFAULT_PORT)
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 6 and int(given) < 2**16 else 0
+
+
 def refusal_to_run(environment: Mapping[str, str], port: int) -> str | None:
     """Return why the sandbox must not run in this environment (with `.env` applied), or None."""
     own = product_settings(port)
@@ -87,8 +93,8 @@ def main() -> int:
     os.umask(0o077)
     logging.basicConfig(level=os.environ.get("SANDBOX_LOG", "WARNING"), format="sandbox %(levelname)s %(message)s")
     values = environment(Path(".env"))
-    port = int(values.get("SANDBOX_PORT") or DEFAULT_PORT)
-    refusal = refusal_to_run(values, port)
+    port = port_of(values)
+    refusal = refusal_to_run(values, port) if port else "SANDBOX_PORT is not a port: a number from 1 to 65535."
     if refusal:
         print(f"sandbox: {refusal}", file=sys.stderr)
         return 2

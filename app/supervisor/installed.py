@@ -61,7 +61,7 @@ class Checkout:
         branch = _said("git", "symbolic-ref", "--quiet", "--short", "HEAD", cwd=root)
         self.present = branch or _said("git", "rev-parse", "HEAD", cwd=root)
         if not self.present:
-            raise UpdateFailed(f"{root} is no clone of a git repository, so there is nothing to update it from.")
+            raise UpdateFailed(f"git cannot read {root}, so nothing is updated from there:\n{_complaint(root)}")
         self.moved: tuple[Path, ...] = (root / ".venv", root / ".web")
         self.copied: tuple[Path, ...] = ()
         self.python = root / ".venv" / "bin" / "python"
@@ -204,6 +204,12 @@ def _said(*command: str, cwd: Path) -> str:
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False).stdout.rstrip()
     except OSError:
         raise UpdateFailed("An update of a clone needs git.") from None
+
+
+def _complaint(root: Path) -> str:
+    """Return why git cannot read a directory: there is no clone, or it belongs to another account."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
+    return asked.stderr.strip()
 
 
 class Journal:

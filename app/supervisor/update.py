@@ -59,6 +59,11 @@ class Update:
         if now is not None:
             raise UpdateFailed(f"Holdfast runs (process {now.pid}). Stop it first, and start it again afterwards.")
         name = self._installation.fetch(wanted)
+        if not name and restore is not None:
+            raise UpdateFailed(
+                "This version is installed already, and no backup was restored. To replace the database alone: "
+                "make restore with FORCE=1, or holdfast restore with --force."
+            )
         if not name:
             return False
         self._check_space()

@@ -166,6 +166,8 @@ def test_the_newest_release_is_installed_and_the_data_are_migrated_after_a_backu
     assert backup.read_text() == "a wallet\n"
     again = place.update()
     assert (again.returncode, again.stdout) == (0, "There is no newer version.\n")
+    replaced = place.update("0.10.0", "--restore", str(backup))
+    assert (replaced.returncode, "no backup was restored" in replaced.stdout) == (1, True)
 
 
 @pytest.mark.parametrize(

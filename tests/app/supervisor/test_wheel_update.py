@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.supervisor.installed import Journal, UpdateFailed, Wheel
+from app.supervisor.installed import Checkout, Journal, UpdateFailed, Wheel
 from settings import ROOT
 
 
@@ -67,3 +67,10 @@ def test_it_is_read_by_a_python_that_has_nothing_installed() -> None:
 def test_a_module_that_earlier_versions_start_has_kept_its_name(module: str) -> None:
     """The old version carries out an update, and the new version carries out the way back."""
     assert find_spec(module) is not None
+
+
+def test_git_itself_says_why_it_cannot_read_a_clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for root, where the clone belongs to the account that runs the product."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    with pytest.raises(UpdateFailed, match=f"git cannot read {tmp_path}.*\nfatal: not a git repository"):
+        Checkout(tmp_path)

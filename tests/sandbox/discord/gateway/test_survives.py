@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from sandbox.__main__ import environment as environment_with
-from sandbox.__main__ import refusal_to_run
+from sandbox.__main__ import port_of, refusal_to_run
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, Process, role_of
 
 CAROL = "1150000000000000303"
@@ -73,3 +73,8 @@ def test_live_credentials_in_the_file_count_too(tmp_path: Path, monkeypatch: pyt
     assert refusal_to_run(environment_with(file), 3210) is None
     monkeypatch.setenv("DISCORD_BOT_TOKEN", "real")
     assert refusal_to_run(environment_with(file), 3210) is not None
+
+
+@pytest.mark.parametrize(("given", "port"), [("", 3210), ("4000", 4000), ("70000", 0), ("0", 0), ("-1", 0), ("web", 0)])
+def test_what_is_no_port_is_seen_before_anything_starts(given: str, port: int) -> None:
+    assert port_of({"SANDBOX_PORT": given}) == port
