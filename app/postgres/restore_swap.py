@@ -27,6 +27,11 @@ def put_in_place(database: Path, aside: Path, say: Say) -> None:
         say(f"the database that was there is kept in {aside}; delete it when it is no longer needed")
 
 
+def is_cut_short(database: Path) -> bool:
+    """Return whether a restore was killed between its two moves, or just before them."""
+    return _complete(database).exists()
+
+
 def finish(database: Path, say: Say) -> None:
     """Finish a restore that was killed after it had moved the old database away.
 

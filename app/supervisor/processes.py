@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
+from app.postgres import restore_swap
 from app.supervisor.child_process import Program
 from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
@@ -50,8 +51,14 @@ def home_dir(settings: Settings) -> Path:
 
 
 def database_dir(settings: Settings) -> Path:
-    """Return the directory of the embedded database."""
-    return home_dir(settings) / "db"
+    """Return the directory of the embedded database, behind a link if it is one.
+
+    A restore and an update move the directory itself, and would otherwise move the link. A link to nothing, as to a
+    disk that is not mounted, is returned itself, so that no empty database is made there.
+    """
+    named = home_dir(settings) / "db"
+    there = named.resolve()
+    return there if there.exists() or restore_swap.is_cut_short(there) else named
 
 
 def make_plan(settings: Settings, web: Web) -> ProcessPlan:

@@ -147,6 +147,22 @@ def test_a_restore_overwrites_only_when_told_and_keeps_what_was_there(short_dir:
     assert str(kept) in " ".join(said)
 
 
+def test_a_restore_leaves_the_link_to_the_database(
+    short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update goes back to the directory behind the link, and would otherwise find the wrong one in its place."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATA_DIR", str(short_dir))
+    made, link = make_one(short_dir), short_dir / "sandbox" / "db"
+    link.parent.mkdir()
+    disk = made.rename(short_dir / "disk")
+    link.symlink_to(disk)
+    monkeypatch.setattr(sys, "argv", ["backup", "restore", str(short_dir / "old.dump"), "--force"])
+    assert backup.main() == 0
+    assert link.readlink() == disk
+    assert (mark_in(disk), len(list(short_dir.glob("disk.before-*")))) == ("old", 1)
+
+
 def test_a_backup_by_root_is_the_accounts_whose_data_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its directory was root's afterwards, and the backups at night failed."""
     if os.geteuid() == 0:

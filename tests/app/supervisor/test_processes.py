@@ -12,7 +12,7 @@ from app.supervisor import probe
 from app.supervisor.companions import start_if_alone
 from app.supervisor.leftovers import Lock, Running
 from app.supervisor.probe import answers_ok
-from app.supervisor.processes import Web, make_plan
+from app.supervisor.processes import Web, database_dir, make_plan
 from settings import ROOT, Settings, load, settings
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}
@@ -31,6 +31,19 @@ def test_without_credentials_the_sandbox_runs_first(sandboxed: Settings) -> None
     assert [program.name for program in plan.programs] == ["sandbox", "bot", "jobs"]
     assert plan.programs[0].ready_port == 3210
     assert plan.database == ROOT / "data" / "sandbox" / "db"
+
+
+def test_a_database_behind_a_link_is_named_by_its_own_directory(sandboxed: Settings, tmp_path: Path) -> None:
+    """A restore and an update move it, and would otherwise move the link."""
+    chosen = sandboxed.model_copy(update={"data_dir": tmp_path})
+    link, disk = tmp_path / "sandbox" / "db", tmp_path / "disk"
+    link.parent.mkdir()
+    link.symlink_to(disk)
+    assert database_dir(chosen) == link, "the disk is not mounted, and no empty database is made in its place"
+    disk.with_name("disk.restored").mkdir()
+    assert database_dir(chosen) == disk, "a restore was killed between its two moves"
+    disk.with_name("disk.restored").rename(disk)
+    assert database_dir(chosen) == disk
 
 
 def test_the_sandbox_gets_no_secret_of_the_product(sandboxed: Settings) -> None:
