@@ -104,6 +104,11 @@ class Accounts:
         account = self.find(address_or_username, at)
         return self.find(account.linked_to, at) if account and account.linked_to else account
 
+    def named(self, ens_name: str, at: float | None = None) -> Account | None:
+        """Return the account with this ENS name; None if there is none."""
+        found = (self.find(account.address, at) for account in self.known())
+        return next((one for one in found if one and one.ens_name and one.ens_name == ens_name.lower()), None)
+
     def link(self, address: str, to: str) -> Account:
         """Show another account's profile for an address; an empty `to` restores its own. Raises Refusal(400)."""
         account, target = self.change(address), self.change(to) if to else None

@@ -21,7 +21,7 @@ from sandbox.marketplaces.networks import network
 
 READS_AN_HOUR = 7200
 _DEFAULT_LIMIT, _MOST = 50, 200
-_MOST_HOLDERS = 100
+_DEFAULT_HOLDERS, _MOST_HOLDERS = 20, 100
 
 Handler = Callable[[web.Request], Awaitable[Any]]
 
@@ -170,7 +170,7 @@ class OpenSea:
         }
 
     async def _resolve(self, request: web.Request) -> Any:
-        account = self._find_account(request)
+        account = self._accounts.named(request.match_info["who"], self._since()) or self._find_account(request)
         names = {"username": account.username, "ens_name": account.ens_name}
         return {"address": account.address, **{kind: name for kind, name in names.items() if name}}
 
@@ -198,7 +198,7 @@ class OpenSea:
 
     async def _holders(self, request: web.Request) -> Any:
         tokens = await self._tokens(self._find_collection(request.match_info["slug"]))
-        return _paged(request, shapes.holders(tokens), "holders", _MOST_HOLDERS, "cursor")
+        return _paged(request, shapes.holders(tokens), "holders", _DEFAULT_HOLDERS, _MOST_HOLDERS, "cursor")
 
     async def _traits(self, request: web.Request) -> Any:
         return shapes.traits(await self._tokens(self._find_collection(request.match_info["slug"])))
@@ -237,7 +237,9 @@ class OpenSea:
         return {}
 
     async def _owners(self, request: web.Request) -> Any:
-        return _paged(request, shapes.owned((await self._find_nft(request)).holders), "owners", _MOST_HOLDERS)
+        return _paged(
+            request, shapes.owned((await self._find_nft(request)).holders), "owners", _DEFAULT_HOLDERS, _MOST_HOLDERS
+        )
 
     async def _account_nfts(self, request: web.Request) -> Any:
         market = self._find_market(request)
@@ -292,8 +294,11 @@ def _shown(account: Account) -> dict[str, Any]:
     }
 
 
-def _paged(request: web.Request, items: list[Any], name: str, most: int = _MOST, cursor: str = "next") -> Any:
-    limit = request.query.get("limit", str(_DEFAULT_LIMIT))
+def _paged(
+    request: web.Request, items: list[Any], name: str, usual: int = _DEFAULT_LIMIT, most: int = _MOST,
+    cursor: str = "next",
+) -> Any:  # fmt: skip
+    limit = request.query.get("limit", str(usual))
     if not is_whole(limit) or not 1 <= int(limit) <= most:
         raise web.HTTPBadRequest(text=f"limit must be between 1 and {most}")
     try:

@@ -27,7 +27,9 @@ def test_people_have_their_names_and_an_empty_bio(nodes: Nodes):
         account = ask(nodes, f"/accounts/{who}").json()
         assert (account["address"], account["username"], account["bio"]) == (carol, "carol", "")
     names = {"username": "carol", "ens_name": "carol.eth"}
-    assert ask(nodes, "/accounts/resolve/carol").json() == {"address": carol, **names}
+    for who in ("carol", "Carol.eth", carol):
+        assert ask(nodes, f"/accounts/resolve/{who}").json() == {"address": carol, **names}
+    assert ask(nodes, "/accounts/carol.eth").status_code == 404, "an account has an address or a username"
     assert nodes.world()["accounts"][carol] == {"username": "carol", "bio": ""}
 
 
@@ -279,6 +281,18 @@ def test_a_collection_lists_its_holders_and_the_tokens_with_a_trait(nodes: Nodes
     asked = f'[{{"traitType": "Hat", "value": "{value}"}}]'
     assert len(ask(nodes, f"/collection/{MELLOW_CATS}/nfts", traits=asked).json()["nfts"]) == count
     assert ask(nodes, f"/collection/{MELLOW_CATS}/nfts", traits="nonsense").status_code == 400
+
+
+def test_a_page_of_owners_or_holders_has_twenty_unless_more_are_asked_for(nodes: Nodes):
+    contract = nodes.act("deploy", "base", standard="ERC1155", name="Crowd", slug="crowd")["contract"]
+    for number in range(21):
+        nodes.act("mint", "base", contract=contract, token_id="1", to=f"0x{number + 1:040x}")
+    for path, name in ((f"/chain/base/contract/{contract}/nfts/1/owners", "owners"),
+                       ("/collections/crowd/holders", "holders")):  # fmt: skip
+        first, all_of_them = ask(nodes, path).json(), ask(nodes, path, limit=100).json()
+        assert (len(first[name]), "next" in first) == (20, True)
+        assert (len(all_of_them[name]), "next" in all_of_them) == (21, False)
+        assert ask(nodes, path, limit=101).status_code == 400
 
 
 def test_collections_have_pages_for_people_at_both_marketplaces(nodes: Nodes):
