@@ -34,7 +34,7 @@ from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.processes import data_dir, database_dir, home_dir
 from app.supervisor.system import escape_output, unusable
 from models.db.database import is_unreadable, libpq_url
-from models.db.schema_swap import has_tables, put_aside, put_back
+from models.db.schema_swap import has_tables, moving_aside
 from settings import ROOT, Settings, SettingsError, load, newest_migration, version
 
 TABLES = "--schema=public"
@@ -113,25 +113,28 @@ def refuse_newer(file: Path) -> None:
         )
 
 
-def fill(url: str, file: Path) -> None:
-    """Restore a backup into an empty database, completely or not at all. Raises BackupFailed, psycopg.Error."""
+def fill(url: str, file: Path, *, first: str = "") -> None:
+    """Restore a backup into an empty database, completely or not at all, also if this process is killed.
+
+    `first` is SQL that empties the database, in the same transaction. Raises BackupFailed, psycopg.Error.
+    """
     with psycopg.connect(libpq_url(url)) as connection:
         server = connection.info.server_version
-    if server < KNOWN_SINCE:
-        _fill_by_script(url, file)
+    if first or server < KNOWN_SINCE:
+        _fill_by_script(url, file, first, UNKNOWN_BEFORE if server < KNOWN_SINCE else frozenset())
     else:
         whole = ("--single-transaction", "--exit-on-error")
         _run("pg_restore", url, TABLES, *whole, "--no-owner", "--no-privileges", file)
 
 
-def _fill_by_script(url: str, file: Path) -> None:
-    """Restore into a server that does not know every setting with which `pg_restore` begins.
+def _fill_by_script(url: str, file: Path, first: str, unknown: frozenset[bytes]) -> None:
+    """Restore with the script that `pg_restore` writes for psql, which gets `first` before it.
 
-    It writes its script for psql, which gets all but these settings.
+    `unknown` are lines near its beginning that are left out, because the server does not know these settings.
     """
     reading = [program_dir() / "pg_restore", TABLES, "--no-owner", "--no-privileges", "--file=-", file]
     command, environment = _on(url, "psql")
-    writing = [*command, "-X", "-q", "--single-transaction", "--set=ON_ERROR_STOP=1", "--file=-"]
+    writing = [*command, "-X", "-q", "--set=ON_ERROR_STOP=1", "--file=-"]
     with TemporaryFile("w+b") as unread, TemporaryFile("w+b") as unwritten:
         reader = subprocess.Popen(reading, env=_plain(), stdout=subprocess.PIPE, stderr=unread)
         writer = subprocess.Popen(
@@ -141,10 +144,12 @@ def _fill_by_script(url: str, file: Path) -> None:
         assert writer.stdin is not None
         try:
             with suppress(BrokenPipeError):  # psql has ended, and says why
-                writer.stdin.writelines(line for line in islice(reader.stdout, 100) if line not in UNKNOWN_BEFORE)
+                # Not --single-transaction, which commits at the end of the input: that also comes if we are killed.
+                writer.stdin.write(f"BEGIN;\n{first}\n".encode())
+                writer.stdin.writelines(line for line in islice(reader.stdout, 100) if line not in unknown)
                 shutil.copyfileobj(reader.stdout, writer.stdin)
-                # psql commits at the end of its input, so an incomplete script must never reach it.
                 _check_end("pg_restore", reader, unread)
+                writer.stdin.write(b"COMMIT;\n")
                 writer.stdin.close()
             _check_end("psql", writer, unwritten)
         finally:
@@ -203,7 +208,7 @@ def _refuse_root(database: Path) -> None:
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
     """Restore into the database at `url`. Existing tables are moved to another schema, and only with `force`.
 
-    They are moved back if the restore fails or is stopped.
+    All of it is one transaction, so they stay in their place if the restore fails, is stopped or killed.
     """
     check(file)
     refuse_newer(file)
@@ -211,14 +216,7 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
     full = has_tables(url)
     if full and not force:
         raise BackupFailed("The database at DATABASE_URL has tables already. To put them aside: FORCE=1, or --force.")
-    try:
-        if full:
-            put_aside(url, aside)
-        fill(url, file)
-    except BaseException:
-        if full:
-            put_back(url, aside)
-        raise
+    fill(url, file, first=moving_aside(aside) if full else "")
     if full:
         say(f"what was there is kept in the schema {aside}")
 

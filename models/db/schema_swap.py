@@ -14,17 +14,7 @@ def has_tables(url: str) -> bool:
     return bool(found and found[0])
 
 
-def put_aside(url: str, schema: str) -> None:
-    """Move the present tables to this schema, which leaves the database empty."""
-    with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
-        connection.execute(SQL("ALTER SCHEMA public RENAME TO {}").format(Identifier(schema)))
-        connection.execute("CREATE SCHEMA public")
-
-
-def put_back(url: str, schema: str) -> None:
-    """Undo `put_aside` and drop everything added since. Do nothing if that schema does not exist."""
-    with psycopg.connect(libpq_url(url), **parameters(libpq_url(url))) as connection:
-        if not connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]).fetchone():
-            return
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute(SQL("ALTER SCHEMA {} RENAME TO public").format(Identifier(schema)))
+def moving_aside(schema: str) -> str:
+    """Return the SQL that moves the present tables to this schema, which leaves the database empty."""
+    moves = SQL("ALTER SCHEMA public RENAME TO {}; CREATE SCHEMA public;").format(Identifier(schema))
+    return moves.as_string()

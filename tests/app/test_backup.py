@@ -243,10 +243,10 @@ async def test_at_an_address_of_ones_own_a_restore_that_is_stopped_changes_nothi
     await models.use(None)
     backup.dump(database, short_dir / "x.dump")
 
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    for part in ("fill", "put_aside"):
+    for part in ("fill", "_check_end"):
         with monkeypatch.context() as patched:
             patched.setattr(backup, part, stopped)
             with pytest.raises(KeyboardInterrupt):

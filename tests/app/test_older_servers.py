@@ -1,6 +1,7 @@
 """A server at DATABASE_URL that is older than the programs here: a backup of it is restored there all the same."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -70,6 +71,40 @@ def test_one_of_the_embedded_database_is_too(older: str, database_url: str, shor
     backup.dump(database_url, short_dir / "x.dump")
     backup.restore_elsewhere(short_dir / "x.dump", older, force=True, say=lambda _: None)
     assert hashes(older) == []
+
+
+KILLED = """
+import os, signal, sys
+from app import backup
+
+def cut(reader, writer):
+    script = reader.read()
+    data = script.index(b"COPY public.spent_transaction")
+    writer.write(script[: script.index(b"old", data)])
+    writer.flush()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+backup.shutil.copyfileobj = cut
+backup.main()
+"""
+
+
+def test_a_restore_that_is_killed_there_changes_nothing(older: str, short_dir: Path) -> None:
+    """For psql the script then ends, which must not commit what has come so far."""
+    backup.dump(older, short_dir / "x.dump")
+    with psycopg.connect(libpq_url(older)) as writer:
+        writer.execute("INSERT INTO spent_transaction (hash, chain, spent_at) VALUES ('newer', 'base', now())")
+    command = [sys.executable, "-c", KILLED, "restore", str(short_dir / "x.dump"), "--force"]
+    environment = os.environ | {"DATABASE_URL": older, "DATA_DIR": str(short_dir)}
+    killed = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    others = "SELECT 1 FROM pg_stat_activity WHERE datname = 'own' AND pid <> pg_backend_pid()"
+    with psycopg.connect(libpq_url(older), autocommit=True) as watcher:
+        while watcher.execute(others).fetchone():
+            pass
+    assert hashes(older) == ["newer", "old"]
+    with psycopg.connect(libpq_url(older)) as reader:
+        assert reader.execute("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'before%'").fetchall() == []
 
 
 @pytest.mark.parametrize("cut", ["in the data", "in the middle of the script"])
