@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 from app.api.requests.caller import Caller
 from app.api.requests.examples import ONLY_FOR
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload, QueryId
+from app.api.requests.shapes import ApiAnswer, Done, InternalId, Loose, PathId, Payload, QueryId
 from app.api.server.moves import MovePreview
 from gateways import gateways
 from models import transaction
@@ -178,10 +178,9 @@ IdempotencyKey = Annotated[
 """A program's own name for a request, with which it can be repeated (draft-ietf-httpapi-idempotency-key-header)."""
 
 
-class DeletedAnswer(ApiAnswer):
+class DeletedAnswer(Done):
     """The rule is deleted; the roles of `members` people are decided again now."""
 
-    success: bool = True
     members: int
 
 

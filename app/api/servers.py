@@ -2,7 +2,7 @@
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Loose, PathId, Payload
+from app.api.requests.shapes import AcceptedAnswer, ApiAnswer, Done, Loose, PathId, Payload
 from gateways import gateways
 from locales import _
 from models import transaction
@@ -30,10 +30,9 @@ class NewServerAnswer(ApiAnswer):
     discord_server_id: str
 
 
-class SyncAnswer(ApiAnswer):
+class SyncAnswer(Done):
     """The number of servers that the caller runs."""
 
-    success: bool = True
     servers: int
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, InternalId, Loose, PathId, Payload
+from app.api.requests.shapes import ApiAnswer, Done, InternalId, Loose, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services.accounts.developers import api_tokens
@@ -44,10 +44,9 @@ class NewTokenAnswer(ApiAnswer):
     expires_at: datetime
 
 
-class RevokedAnswer(ApiAnswer):
+class RevokedAnswer(Done):
     """How many tokens were revoked."""
 
-    success: bool = True
     revoked: int
 
 

@@ -4,7 +4,7 @@ from pydantic import AwareDatetime, model_validator
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, PathId, Payload
+from app.api.requests.shapes import Done, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services.servers import breaker_review
@@ -37,10 +37,9 @@ class BreakerPayload(Payload):
         return self
 
 
-class BreakerAnswer(ApiAnswer):
+class BreakerAnswer(Done):
     """The number of roles whose removals continue now."""
 
-    success: bool = True
     roles: int
 
 
