@@ -17,7 +17,6 @@ from models import transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.return_paths import path_of_referrer
 from services.accounts.users import UserView
-from services.core.actors import Actor
 from services.core.errors import Forbidden, HoldfastError, SignInFailed
 from services.servers import servers
 from settings import settings
@@ -47,14 +46,10 @@ async def begin_sign_in(
 @router.get("/discord/connect", status_code=302, response_class=RedirectResponse)
 async def renew_grant(request: Request, return_path: Annotated[Text | None, Query(alias="return")] = None) -> Response:
     """Redirect to Discord to renew its grant; a person who is signed out signs in this way."""
-    actor = await _whoever(request)
+    async with transaction() as db:
+        actor = await sessions.actor_of(db, sessions.session_id_from_cookie_header(request.headers.get("cookie")))
     purpose = sign_in.SIGN_IN if actor is None else sign_in.CONNECT
     return await _leave(purpose, return_path, None if actor is None else actor.user_id)
-
-
-async def _whoever(request: Request) -> Actor | None:
-    async with transaction() as db:
-        return await sessions.actor_of(db, sessions.session_id_from_cookie_header(request.headers.get("cookie")))
 
 
 async def _leave(purpose: str, return_path: str | None, user_id: int | None) -> Response:
