@@ -4,9 +4,12 @@ import asyncio
 import ipaddress
 import os
 import time
+from datetime import datetime
 from secrets import compare_digest
+from typing import Annotated
 
 from fastapi import APIRouter, Request
+from pydantic import BeforeValidator
 from starlette.responses import JSONResponse, Response
 
 from app.api.requests.examples import NOT_READY
@@ -16,7 +19,7 @@ from models import now, reading, transaction
 from services.core.errors import NotFound
 from services.health import metrics, monitoring, public_status, readiness
 from services.health.metrics import Metric
-from services.health.monitoring import BotHeartbeat, DeepHealth, PartHealth, WorkHealth
+from services.health.monitoring import BotHeartbeat, PartHealth, WorkHealth
 from services.health.public_status import StatusView
 from services.health.views import BAD, LagHealth, SweepHealth
 from services.runtime import rate_limits
@@ -32,7 +35,7 @@ class DeepAnswer(ApiAnswer):
     """The worst state of all parts, and each part: `database` alone if it does not answer, `redis` if it is used."""
 
     state: str
-    checked_at: str | None = None
+    checked_at: Annotated[str, BeforeValidator(datetime.isoformat)] | None = None
     database: PartHealth
     redis: PartHealth | None = None
     queue: WorkHealth | None = None
@@ -52,7 +55,7 @@ async def deep(request: Request) -> Response:
     _let_in(request)
     try:
         async with asyncio.timeout(_DEEP_PATIENCE), transaction() as db:
-            answer = _answer(await monitoring.view(db))
+            answer = DeepAnswer.model_validate(await monitoring.view(db))
     except NO_ANSWER as fault:
         answer = DeepAnswer(state=BAD, database=monitoring.without_database(type(fault).__name__))
     if (redis := await rate_limits.redis_answers()) is not None:
@@ -94,19 +97,6 @@ def _is_loopback(address: str) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return (mapped or found).is_loopback
-
-
-def _answer(view: DeepHealth) -> DeepAnswer:
-    return DeepAnswer(
-        state=view.state,
-        checked_at=view.checked_at.isoformat(),
-        database=view.database,
-        queue=view.queue,
-        bot=view.bot,
-        followers=view.followers,
-        last_sweep=view.last_sweep,
-        housekeeping=view.housekeeping,
-    )
 
 
 def _written(found: list[Metric]) -> Response:
