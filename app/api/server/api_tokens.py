@@ -9,11 +9,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import ApiAnswer, Done, InternalId, Loose, PathId, Payload
+from app.api.requests.shapes import Done, InternalId, Loose, PathId, Payload
 from gateways import gateways
 from models import transaction
 from services.accounts.developers import api_tokens
 from services.accounts.developers.api_tokens import SCOPES, ApiTokenView
+from services.core.json_view import json_view
 
 router = calls("/servers/{server_id}", tags=["programs"])
 
@@ -29,19 +30,11 @@ class NewTokenPayload(Payload):
     expires_at: datetime | None = None
 
 
-class NewTokenAnswer(ApiAnswer):
+@json_view
+class NewTokenAnswer(ApiTokenView):
     """The token, which is shown only this once, and its fields in the list of tokens."""
 
-    id: int
-    name: str
     token: str
-    prefix: str
-    scopes: tuple[str, ...]
-    state: str
-    created_by: str
-    created_at: datetime
-    used_at: datetime | None
-    expires_at: datetime
 
 
 class RevokedAnswer(Done):
