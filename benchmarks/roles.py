@@ -8,11 +8,9 @@ import asyncio
 import json
 import subprocess
 import sys
-import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +18,7 @@ from sqlalchemy import text
 
 from benchmarks.support import town
 from benchmarks.support.lab import ROOT
-from benchmarks.support.rounds import environment, goal
+from benchmarks.support.rounds import environment, goal, serving
 from benchmarks.support.set_up import python_of
 from jobs.role_writer import RoleWriter
 from models import transaction
@@ -29,7 +27,6 @@ from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 from services.roles.outbox import INTENT_CHANNEL
 from services.runtime.postgres_listen import Listener
 from services.runtime.task_cancellation import stop
-from tests.conftest import free_port
 
 ROLES = "giving roles"
 GUILDS = (1, 4, 8)
@@ -120,32 +117,9 @@ def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> 
     return outcome
 
 
-@contextmanager
-def stand_in() -> Iterator[str]:
+def stand_in() -> AbstractContextManager[str]:
     """The stand-in's address; it ends with the block."""
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.support.stand_in", str(port)], cwd=ROOT)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        until_up(lambda: tally(url))
-        yield url
-    finally:
-        process.kill()
-        process.wait()
-
-
-def until_up(ask: Callable[[], object], seconds: float = 60) -> None:
-    """Wait until a server that was just started answers what `ask` asks."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            ask()
-        except (urllib.error.URLError, OSError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+    return serving("benchmarks.support.stand_in")
 
 
 def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from websockets.asyncio.client import connect
 
 from benchmarks.support.lab import ROOT
 from benchmarks.support.rounds import environment
-from tests.conftest import free_port
+from tests.conftest import free_port, wait_until_open
 from tests.support.product import DAY, Machine, running
 from tests.system.browser.conftest import ARGUMENTS
 from tests.system.web.conftest import Web, sign_in
@@ -62,12 +62,7 @@ def bare() -> Iterator[str]:
         [*command, "--host", "127.0.0.1", "--port", str(port), "--log-level", "warning"], cwd=ROOT, env=environment()
     )
     try:
-        for _ in range(300):
-            try:
-                httpx.get(f"http://localhost:{port}/answer")
-                break
-            except httpx.TransportError:
-                time.sleep(0.1)
+        wait_until_open(port, process)
         yield f"http://localhost:{port}"
     finally:
         process.terminate()

@@ -11,20 +11,18 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.sizes import history_node
 from benchmarks.support import town
 from benchmarks.support.lab import CHAIN, ROOT
-from benchmarks.support.rounds import environment, goal
+from benchmarks.support.rounds import environment, goal, serving
 from jobs.census_taker import CensusTaker
 from models import Reach, transaction
 from services.collections.census import reach
 from services.collections.census.reach import ReachView
 from services.rules.expression import Requirement
-from tests.conftest import free_port, wait_until_open
 
 NAME = "census"
 SIZES, QUICK_SIZES = (100_000, 1_000_000), (20_000, 100_000)
@@ -58,26 +56,11 @@ async def _view(reach_id: int) -> ReachView:
         return await reach.view(db, await db.get_one(Reach, reach_id))
 
 
-@contextmanager
-def nodes(transfers: int) -> Iterator[list[str]]:
-    """Two nodes with the same history."""
-    with ExitStack() as ending:
-        urls = list[str]()
-        for _ in range(2):
-            port = free_port()
-            command = [sys.executable, "-m", "benchmarks.sizes.history_node", str(port), str(transfers)]
-            process = subprocess.Popen(command, cwd=ROOT)
-            ending.callback(process.wait)
-            ending.callback(process.kill)
-            wait_until_open(port, process)
-            urls.append(f"http://127.0.0.1:{port}/")
-        yield urls
-
-
 def measure(transfers: int) -> dict[str, Any]:
     """Count in a process of its own."""
-    with town.database() as database, nodes(transfers) as urls:
-        command = [sys.executable, "-m", "benchmarks.sizes.census", database, *urls]
+    node = "benchmarks.sizes.history_node", str(transfers)
+    with town.database() as database, serving(*node) as one, serving(*node) as other:
+        command = [sys.executable, "-m", "benchmarks.sizes.census", database, one, other]
         done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr[-2_000:])

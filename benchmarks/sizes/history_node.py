@@ -1,4 +1,4 @@
-"""A node with one collection that has a long history: `python -m benchmarks.sizes.history_node PORT TRANSFERS`.
+"""A node with one collection that has a long history: `python -m benchmarks.sizes.history_node TRANSFERS PORT`.
 
 Every block has 500 transfers. The first `TOKENS` mint, the later ones pass the tokens on in turn. It answers what a
 count asks, and refuses more than 10,000 logs as nodes do.
@@ -104,8 +104,8 @@ def _refused(called: Any, code: int, message: str) -> bytes:
 def main() -> None:
     """Serve until killed."""
     app = web.Application(client_max_size=2**24)
-    app.router.add_post("/", HistoryNode(int(sys.argv[2])).ask)
-    web.run_app(app, host="127.0.0.1", port=int(sys.argv[1]), print=None, access_log=None)
+    app.router.add_post("/", HistoryNode(int(sys.argv[1])).ask)
+    web.run_app(app, host="127.0.0.1", port=int(sys.argv[2]), print=None, access_log=None)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,18 @@ Each attack runs alone, or several at once. `python -m benchmarks.support.hostil
 """
 
 import asyncio
-import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from sqlmodel import select
 
 from benchmarks.support import town
-from benchmarks.support.lab import CHAIN, READING_GAS, ROOT, Lab, wallet
+from benchmarks.support.lab import CHAIN, READING_GAS, Lab, wallet
+from benchmarks.support.rounds import serving, started
 from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
 from services.core.queue import Claim
@@ -27,7 +27,6 @@ from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
 from services.rules.terms import RuleTerms
-from tests.conftest import free_port
 from tests.support.hostile import RUNTIME
 
 GUILD = str(town.GUILD - 1)
@@ -161,31 +160,14 @@ def _trait(contract: str) -> dict[str, Any]:
             "minTokens": 1}  # fmt: skip
 
 
-@contextmanager
-def tarpit() -> Iterator[str]:
+def tarpit() -> AbstractContextManager[str]:
     """A host that accepts every request and never answers; yields its address."""
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.support.hostile_guild", "tarpit", str(port)], cwd=ROOT
-    )
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    return serving("benchmarks.support.hostile_guild", "tarpit")
 
 
-@contextmanager
-def previews(database: str, node: str, contract: str) -> Iterator[None]:
+def previews(database: str, node: str, contract: str) -> AbstractContextManager[object]:
     """Preview a rule again and again, in a process of its own like the web."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.support.hostile_guild", "previews", database, node, contract], cwd=ROOT
-    )
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
+    return started("benchmarks.support.hostile_guild", "previews", database, node, contract)
 
 
 def refuse(discord: str, every: int) -> None:

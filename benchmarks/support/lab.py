@@ -6,7 +6,6 @@ import os
 import subprocess
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import Any
 from eth_abi.abi import encode
 
 from sandbox.tools import find_anvil
-from tests.conftest import free_port
+from tests.conftest import free_port, wait_until_open
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTEFACTS = json.loads((ROOT / "sandbox" / "contracts" / "artefacts.json").read_text())
@@ -147,15 +146,7 @@ def lab(*options: str) -> Iterator[Lab]:
         )
         made = Lab(f"http://127.0.0.1:{port}", process.pid)
         try:
-            deadline = time.monotonic() + 30
-            while True:
-                try:
-                    made.rpc("eth_chainId")
-                    break
-                except (urllib.error.URLError, OSError):
-                    if time.monotonic() > deadline:
-                        raise
-                    time.sleep(0.05)
+            wait_until_open(port, process)
             yield made
         finally:
             process.kill()

@@ -6,7 +6,8 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from benchmarks.support.lab import ROOT
 from benchmarks.support.set_up import PEERS
 from services.runtime import garbage_collection
+from tests.conftest import free_port, wait_until_open
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,26 @@ def environment() -> dict[str, str]:
     """Return a method's environment: node from the wheel, and one thread for libraries that would use all cores."""
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return {**os.environ, "PATH": path, "NODE_PATH": str(PEERS / "npm" / "node_modules")}
+
+
+@contextmanager
+def started(module: str, *arguments: str, **more: Any) -> Iterator["subprocess.Popen[Any]"]:
+    """A module in a process of its own, which is killed at the end of the block; `more` as for Popen."""
+    process = subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(), **more)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def serving(module: str, *arguments: str) -> Iterator[str]:
+    """A module that serves on the port that is its last argument; yields its address, and ends with the block."""
+    port = free_port()
+    with started(module, *arguments, str(port)) as process:
+        wait_until_open(port, process)
+        yield f"http://127.0.0.1:{port}"
 
 
 def interleaved(methods: Sequence[Method], rounds: int, before: Callable[[], None] = lambda: None) -> None:
