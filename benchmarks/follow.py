@@ -7,7 +7,6 @@ on their own database and node, with the daily sweep off; the stand-in records w
 import argparse
 import asyncio
 import json
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -19,8 +18,8 @@ from sqlalchemy import text
 
 from benchmarks import roles
 from benchmarks.support import town
-from benchmarks.support.lab import CHAIN, ROOT, Lab, lab, wallet
-from benchmarks.support.rounds import environment, goal
+from benchmarks.support.lab import CHAIN, Lab, lab, wallet
+from benchmarks.support.rounds import READY, goal, prepared, said_by
 from gateways import gateways
 from gateways.evm.log_decoding import Transfer
 from gateways.evm.transfer_logs import LogRead
@@ -33,7 +32,6 @@ from services.runtime.task_cancellation import stop
 from settings import settings
 
 FOLLOW = "following"
-READY = "ready\n"
 LOOKS = 12
 SIZES = ((10, 1), (1_000, 10), (10_000, 10))
 """Members and collections for the measurements without events."""
@@ -80,13 +78,8 @@ IDLE: list[tuple[int, int, float]] = []
 def latency(node: Lab, database: str, url: str, transfers: int) -> None:
     """Make one transfer after the other, each to a member of another server; the product is a process of its own."""
     (contract,) = node.contracts
-    command = [sys.executable, "-m", "benchmarks.follow", "engine", database, node.url, url, contract, str(transfers)]
-    with subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as engine_process:
-        assert engine_process.stdin is not None
-        assert engine_process.stdout is not None
-        assert engine_process.stdout.readline() == READY
+    arguments = "engine", database, node.url, url, contract, str(transfers)
+    with prepared("benchmarks.follow", *arguments) as engine_process:
         for number in range(1, transfers + 1):
             node.mint(contract, 1 + number, [wallet(number)])
             roles.tally(url, least=1 + number)
@@ -136,12 +129,8 @@ async def engine() -> AsyncIterator[None]:
 def idle(node: Lab, members: int, collections: int) -> None:
     """Return the requests to the node while nothing happens, from a process of its own."""
     with town.database() as database:
-        command = [sys.executable, "-m", "benchmarks.follow", "idle", database, node.url]
-        done = subprocess.run(
-            [*command, ",".join(node.contracts[:collections]), str(members)],
-            cwd=ROOT, env=environment(), capture_output=True, text=True, check=True,
-        )  # fmt: skip
-    count = float(done.stdout)
+        contracts = ",".join(node.contracts[:collections])
+        count: float = said_by("benchmarks.follow", "idle", database, node.url, contracts, str(members))
     IDLE.append((members, collections, count))
     print(f"- {members:,} members, {collections} collections: {count:.1f} RPC calls a chain and minute while idle")
 

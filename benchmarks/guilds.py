@@ -11,7 +11,6 @@ Three parts, each with its own database and product processes:
 import argparse
 import asyncio
 import json
-import subprocess
 import sys
 import time
 import urllib.request
@@ -25,8 +24,8 @@ from sqlalchemy import text
 
 from benchmarks import roles
 from benchmarks.support import hostile_guild, town
-from benchmarks.support.lab import ROOT, Lab, lab, wallet
-from benchmarks.support.rounds import environment, goal
+from benchmarks.support.lab import Lab, lab, wallet
+from benchmarks.support.rounds import READY, goal, prepared, said_by
 from benchmarks.support.steps import longest_step
 from jobs.__main__ import lives
 from models import transaction
@@ -48,7 +47,6 @@ ONE_IN = 16
 # (argument + own address) modulo ONE_IN is 0: a balance that everybody can work out, and no storage to fill.
 PARITY = "0x6004353001600f161560005260206000f3"
 MADE_UP = 0xC0DE << 144
-READY = "ready\n"
 HANG_SECONDS = 16.0
 FLOOD_EVERY = 5
 """Transfers in honest guilds between two blocks that the hostile guild fills with logs."""
@@ -163,11 +161,8 @@ def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, 
         url = stack.enter_context(far(node.url, away))
         database = stack.enter_context(town.database())
         stack.enter_context(node.mining())
-        command = [sys.executable, "-m", "benchmarks.guilds", "rounds", database, url, str(guilds), str(members)]
-        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr[-4000:])
-        first, second = (Round(**one) for one in json.loads(done.stdout.splitlines()[-1]))
+        said = said_by("benchmarks.guilds", "rounds", database, url, str(guilds), str(members))
+        first, second = (Round(**one) for one in said)
         return first, second
 
 
@@ -282,16 +277,8 @@ def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
             hostile_guild.refuse(discord, kind.refused)
         tarpit = stack.enter_context(hostile_guild.tarpit()) if kind.traits else ""
         numbers = [str(guilds), str(transfers), json.dumps(evil) if evil else "", tarpit]
-        command = [sys.executable, "-m", "benchmarks.guilds", "engine", database, url, discord, node.contracts[0]]
-        process = stack.enter_context(
-            subprocess.Popen(
-                [*command, *numbers], cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                text=True,
-            )
-        )  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == READY
+        places = [database, url, discord, node.contracts[0]]
+        process = stack.enter_context(prepared("benchmarks.guilds", "engine", *places, *numbers))
         if kind.previews:
             stack.enter_context(hostile_guild.previews(database, url, node.contracts[0]))
         taken: list[float] = []
@@ -360,11 +347,7 @@ def hangs(count: int) -> None:
         stack.enter_context(node.mining())
         first, second = (stack.enter_context(far(node.url, NEAR)) for _ in range(2))
         database = stack.enter_context(town.database())
-        command = [sys.executable, "-m", "benchmarks.guilds", "hangs", database, first, second, str(count)]
-        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr[-4000:])
-    taken: list[float] = json.loads(done.stdout.splitlines()[-1])
+        taken: list[float] = said_by("benchmarks.guilds", "hangs", database, first, second, str(count))
     print(f"\n{count} hangs of {HANG_SECONDS:g} s with 100 guilds waiting: the first look after each\n")
     print("| half within, s | most, s | wrong |\n|---|---|---|")
     print(f"| {median(taken):.2f} | {max(taken):.2f} | {sum(one < 0 for one in taken)} |\n", flush=True)

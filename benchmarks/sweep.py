@@ -1,16 +1,16 @@
 """Reading balances, and the whole sweep with database and policy, beside other libraries on the same node."""
 
 import argparse
-import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.support.lab import COLLECTIONS, ROOT, SUPPLY, Lab, holder, lab
-from benchmarks.support.rounds import Method, Sample, environment, goal, interleaved, ratio, show
+from benchmarks.support.lab import COLLECTIONS, SUPPLY, Lab, holder, lab
+from benchmarks.support.rounds import Method, Sample, goal, interleaved, prepared, ratio, show
 from benchmarks.support.set_up import python_of
 from benchmarks.support.town import database
 
@@ -100,22 +100,10 @@ def reading(node: Lab, rounds: int, supply: int) -> None:
     goal(READING, "aggregate3: times faster than viem, default", said and said[0], least=10)
 
 
-@contextlib.contextmanager
-def whole_process(url: str, node: Lab, members: int) -> Iterator["subprocess.Popen[str]"]:
+def whole_process(url: str, node: Lab, members: int) -> AbstractContextManager["subprocess.Popen[str]"]:
     """The process that runs whole sweeps, once its people are there."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
-    command = [sys.executable, "-m", "benchmarks.sizes.whole", url, node.url, ",".join(node.contracts), str(members)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()
-    )
-    try:
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise SystemExit("the whole round could not be prepared")
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
+    return prepared("benchmarks.sizes.whole", url, node.url, ",".join(node.contracts), str(members))
 
 
 def whole(node: Lab, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:

@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import json
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ from typing import Any
 
 from benchmarks.sizes import history_node
 from benchmarks.support import town
-from benchmarks.support.lab import CHAIN, ROOT
-from benchmarks.support.rounds import environment, goal, serving
+from benchmarks.support.lab import CHAIN
+from benchmarks.support.rounds import goal, said_by, serving
 from jobs.census_taker import CensusTaker
 from models import Reach, transaction
 from services.collections.census import reach
@@ -60,11 +59,7 @@ def measure(transfers: int) -> dict[str, Any]:
     """Count in a process of its own."""
     node = "benchmarks.sizes.history_node", str(transfers)
     with town.database() as database, serving(*node) as one, serving(*node) as other:
-        command = [sys.executable, "-m", "benchmarks.sizes.census", database, one, other]
-        done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr[-2_000:])
-    found = json.loads(done.stdout.splitlines()[-1])
+        found: dict[str, Any] = said_by("benchmarks.sizes.census", database, one, other)
     if found["holders"] != (right := history_node.holders(transfers)):
         raise SystemExit(f"{found['holders']} holders counted where {right} is right: {found['said']}")
     return found

@@ -7,7 +7,6 @@ processor time of a member says whether processes disturb each other.
 
 import argparse
 import asyncio
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -23,8 +22,8 @@ from sqlalchemy import text
 from benchmarks import guilds
 from benchmarks.sizes.whole import DatabaseCpu, cpu_of, one_round
 from benchmarks.support import town
-from benchmarks.support.lab import ROOT, lab
-from benchmarks.support.rounds import environment, goal
+from benchmarks.support.lab import lab
+from benchmarks.support.rounds import READY, goal, prepared
 from jobs.__main__ import lives
 from models import transaction
 from models.db.database import libpq_url
@@ -38,7 +37,6 @@ SCALE = "scale"
 PROCESSES = (1, 2, 4)
 GUILDS, AWAY = 100, 50
 SAMPLED_SECONDS = 0.01
-READY = "ready\n"
 LONGEST_SECONDS = 600
 
 
@@ -134,20 +132,9 @@ async def settled(members: int) -> None:
 @contextmanager
 def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
     """So many jobs processes that reconcile; yields their process ids."""
-    command = [sys.executable, "-m", "benchmarks.sizes.scale", "worker", database, node]
     with ExitStack() as stack:
-        running: list[subprocess.Popen[str]] = []
-        for _ in range(count):
-            process = stack.enter_context(
-                subprocess.Popen(
-                    command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-                )
-            )
-            stack.callback(process.kill)
-            running.append(process)
-        for process in running:
-            assert process.stdout is not None
-            assert process.stdout.readline() == READY
+        worker = "benchmarks.sizes.scale", "worker", database, node
+        running = [stack.enter_context(prepared(*worker)) for _ in range(count)]
         yield [process.pid for process in running]
         for process in running:
             process.communicate("\n", timeout=60)

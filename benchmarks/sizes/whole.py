@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import text
 
 from benchmarks.support import town
-from benchmarks.support.rounds import Measured, Sample
+from benchmarks.support.rounds import READY, Measured, Sample
 from gateways import gateways
 from jobs import reconciler
 from models import transaction
@@ -108,7 +108,7 @@ async def main() -> None:
         await one_round()
         counts = Counts()
         await counts.begin()
-        print("ready", flush=True)
+        print(READY, end="", flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             counts.statements.count = counts.requests = 0
             before = counts.database.seconds()

@@ -17,6 +17,9 @@ from benchmarks.support.set_up import PEERS
 from services.runtime import garbage_collection
 from tests.conftest import free_port, wait_until_open
 
+READY = "ready\n"
+"""What a process prints once it is prepared."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -80,6 +83,27 @@ def started(module: str, *arguments: str, **more: Any) -> Iterator["subprocess.P
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def prepared(module: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """A module in a process of its own that has said READY, and works for each line that it then gets."""
+    with started(module, *arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == READY, f"{module} did not prepare itself"
+        yield process
+
+
+def said_by(module: str, *arguments: str) -> Any:
+    """Run a module in a process of its own, and return the JSON of the last line that it prints.
+
+    Raises SystemExit with the end of its errors if it fails.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-4000:])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @contextmanager
