@@ -9,26 +9,21 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from statistics import median, quantiles
 from typing import Any
-
-from sqlalchemy import text
 
 from benchmarks import roles
 from benchmarks.support import town
 from benchmarks.support.lab import CHAIN, Lab, lab, wallet
-from benchmarks.support.rounds import READY, goal, prepared, said_by
+from benchmarks.support.rounds import goal, prepared, said_by
 from gateways import gateways
 from gateways.evm.log_decoding import Transfer
 from gateways.evm.transfer_logs import LogRead
-from jobs.__main__ import lives
 from jobs.following.follower import Follower
 from models import transaction
 from services.core import queue
-from services.runtime import garbage_collection
-from services.runtime.task_cancellation import stop
 from settings import settings
 
 FOLLOW = "following"
@@ -103,27 +98,15 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
         for server in servers:
             await town.rules(server, [contract])
         seen = Seen()
-        async with engine():
+        async with town.jobs("reconciler", "writer", "followers"):
             # Reconcile everybody once. The first wallet holds the lab's first token, and its request is awaited.
             async with transaction() as db:
                 await queue.mark_all(db)
             await asyncio.to_thread(roles.tally, url, least=1)
             await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
             seen.moments.clear()
-            garbage_collection.freeze()  # as every process of the product does
-            print(READY, end="", flush=True)
-            await asyncio.to_thread(sys.stdin.readline)
+            await town.told_to_end()
     print(json.dumps(seen.moments))
-
-
-@asynccontextmanager
-async def engine() -> AsyncIterator[None]:
-    """Run the parts of a jobs process without its schedule, and so without the daily sweep."""
-    tasks = [asyncio.create_task(life()) for life in lives(("reconciler", "writer", "followers"))]
-    try:
-        yield
-    finally:
-        await stop(*tasks)
 
 
 def idle(node: Lab, members: int, collections: int) -> None:
@@ -160,9 +143,7 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
         for _ in range(LOOKS):
             node.refresh()
             await follower.once()
-        async with transaction() as db:
-            left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
-        assert left == 0, "something happened"
+        assert await town.due() == 0, "something happened"
         print(calls / LOOKS * 60 / settings().follow_seconds)
 
 

@@ -14,8 +14,8 @@ import json
 import sys
 import time
 import urllib.request
-from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
@@ -25,14 +25,12 @@ from sqlalchemy import text
 from benchmarks import roles
 from benchmarks.support import hostile_guild, town
 from benchmarks.support.lab import Lab, lab, wallet
-from benchmarks.support.rounds import READY, goal, prepared, said_by
+from benchmarks.support.rounds import goal, prepared, said_by
 from benchmarks.support.steps import longest_step
-from jobs.__main__ import lives
 from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection
 from services.runtime.task_cancellation import stop
-from services.triggers import sweep
 from tests.support.far import far, hang, tally
 
 GUILDS = "many guilds"
@@ -171,14 +169,11 @@ async def rounds_here(database: str, node: str, guilds: int, members: int) -> No
     async with town.product(database, [node]):
         servers = await town.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
-        tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
-        garbage_collection.freeze()
-        try:
+        async with town.jobs("reconciler"):
+            garbage_collection.freeze()
             said = [await _round(node, servers, guilds * members, rights)]
             await town.written()
             said.append(await _round(node, servers, guilds * members, rights))
-        finally:
-            await stop(*tasks)
     print(json.dumps([one.__dict__ for one in said]))
 
 
@@ -206,9 +201,7 @@ minute later, in case a node lagged, does not count."""
 async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:
     tally(node, "DELETE")
     began = time.perf_counter()
-    async with transaction() as db:
-        await sweep.start_sweep(db)
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
+    await town.begin_sweep()
     looks = 0
     with longest_step() as step:
         while True:
@@ -308,31 +301,17 @@ async def engine_here(
             )
         if evil:
             await hostile_guild.move_in(json.loads(evil), MEMBERS, contract)
-        async with running(("reconciler", "writer", "followers")):
+        async with town.jobs("reconciler", "writer", "followers"):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())
-            garbage_collection.freeze()
-            print(READY, end="", flush=True)
-            await asyncio.to_thread(sys.stdin.readline)
+            await town.told_to_end()
             await stop(rounds_go_on)
 
 
 async def _rounds_without_end() -> None:
     while True:
-        async with transaction() as db:
-            await sweep.start_sweep(db)
-            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
+        await town.begin_sweep()
         await asyncio.sleep(2)
-
-
-@asynccontextmanager
-async def running(parts: Sequence[str]) -> AsyncIterator[None]:
-    """Parts of a jobs process, which run while the block lasts."""
-    tasks = [asyncio.create_task(life()) for life in lives(parts)]
-    try:
-        yield
-    finally:
-        await stop(*tasks)
 
 
 # Hangs.
@@ -361,7 +340,7 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
         servers = await town.people(guilds, servers=guilds)
         rights = await _many_rules(servers)
         taken: list[float] = []
-        async with running(("reconciler",)):
+        async with town.jobs("reconciler"):
             await _round(first, servers, guilds, rights)
             await town.written()
             for _ in range(count):

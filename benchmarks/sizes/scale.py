@@ -23,14 +23,10 @@ from benchmarks import guilds
 from benchmarks.sizes.whole import DatabaseCpu, cpu_of, one_round
 from benchmarks.support import town
 from benchmarks.support.lab import lab
-from benchmarks.support.rounds import READY, goal, prepared
-from jobs.__main__ import lives
+from benchmarks.support.rounds import goal, prepared
 from models import transaction
 from models.db.database import libpq_url
-from services.core import queue
-from services.runtime import garbage_collection
 from services.runtime.task_cancellation import stop
-from services.triggers import sweep
 from tests.support.far import far, tally
 
 SCALE = "scale"
@@ -142,14 +138,8 @@ def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
 
 async def worker_here(database: str, node: str) -> None:
     """Run the product's part: a jobs process with only the reconciler."""
-    async with town.product(database, [node]):
-        tasks = [asyncio.create_task(life()) for life in lives(("reconciler",))]
-        garbage_collection.freeze()
-        print(READY, end="", flush=True)
-        try:
-            await asyncio.to_thread(sys.stdin.readline)
-        finally:
-            await stop(*tasks)
+    async with town.product(database, [node]), town.jobs("reconciler"):
+        await town.told_to_end()
 
 
 async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, database: str) -> Sweep:
@@ -158,14 +148,8 @@ async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, 
     before, database_before = used(pids), cpu.seconds()
     began = time.perf_counter()
     async with sampled(database) as waits:
-        async with transaction() as db:
-            assert await sweep.start_sweep(db) == members
-            await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
-        while True:
-            async with transaction() as db:
-                left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
-            if not left:
-                break
+        assert await town.begin_sweep() == members
+        while left := await town.due():
             if time.perf_counter() - began > LONGEST_SECONDS:
                 raise SystemExit(f"{left} members are still due after ten minutes")
             await asyncio.sleep(0.1)

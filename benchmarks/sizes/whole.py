@@ -115,8 +115,7 @@ async def main() -> None:
             with Measured() as time:
                 done = await one_round()
             assert done == members, (done, members)
-            async with transaction() as db:
-                left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+            left = await town.due()
             assert left == 0, f"{left} members could not be answered"
             sample = Sample(time.seconds, time.cpu, members * len(named), 0, _rss())
             cpu = {

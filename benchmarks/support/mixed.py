@@ -182,8 +182,7 @@ async def _measured(name: str, conditions: int, counts: Counts, members: int) ->
     counts.statements.count = counts.requests = 0
     with counting() as calls, Measured() as time:
         assert await one_round() == members
-    async with transaction() as db:
-        left = (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+    left = await town.due()
     assert left == 0, f"{name}: {left} members could not be answered"
     statements, requests = counts.statements.count, counts.requests
     del calls["batch"]

@@ -1,5 +1,6 @@
 """The database that benchmarks work on: a PostgreSQL of their own with servers, members, wallets, rules and grants."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -14,10 +15,16 @@ from sqlalchemy import insert, text
 import models
 from app.postgres.server import Postgres
 from benchmarks.support.lab import CHAIN, ROOT, wallet
+from benchmarks.support.rounds import READY
 from gateways import close_gateways
+from jobs.__main__ import lives
 from models import Rule, Server, transaction
 from models.db.session import AsyncSession
+from services.core import queue
 from services.rules.expression import Requirement, to_document
+from services.runtime import garbage_collection
+from services.runtime.task_cancellation import stop
+from services.triggers import sweep
 from settings import settings
 
 GUILD = 700_000_000_000_000_000
@@ -63,6 +70,37 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
             else:
                 os.environ[name] = value
         settings.cache_clear()
+
+
+@asynccontextmanager
+async def jobs(*parts: str) -> AsyncIterator[None]:
+    """Parts of a jobs process, which run while the block lasts; without its schedule there is no daily sweep."""
+    tasks = [asyncio.create_task(life()) for life in lives(parts)]
+    try:
+        yield
+    finally:
+        await stop(*tasks)
+
+
+async def told_to_end() -> None:
+    """Say READY as the process of a benchmark, and wait for the line that ends it."""
+    garbage_collection.freeze()  # as every process of the product does
+    print(READY, end="", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+
+
+async def begin_sweep() -> int:
+    """Begin a sweep and call the reconcilers; return the number of members."""
+    async with transaction() as db:
+        members = await sweep.start_sweep(db)
+        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
+    return members
+
+
+async def due() -> int:
+    """Return how many members wait to be reconciled."""
+    async with transaction() as db:
+        return (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
 
 
 async def people(count: int, *, servers: int = 1) -> list[int]:
