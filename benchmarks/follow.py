@@ -131,7 +131,7 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
             calls += 1
 
         follower, outside = Follower(CHAIN), gateways()
-        node = Lab(url, 0)
+        node = Lab(url)
         # After all blocks of the lab's set-up: a follower begins a minute before the head.
         node.rpc("anvil_mine", "0x40")
         for _ in range(3):

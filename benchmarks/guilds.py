@@ -13,7 +13,6 @@ import asyncio
 import json
 import sys
 import time
-import urllib.request
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -131,9 +130,9 @@ def _alone(members: int) -> Round:
 
 def make_up(node: Lab, guilds: int) -> None:
     """Put the made-up collections of so many guilds on the chain."""
-    calls = [("anvil_setCode", [contract, PARITY]) for at in range(guilds) for contract in contracts_of(at)]
+    calls = [(contract, PARITY) for at in range(guilds) for contract in contracts_of(at)]
     for first in range(0, len(calls), 2_000):
-        _batch(node.url, calls[first : first + 2_000])
+        node.batch("anvil_setCode", calls[first : first + 2_000])
     node.refresh()
 
 
@@ -145,13 +144,6 @@ def contracts_of(guild: int) -> list[str]:
 def holds(contract: str, owner: str) -> bool:
     """Return whether a made-up collection says that the owner has one."""
     return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
-
-
-def _batch(url: str, calls: Sequence[tuple[str, list[Any]]]) -> None:
-    body = [{"jsonrpc": "2.0", "id": n, "method": m, "params": p} for n, (m, p) in enumerate(calls)]
-    asked = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=120) as answer:
-        assert all("error" not in one for one in json.loads(answer.read()))
 
 
 def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, Round]:

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,21 +40,24 @@ def holder(collection: int, token: int, holders: int) -> int:
 class Lab:
     """The node and what is on it."""
 
-    def __init__(self, url: str, pid: int) -> None:
+    def __init__(self, url: str) -> None:
         self.url = url
-        self.pid = pid
         self.contracts: list[str] = []
         self.gas = LOADING_GAS // 10
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """Make one JSON-RPC call and return its result."""
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
-        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
+        """Make one JSON-RPC call and return its result. Raises RuntimeError if it fails."""
+        return self.batch(method, [params])[0]
+
+    def batch(self, method: str, calls: Sequence[Sequence[Any]]) -> list[Any]:
+        """Make a JSON-RPC call for each of these parameters in one request. Raises RuntimeError if one fails."""
+        asked = [{"jsonrpc": "2.0", "id": at, "method": method, "params": params} for at, params in enumerate(calls)]
+        request = urllib.request.Request(self.url, json.dumps(asked).encode(), {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=120) as answer:
             said = json.loads(answer.read())
-        if "error" in said:
-            raise RuntimeError(f"{method}: {said['error']}")
-        return said["result"]
+        if faults := [one["error"] for one in said if "error" in one]:
+            raise RuntimeError(f"{method}: {faults[0]}")
+        return [one["result"] for one in said]
 
     def send(self, to: str | None, data: bytes) -> dict[str, Any]:
         """Send one transaction from the node's first account and return its receipt."""
@@ -121,11 +124,6 @@ class Lab:
         finally:
             self.rpc("evm_setIntervalMining", 0)
 
-    def cpu(self) -> float:
-        """Return the seconds of processor time that the node has used so far."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 def _word(value: int) -> bytes:
     return value.to_bytes(32, "big")
@@ -144,10 +142,9 @@ def lab(*options: str) -> Iterator[Lab]:
         process = subprocess.Popen(
             [binary, "--port", str(port), *fixed, *options], env=os.environ | {"HOME": home, "TMPDIR": home}
         )
-        made = Lab(f"http://127.0.0.1:{port}", process.pid)
         try:
             wait_until_open(port, process)
-            yield made
+            yield Lab(f"http://127.0.0.1:{port}")
         finally:
             process.kill()
             process.wait()

@@ -7,7 +7,6 @@ server has as many pairs as a thousand together.
 import argparse
 import asyncio
 import sys
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from gateways.evm.rpc.pool import NodePool
 WALLETS, COLLECTIONS = 4, 10
 SERVERS = (1, 100, 1_000, 10_000)
 NAME = "balances of many servers"
-JSON = {"Content-Type": "application/json"}
 # balanceOf(address) is the storage slot of that address, as a mapping's would be.
 CODE = "0x6004355460005260206000f3"
 
@@ -63,18 +61,7 @@ def own_collection(server: int, number: int) -> str:
 def deploy(node: Lab, servers: int) -> None:
     """Put code at all collections' addresses, and set the usual gas limit of a call."""
     for server in range(servers):
-        calls = [
-            {
-                "jsonrpc": "2.0",
-                "id": number,
-                "method": "anvil_setCode",
-                "params": [own_collection(server, number), CODE],
-            }
-            for number in range(COLLECTIONS)
-        ]
-        with urllib.request.urlopen(urllib.request.Request(node.url, orjson.dumps(calls), JSON), timeout=120) as answer:
-            if b"error" in answer.read():
-                raise SystemExit("the node takes no code")
+        node.batch("anvil_setCode", [(own_collection(server, number), CODE) for number in range(COLLECTIONS)])
     node.rpc("evm_setBlockGasLimit", hex(READING_GAS))
     node.refresh()
 
