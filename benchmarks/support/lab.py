@@ -23,6 +23,7 @@ MULTICALL3 = "0xcA11bde05977b3631167028862bE2a173976CA11"
 CHAIN, CHAIN_ID = "base", 8453
 COLLECTIONS, SUPPLY = 10, 10_000
 MOVES_A_TRANSACTION = 2_000
+NOBODY = "0x" + 40 * "0"
 LOADING_GAS, READING_GAS = 10**12, 50_000_000
 """What one call may use while the lab is filled, and afterwards: geth's and reth's default (performance facts, 1)."""
 
@@ -75,26 +76,27 @@ class Lab:
     def deploy(self, name: str, metadata: str = "https://example.org/") -> str:
         """Deploy a collection kept by the node's first account, with metadata below `metadata`; return its address."""
         keeper = self.rpc("eth_accounts")[0]
-        arguments = encode(["string", "string", "string", "address"], [name, "B", metadata, keeper])
-        made = self.send(None, bytes.fromhex(ARTEFACTS["Collection721"]["bytecode"][2:]) + arguments)
+        return self.create("Collection721", ["string", "string", "string", "address"], [name, "B", metadata, keeper])
+
+    def create(self, artefact: str, types: Sequence[str], arguments: Sequence[Any]) -> str:
+        """Create a contract with these arguments of its constructor; return its address."""
+        made = self.send(None, bytes.fromhex(ARTEFACTS[artefact]["bytecode"][2:]) + encode(types, arguments))
         return str(made["contractAddress"]).lower()
 
     def mint(self, contract: str, first: int, owners: list[str]) -> None:
         """Mint tokens from `first` on, one for each of `owners`."""
-        nobody = "0x" + 40 * "0"
-        for start in range(0, len(owners), MOVES_A_TRANSACTION):
-            some = enumerate(owners[start : start + MOVES_A_TRANSACTION], start=first + start)
-            moves = [(nobody, owner, token, 1) for token, owner in some]
-            self.settle(contract, moves)
+        self.settle(contract, [(NOBODY, owner, token, 1) for token, owner in enumerate(owners, start=first)])
 
-    def settle(self, contract: str, moves: list[tuple[str, str, int, int]]) -> None:
-        """Make many transfers in one transaction: from, to, token and amount of each."""
+    def settle(self, contract: str, moves: Sequence[tuple[str, str, int, int]]) -> None:
+        """Make transfers, MOVES_A_TRANSACTION at a time: from, to, token and amount of each."""
         settle = next(v for k, v in ARTEFACTS["Collection721"]["selectors"].items() if k.startswith("settle("))
-        # Packed by hand: the codec would take longer than the chain.
-        words = [_word(32), _word(len(moves))]
-        for before, after, token, amount in moves:
-            words += [_word(int(before, 16)), _word(int(after, 16)), _word(token), _word(amount)]
-        self.send(contract, bytes.fromhex(settle[2:]) + b"".join(words))
+        for start in range(0, len(moves), MOVES_A_TRANSACTION):
+            some = moves[start : start + MOVES_A_TRANSACTION]
+            # Packed by hand: the codec would take longer than the chain.
+            words = [_word(32), _word(len(some))]
+            for before, after, token, amount in some:
+                words += [_word(int(before, 16)), _word(int(after, 16)), _word(token), _word(amount)]
+            self.send(contract, bytes.fromhex(settle[2:]) + b"".join(words))
 
     def fill(self, holders: int, collections: int = COLLECTIONS, supply: int = SUPPLY) -> None:
         """Deploy the collections and mint all of their tokens to the first `holders` wallets."""

@@ -13,13 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eth_abi.abi import encode
 from sqlalchemy import text
 
 from benchmarks.sizes.whole import Counts, one_round
 from benchmarks.support import town
 from benchmarks.support.call_counts import Answer, Calls, counting, index, solana_owner
-from benchmarks.support.lab import ARTEFACTS, CHAIN, Lab, holder, lab, wallet
+from benchmarks.support.lab import CHAIN, NOBODY, Lab, holder, lab, wallet
 from benchmarks.support.rounds import Measured, goal
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.metadata_traits import Trait
@@ -42,7 +41,6 @@ TOKENS_OF = 2
 COINS, DECIMALS = 2, 6
 RICH, LISTED = 1_000, 20_000
 """Wallets with the chain's own coin, and addresses on the list."""
-NOBODY = "0x" + 40 * "0"
 MOST_OF_TOKENS, MOST_OF_CALLS = 0.3, 1.0
 """Calls for 1,000 checks; a check is one condition about one member."""
 Tree = dict[str, Any]
@@ -96,30 +94,18 @@ def fill(node: Lab, supply: int) -> Place:
     owners = [wallet(number) for number in range(HOLDERS)]
     keeper = node.rpc("eth_accounts")[0]
     coins = [
-        _deploy(node, "Coin", ["string", "string", "bool", "uint256", "address"],
-                [f"Coin {number}", f"C{number}", True, DECIMALS, keeper])
+        node.create("Coin", ["string", "string", "bool", "uint256", "address"],
+                    [f"Coin {number}", f"C{number}", True, DECIMALS, keeper])
         for number in range(COINS)
     ]  # fmt: skip
     for coin in coins:
-        _settle(
-            node, coin, [(NOBODY, owner, 0, (at % 200) * 10**DECIMALS) for at, owner in enumerate(owners) if at % 3]
-        )
-    staking = _deploy(node, "StakingNumber", ["string", "address"], ["Stakes", keeper])
-    _settle(node, staking, [(NOBODY, owner, at + 1, 1) for at, owner in enumerate(owners[: HOLDERS // 4])])
+        node.settle(coin, [(NOBODY, owner, 0, (at % 200) * 10**DECIMALS) for at, owner in enumerate(owners) if at % 3])
+    staking = node.create("StakingNumber", ["string", "address"], ["Stakes", keeper])
+    node.settle(staking, [(NOBODY, owner, at + 1, 1) for at, owner in enumerate(owners[: HOLDERS // 4])])
     for owner in owners[:RICH]:
         node.rpc("anvil_setBalance", owner, hex(10**18))
     node.fill(HOLDERS, collections=COLLECTIONS, supply=supply)
     return Place(node.contracts, coins, staking)
-
-
-def _deploy(node: Lab, name: str, types: Sequence[str], values: Sequence[Any]) -> str:
-    made = node.send(None, bytes.fromhex(ARTEFACTS[name]["bytecode"][2:]) + encode(types, values))
-    return str(made["contractAddress"]).lower()
-
-
-def _settle(node: Lab, contract: str, moves: Sequence[tuple[str, str, int, int]]) -> None:
-    for start in range(0, len(moves), 1_000):
-        node.settle(contract, list(moves[start : start + 1_000]))
 
 
 def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:

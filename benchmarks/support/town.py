@@ -137,14 +137,7 @@ async def rules(server_id: int, contracts: Sequence[str], *, first: int = 0) -> 
     """Create a rule for each contract, each with a role of its own, numbered from `first`; return the roles."""
     roles = [str(ROLE + first + at) for at in range(len(contracts))]
     async with transaction() as db:
-        for role, contract in zip(roles, contracts, strict=True):
-            leaf = Requirement("basic", CHAIN, contract)
-            db.add(
-                Rule(
-                    server_id=server_id, name="A rule", role_id=role, role_name="Role", verification_type="basic",
-                    contract_address=contract, blockchain=CHAIN, created_by="0", expression=to_document(leaf),
-                )
-            )  # fmt: skip
+        await add_rules(db, [rule_row(server_id, *pair) for pair in zip(contracts, roles, strict=True)])
     return roles
 
 
