@@ -84,11 +84,8 @@ class Siege:
         self._client: aiohttp.ClientSession
         self._written: set[str] = set()
 
-    async def settle_in(self) -> None:
+    def settle_in(self) -> None:
         """Sign people in, prove a wallet, make a rule."""
-        await asyncio.to_thread(self._settle_in)
-
-    def _settle_in(self) -> None:
         product = self._product
         ada = Person(product, ADMIN)
         self._contract = collection(product, "Besieged")
@@ -275,7 +272,7 @@ def machine(directory: Path) -> Machine:
 async def measure(running: Machine, names: Sequence[str], seconds: float) -> list[AttackPhase]:
     """Measure every attack after a phase without one."""
     siege = Siege(running, seconds)
-    await siege.settle_in()
+    await asyncio.to_thread(siege.settle_in)
     found: list[AttackPhase] = []
     for name in names:
         seen = await siege.phase(name, await siege.phase(None))

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Any
@@ -91,16 +91,20 @@ async def calls(target: Target, said: Said, session: str, some: Iterable[tuple[s
     async with aiohttp.ClientSession(
         headers=target.headers(session), connector=aiohttp.TCPConnector(limit=0), timeout=WAIT
     ) as client:
+        asked = (
+            client.request(method, target.url + path, json=body, allow_redirects=False) for method, path, body in some
+        )
+        await asyncio.gather(*(counted(said, one) for one in asked))
 
-        async def one(method: str, path: str, body: Any) -> None:
-            try:
-                async with client.request(method, target.url + path, json=body, allow_redirects=False) as answer:
-                    await answer.read()
-                said[str(answer.status)] += 1
-            except (aiohttp.ClientError, TimeoutError) as fault:
-                said[type(fault).__name__] += 1
 
-        await asyncio.gather(*(one(*call) for call in some))
+async def counted(said: Said, call: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> None:
+    """Make a call, and count its status or what went wrong."""
+    try:
+        async with call as answer:
+            await answer.read()
+        said[str(answer.status)] += 1
+    except (aiohttp.ClientError, TimeoutError) as fault:
+        said[type(fault).__name__] += 1
 
 
 async def tabs(count: int, one: Callable[[], Awaitable[None]]) -> None:
@@ -354,23 +358,11 @@ async def own_data(target: Target, said: Said) -> None:
 
 async def commands(target: Target, said: Said) -> None:
     """Use commands in Discord as one member as fast as possible, 25 at once."""
-    told: tuple[Mapping[str, Any], ...] = (
-        {"kind": "command", "name": "verify"}, {"kind": "command", "name": "why"},
-        {"kind": "command", "name": "recheck"}, {"kind": "command", "name": "wallets"},
-        {"kind": "command", "name": "rules"},
-    )  # fmt: skip
-    about = {"guild": target.guild, "user": target.username, "wait": 10}
+    names = islice(cycle(("verify", "why", "recheck", "wallets", "rules")), 25)
+    about = {"guild": target.guild, "user": target.username, "wait": 10, "kind": "command"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=WAIT) as client:
-
-        async def one(body: Mapping[str, Any]) -> None:
-            try:
-                async with client.post(f"{target.sandbox}/control/interactions", json={**about, **body}) as answer:
-                    await answer.read()
-                said[str(answer.status)] += 1
-            except (aiohttp.ClientError, TimeoutError) as fault:
-                said[type(fault).__name__] += 1
-
-        await asyncio.gather(*(one(body) for body in islice(cycle(told), 25)))
+        asked = (client.post(f"{target.sandbox}/control/interactions", json={**about, "name": one}) for one in names)
+        await asyncio.gather(*(counted(said, one) for one in asked))
 
 
 ATTACKS: dict[str, Attack] = {
