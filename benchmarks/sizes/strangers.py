@@ -22,11 +22,11 @@ from typing import Any
 import aiohttp
 import psycopg
 
-from app.supervisor.leftovers import running
+from app.supervisor import leftovers
 from benchmarks.attacks import within
 from benchmarks.support.rounds import goal
 from models.db.database import libpq_url
-from tests.support.product import DAY, Machine, build_screens, members_of_session
+from tests.support.product import DAY, Machine, members_of_session, running
 
 NAME = "strangers"
 GUILD, PERSON = "Base Builders", "carol"
@@ -160,7 +160,7 @@ class Town:
             await asyncio.sleep(ASK_EVERY)
 
     def _rows(self) -> int:
-        now = running(self._machine.product.data_dir)
+        now = leftovers.running(self._machine.product.data_dir)
         assert now is not None
         assert now.database_url
         with psycopg.connect(libpq_url(now.database_url)) as database:
@@ -214,14 +214,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--strangers", type=int, nargs="+", metavar="N", help="how many, one size after the other")
     given = parser.parse_args(arguments)
     sizes = sorted(given.strangers or (QUICK_SIZES if given.quick else SIZES))
-    with TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory:
-        machine = Machine(Path(directory), DAY)
-        build_screens()
-        try:
-            machine.start()
-            starts, churn = asyncio.run(measure(machine, sizes, 10 if given.quick else SECONDS))
-        finally:
-            machine.stop()
+    with TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory, running(Path(directory), DAY) as machine:
+        starts, churn = asyncio.run(measure(machine, sizes, 10 if given.quick else SECONDS))
     print("\n| strangers | first answer after so many seconds | MB of the bot |\n|---|---|---|")
     for one in starts:
         print(row(one))
