@@ -12,6 +12,7 @@ from services.core.chain_names import chain_title
 from services.core.errors import WalletNotFound
 from services.runtime import rate_limits
 from services.wallets import names, wallets
+from state.core.dialog import RowDialog
 from state.core.gate import background, signed_in, writes
 from state.core.retry import ask
 from state.core.toasts import say
@@ -36,13 +37,12 @@ class WalletRowView:
     """The only chain on which a contract account counts; empty for other wallets."""
 
 
-class WalletsState(rx.State):
+class WalletsState(RowDialog, rx.State):
     """The list Verified Wallets."""
 
     loaded: bool = False
     failed: bool = False
     rows: list[WalletRowView] = []
-    asked_id: int = 0
     asked_short: str = ""
     _names: dict[str, str] = {}
 
@@ -92,12 +92,6 @@ class WalletsState(rx.State):
         """Open the dialog that explains the removal."""
         row = next((one for one in self.rows if one.id == wallet_id), None)
         self.asked_id, self.asked_short = (row.id, row.short) if row else (0, "")
-
-    @signed_in
-    async def close_dialog(self, actor: Actor, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_id = 0
 
     @writes
     async def remove(self, actor: Actor) -> None:

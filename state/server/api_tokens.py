@@ -15,6 +15,7 @@ from services.accounts.developers.webhooks import WebhookView
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
 from services.core.relative_times import ago
+from state.core.dialog import RowDialog
 from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
@@ -40,7 +41,7 @@ class TokenRowView:
     use: str
 
 
-class ApiTokensState(FormFault, ServerTab, rx.State):
+class ApiTokensState(FormFault, RowDialog, ServerTab, rx.State):
     """The tokens, the form for a new one, and the dialog before one is revoked."""
 
     rows: list[TokenRowView] = []
@@ -51,7 +52,6 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
     life: str = USUAL
     token: str = ""
     """The token that was just created; shown until the admin has it."""
-    asked_id: int = 0
     asked_name: str = ""
     working: bool = False
     _token_id: int = 0
@@ -139,12 +139,6 @@ class ApiTokensState(FormFault, ServerTab, rx.State):
         """Open the dialog before a token is revoked."""
         row = next((one for one in self.rows if one.id == token_id), None)
         self.asked_id, self.asked_name = (row.id, row.name) if row is not None else (0, "")
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_id = 0
 
     @writes
     async def revoke(self, actor: Actor):

@@ -15,6 +15,7 @@ from services.rules.replacements.contract_migrations import LeftRule
 from services.rules.replacements.new_role import RoleOrder
 from services.runtime import rate_limits
 from services.servers import servers
+from state.core.dialog import Dialog
 from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
@@ -33,7 +34,7 @@ class RoleChoiceView:
     refusal: str
 
 
-class NewRoleState(FormFault, rx.State):
+class NewRoleState(FormFault, Dialog, rx.State):
     """The card of the Rules tab about a role that takes another one's place."""
 
     is_open: bool = False
@@ -50,7 +51,6 @@ class NewRoleState(FormFault, rx.State):
     rules: list[str] = []
     left: list[LeftRule] = []
 
-    asked: bool = False
     working: bool = False
     _opened_for: int = 0
     """The server for which the form was opened."""
@@ -58,7 +58,7 @@ class NewRoleState(FormFault, rx.State):
     @signed_in
     async def load(self, actor: Actor) -> None:
         """Close the dialog, and the form if it is about another server."""
-        self.asked = False
+        self.asked = ""
         if (await self.get_state(ServerPageState)).server_id != self._opened_for:
             self.is_open, self.old_roles, self.new_roles = False, [], []
             self._changed()
@@ -88,11 +88,11 @@ class NewRoleState(FormFault, rx.State):
     @public
     def close(self) -> None:
         """Hide the form."""
-        self.is_open = self.asked = False
+        self.is_open = False
         self._changed()
 
     def _changed(self) -> None:
-        self.looked, self.rules, self.left, self.asked = False, [], [], False
+        self.looked, self.rules, self.left, self.asked = False, [], [], ""
         self._clear_fault()
 
     @public
@@ -144,23 +144,17 @@ class NewRoleState(FormFault, rx.State):
         """Open the dialog that shows what the change would do to members."""
         if not self.looked or not self.rules:
             return
-        self.asked = True
+        self.asked = self.new
         page, impact = await page_of(self, self._opened_for), await self.get_state(RulePreviewState)
         impact._ask(NewRole(page.server_id, self._order()))
         yield RulePreviewState.watch
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked = False
 
     @writes
     async def confirm(self, actor: Actor):
         """Let the rules give the new role."""
         if not self.asked:
             return
-        self.asked, self.working = False, True
+        self.asked, self.working = "", True
         yield
         try:
             page = await page_of(self, self._opened_for)

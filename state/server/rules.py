@@ -21,7 +21,8 @@ from services.rules import limits, rules, views
 from services.rules.expression import parse_stored, requirements
 from services.rules.wording import Line
 from services.runtime import rate_limits
-from state.core.gate import public, signed_in, writes
+from state.core.dialog import RowDialog
+from state.core.gate import signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
 from state.rule_form.preview import RulePreviewState
@@ -65,7 +66,7 @@ class RuleRowView:
     edit_url: str
 
 
-class RulesState(ServerTab, rx.State):
+class RulesState(RowDialog, ServerTab, rx.State):
     """The Rules tab of a server's configuration."""
 
     rows: list[RuleRowView] = []
@@ -76,7 +77,6 @@ class RulesState(ServerTab, rx.State):
     room: str = ""
     """How much of its limits the server has used."""
     working: int = 0
-    asked_id: int = 0
     asked_what: str = ""
     asked_title: str = ""
     asked_text: str = ""
@@ -201,12 +201,6 @@ class RulesState(ServerTab, rx.State):
             max(0, count),
         )
         await say(self, _("Rules imported"), _counted(made, max(0, count)))
-
-    @public
-    def close_dialog(self, is_open: bool) -> None:
-        """Close the dialog."""
-        if not is_open:
-            self.asked_id = 0
 
     @writes
     async def confirm(self, actor: Actor):

@@ -123,7 +123,7 @@ def _left(rule: rx.vars.ObjectVar[LeftRule]) -> rx.Component:
 
 def _question() -> rx.Component:
     return confirm(
-        is_open=NewRoleState.asked,
+        is_open=NewRoleState.asked != "",
         on_open_change=NewRoleState.close_dialog,
         title=_("Replace the role?"),
         text=_(

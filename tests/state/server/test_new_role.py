@@ -49,7 +49,7 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     assert (card.fault_text, card.rules, card.left) == ("", ["A rule"], [])
     assert card.summary == "0 members have Holder from us. They get Collector first, and lose Holder after that."
     await tab.run(card.ask())
-    assert (card.asked, (await tab.state(RulePreviewState)).busy) == (True, True)
+    assert (card.asked, (await tab.state(RulePreviewState)).busy) == (new, True)
     card.set_new(new)
     assert not card.asked, "the dialog is about the form as it was"
     await tab.run(card.confirm())
@@ -57,7 +57,7 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     await tab.run(card.look())
     await tab.run(card.ask())
     await tab.run(card.confirm())
-    assert (card.asked, card.is_open) == (False, False)
+    assert (card.asked, card.is_open) == ("", False)
     assert (await tab.state(ToastState)).title == "1 rule changed"
     rules = await opened(tab, RulesState, town.server_id, "rules")
     assert [(one.role_name, one.state, one.role_gone) for one in rules.rows] == [("Collector", "active", False)]
@@ -73,4 +73,4 @@ async def test_the_form_of_one_server_is_not_open_on_another_one(sign_in: SignIn
     page = await tab.state(ServerPageState)
     page.server_id = page._read_for = town.server_id + 1
     await tab.run(card.load())
-    assert (card.is_open, card.asked, card.old_roles) == (False, False, [])
+    assert (card.is_open, card.asked, card.old_roles) == (False, "", [])
