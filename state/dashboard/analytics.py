@@ -55,29 +55,28 @@ class AnalyticsState(rx.State):
     async def choose_days(self, actor: Actor, days: int):
         """Choose a range of days; ignore a value that is not offered."""
         if days in RANGES:
-            shown, self.days, self.busy = self.days, days, True
-            yield
-            try:
-                await self._read(actor)
-            except UNREADABLE:
-                self.days = shown
-                raise
-            finally:
-                self.busy = False
+            async for outcome in self._choose(actor, days, self.server):
+                yield outcome
 
     @signed_in
     async def choose_server(self, actor: Actor, server: str):
         """Choose one server by its internal id, or EVERYWHERE."""
         if row_id(server) is not None:
-            shown, self.server, self.busy = self.server, server, True
-            yield
-            try:
-                await self._read(actor)
-            except UNREADABLE:
-                self.server = shown
-                raise
-            finally:
-                self.busy = False
+            async for outcome in self._choose(actor, self.days, server):
+                yield outcome
+
+    async def _choose(self, actor: Actor, days: int, server: str):
+        """Read the history of these days and this server; after a failure the former choice stays."""
+        shown = self.days, self.server
+        self.days, self.server, self.busy = days, server, True
+        yield
+        try:
+            await self._read(actor)
+        except UNREADABLE:
+            self.days, self.server = shown
+            raise
+        finally:
+            self.busy = False
 
     async def _read(self, actor: Actor) -> None:
         self.failed = not self.loaded
