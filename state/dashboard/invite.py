@@ -1,7 +1,7 @@
 """The invite list: servers that a person may add the bot to."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from math import inf
 
 import reflex as rx
@@ -14,23 +14,13 @@ from services.core.actors import Actor
 from services.core.errors import NotConnected
 from services.runtime.database_faults import UNANSWERED
 from services.servers import servers
+from services.servers.servers import GuildView
 from settings import settings
 from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.timing import INVITE_AGAIN_SECONDS, INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS
 from state.core.toasts import refuse, say
 from state.core.watchers import Watcher
-
-
-@dataclass(frozen=True)
-class GuildCardView:
-    """A guild that the person administers, in the invite list."""
-
-    id: str
-    name: str
-    icon_url: str
-    owner: bool
-    has_bot: bool
 
 
 class InviteTabs(rx.State, mixin=True):
@@ -66,7 +56,7 @@ class InviteState(InviteTabs, rx.State):
     loaded: bool = False
     failed: bool = False
     connected: bool = True
-    guilds: list[GuildCardView] = []
+    guilds: list[GuildView] = []
     inviting: str = ""
 
     @signed_in
@@ -75,14 +65,11 @@ class InviteState(InviteTabs, rx.State):
         self.failed = True
 
         try:
-            listed = await ask(lambda db: servers.invite_list(db, gateways(), actor))
+            self.guilds = await ask(lambda db: servers.invite_list(db, gateways(), actor))
         except NotConnected:
-            self.connected, listed = False, list[servers.GuildView]()
+            self.connected, self.guilds = False, []
         else:
             self.connected = True
-        self.guilds = [
-            GuildCardView(guild.id, guild.name, guild.icon_url or "", guild.owner, guild.has_bot) for guild in listed
-        ]
         self.loaded, self.failed = True, False
 
     @signed_in
@@ -127,8 +114,5 @@ class InviteState(InviteTabs, rx.State):
             arrived = {server.id for server in listed if server.bot_invited} - before
             async with self:
                 if arrived:
-                    self.guilds = [
-                        GuildCardView(one.id, one.name, one.icon_url, one.owner, one.has_bot or one.id in arrived)
-                        for one in self.guilds
-                    ]
+                    self.guilds = [replace(one, has_bot=one.has_bot or one.id in arrived) for one in self.guilds]
                     return

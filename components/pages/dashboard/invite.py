@@ -11,7 +11,7 @@ from components.ui.picture import server_icon
 from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
 from settings import settings
-from state.dashboard.invite import GuildCardView, InviteState
+from state.dashboard.invite import GuildView, InviteState
 
 
 def invite() -> rx.Component:
@@ -63,7 +63,7 @@ def _servers() -> rx.Component:
     )
 
 
-def _server(guild: rx.vars.ObjectVar[GuildCardView]) -> rx.Component:
+def _server(guild: rx.vars.ObjectVar[GuildView]) -> rx.Component:
     bot = settings().bot_name
     return rx.el.li(
         server_icon(guild.name, guild.icon_url),

@@ -13,11 +13,12 @@ from models import User, now, transaction
 from services.accounts import sessions
 from services.accounts.encryption import seal
 from services.core.errors import ProviderUnavailable
+from services.servers.servers import GuildView
 from settings import settings
 from state.core import retry
 from state.core.toasts import ToastState
 from state.dashboard import invite
-from state.dashboard.invite import GuildCardView, InviteState, NavigationInviteState
+from state.dashboard.invite import InviteState, NavigationInviteState
 from state.dashboard.servers import DashboardState
 
 
@@ -66,7 +67,7 @@ async def test_an_outage_of_discord_is_a_failure_to_try_again_and_no_disconnecti
 
 async def test_an_invite_that_fails_says_so_and_one_that_opens_names_bot_and_server() -> None:
     state = await the_list_of(connected=True)
-    state.guilds = [GuildCardView("77", "Cats", "", True, False)]
+    state.guilds = [GuildView("77", "Cats", None, None, True, False)]
     toasts = await state.get_state(ToastState)
     for server_id, title, text in (
         ("78", "Invite Failed", "Please try again"),
@@ -82,7 +83,7 @@ async def test_a_double_click_opens_one_tab_of_discord_and_a_later_click_another
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     state = await the_list_of(connected=True)
-    state.guilds = [GuildCardView(one, one, "", True, False) for one in ("77", "78")]
+    state.guilds = [GuildView(one, one, None, None, True, False) for one in ("77", "78")]
     dashboard, bar = await state.get_state(DashboardState), await state.get_state(NavigationInviteState)
 
     async def opened(server_id: str) -> tuple[bool, bool, bool]:
