@@ -1,13 +1,12 @@
 """A person's sessions, where their wallets count, and the deletion of their data."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import reflex as rx
 
 from gateways import gateways
-from locales import _, day, series
+from locales import _, day_and_clock, series
 from models import transaction
 from models.db.row_ids import row_id
 from services.accounts import sessions, sign_in
@@ -194,8 +193,8 @@ def _session(session: sessions.SessionView) -> SessionRowView:
     return SessionRowView(
         id=session.id,
         browser=sessions.name_of(session.user_agent),
-        seen=_moment(session.seen_at),
-        since=_moment(session.created_at),
+        seen=day_and_clock(session.seen_at),
+        since=day_and_clock(session.created_at),
         current=session.current,
     )
 
@@ -209,9 +208,5 @@ def _choice(choice: preferences.ChoiceView) -> ChoiceRowView:
         share_wallets=choice.share_wallets,
         roles=series(choice.roles),
         payout="" if choice.payout_wallet_id is None else str(choice.payout_wallet_id),
-        downloads=[f"{one.by}, {_moment(one.at)}" for one in choice.payout_downloads],
+        downloads=[f"{one.by}, {day_and_clock(one.at)}" for one in choice.payout_downloads],
     )
-
-
-def _moment(moment: datetime) -> str:
-    return _("{date}, {time} UTC").format(date=day(moment), time=f"{moment:%H:%M}")

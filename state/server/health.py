@@ -7,7 +7,7 @@ from typing import Any
 import reflex as rx
 
 from gateways import gateways
-from locales import N_, _, day_of_year, ngettext
+from locales import N_, _, day_and_minute, ngettext
 from models import transaction
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
@@ -97,7 +97,9 @@ def _line(
 ) -> HealthLineView:
     """Return the line about a part of the health, with its own state and text unless others are given."""
     shown: str = of.state if state is None else state
-    told = _("since {time}").format(time=_moment(since)) if since is not None and shown in {"warning", "bad"} else ""
+    told = ""
+    if since is not None and shown in {"warning", "bad"}:
+        told = _("since {time}").format(time=day_and_minute(since))
     return HealthLineView(key, shown, title, of.text if text is None else text, of.mend or "", told, role)
 
 
@@ -167,11 +169,7 @@ def _distance(one: LagHealth) -> str:
 
 
 def _next(moment: datetime | None) -> str:
-    return "" if moment is None else " " + _("Next: {time}.").format(time=_moment(moment))
-
-
-def _moment(moment: datetime) -> str:
-    return _("{date}, {time} UTC").format(date=day_of_year(moment), time=f"{moment:%H:%M}")
+    return "" if moment is None else " " + _("Next: {time}.").format(time=day_and_minute(moment))
 
 
 def _provider(one: ProviderHealth) -> HealthLineView:
