@@ -1,7 +1,7 @@
 """Chart data: whole coordinates in a field of 1000 by 400, and the sentence that a screen reader speaks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from locales import _, ngettext, short_day
@@ -89,10 +89,8 @@ def roles_of(history: HistoryView) -> BarChartView:
     peak = max(*history.roles_given, *history.roles_taken)
     given, taken = sum(history.roles_given), sum(history.roles_taken)
     up = _bars(history.days, history.roles_given, peak, HEIGHT // 2, _("{day}: {count} given"))
-    down = [
-        BarView(bar.x, HEIGHT // 2, bar.width, bar.height, bar.label)
-        for bar in _bars(history.days, history.roles_taken, peak, HEIGHT // 2, _("{day}: {count} taken"))
-    ]
+    taken_up = _bars(history.days, history.roles_taken, peak, HEIGHT // 2, _("{day}: {count} taken"))
+    down = [replace(one, y=HEIGHT // 2) for one in taken_up]
     words = ngettext(
         "{count} role given and {taken} taken in the last {days} days.",
         "{count} roles given and {taken} taken in the last {days} days.",
@@ -136,13 +134,13 @@ def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, lab
     """Return bars whose base is at `room` from the top; days without events have none."""
     step = WIDTH / len(days)
     return [
-        BarView(
-            x=round((index + (1 - _BAR_SHARE) / 2) * step),
-            y=room - round(room * value / peak),
-            width=round(step * _BAR_SHARE),
-            height=round(room * value / peak),
-            label=label.format(day=short_day(day), count=value),
-        )
-        for index, (day, value) in enumerate(zip(days, values, strict=True))
+        bar(place, step, round(room * value / peak), label.format(day=short_day(day), count=value), base=room)
+        for place, (day, value) in enumerate(zip(days, values, strict=True))
         if value
     ]
+
+
+def bar(place: int, step: float, height: int, label: str, *, base: int = HEIGHT) -> BarView:
+    """Return the bar of the day at this place of a chart with `step` for each day; it stands on the line at `base`."""
+    left = round((place + (1 - _BAR_SHARE) / 2) * step)
+    return BarView(left, base - height, round(step * _BAR_SHARE), height, label)

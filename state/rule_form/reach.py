@@ -25,7 +25,7 @@ from state.core.gate import background, signed_in
 from state.core.retry import ask
 from state.core.timing import REACH_POLL_SECONDS, REACH_WATCHED_SECONDS
 from state.core.watchers import Watcher, new_turn
-from state.dashboard.charts import HEIGHT, WIDTH, BarView
+from state.dashboard.charts import HEIGHT, WIDTH, BarView, bar
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.rule_form import RuleFormState
 
@@ -153,10 +153,9 @@ def _bars(found: Sequence[ReachOnDay]) -> list[BarView]:
     """Return each day's share of verified holders as a bar."""
     step = WIDTH / max(_FEWEST_DAYS, len(found))
     return [
-        BarView(
-            x=round((place + 0.15) * step),
-            y=HEIGHT - round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
-            width=round(0.7 * step),
+        bar(
+            place,
+            step,
             height=round(HEIGHT * min(one.verified / max(one.holders, 1), 1)),
             label=f"{short_day(one.day)}: {number(one.verified)} / {number(one.holders)}",
         )
