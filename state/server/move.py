@@ -391,6 +391,9 @@ def _role(role: MovingRole) -> MovingRoleView:
     total = sum(counts)
     rivals = listed([one.name or _("Somebody") for one in role.rivals]) if role.rivals else ""
     moved = _("{names} moved this role too, last on {time}.")
+    undecided = _(
+        "No active rule gives this role yet, so holders with a wallet count as unknown. Activate one on the Rules tab."
+    )
     taken = ngettext("Taken from {count} member so far", "Taken from {count} members so far", role.taken)
     return MovingRoleView(
         role.role_id, role.role_name, role.role_color, *counts,
@@ -398,14 +401,8 @@ def _role(role: MovingRole) -> MovingRoleView:
         summary=_arrived(role.right, total),
         taken=taken.format(count=role.taken) if role.taken else "",
         rivals=moved.format(names=rivals, time=day_and_time(role.rivals[0].last_at)) if rivals else "",
-        undecided="" if role.decided else _undecided(),
+        undecided="" if role.decided else undecided,
     )  # fmt: skip
-
-
-def _undecided() -> str:
-    return _(
-        "No active rule gives this role yet, so holders with a wallet count as unknown. Activate one on the Rules tab."
-    )
 
 
 def _arrived(right: int, total: int) -> str:
