@@ -12,6 +12,7 @@ from models.db.row_ids import row_id
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
 from services.privacy import preferences
+from services.privacy.preferences import EndingRole
 from services.runtime import rate_limits
 from services.wallets import wallets
 from state.core.gate import signed_in, writes
@@ -58,16 +59,6 @@ class PayoutWalletView:
     address: str
 
 
-@dataclass(frozen=True)
-class EndingRoleView:
-    """A role, and what happens to it when the data is deleted."""
-
-    server_name: str
-    role_name: str
-    color: str
-    text: str
-
-
 class MyDataState(rx.State):
     """The account screen, apart from the profile."""
 
@@ -76,7 +67,7 @@ class MyDataState(rx.State):
     sessions: list[SessionRowView] = []
     choices: list[ChoiceRowView] = []
     payout_wallets: list[PayoutWalletView] = []
-    ending: list[EndingRoleView] = []
+    ending: list[EndingRole] = []
     asked: bool = False
     typed: str = ""
     working: bool = False
@@ -157,8 +148,7 @@ class MyDataState(rx.State):
         """Open the dialog that explains the deletion."""
         await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
         async with transaction() as db:
-            ending = await preferences.consequences(db, actor)
-        self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in ending]
+            self.ending = list(await preferences.consequences(db, actor))
         self.asked, self.typed = True, ""
 
     @signed_in
@@ -183,7 +173,7 @@ class MyDataState(rx.State):
                 gone = await preferences.forget(db, actor)
         finally:
             self.working = False
-        self.ending = [EndingRoleView(one.server_name, one.role_name, one.role_color, one.text) for one in gone.roles]
+        self.ending = list(gone.roles)
         self.asked, self.forgotten = False, True
         (await self.get_state(SessionState)).left()
         await sign_in.revoke(gateways(), gone.token)

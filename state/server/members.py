@@ -16,7 +16,7 @@ from services.roles import rival_reports
 from services.runtime import rate_limits
 from services.servers import explain, member_list, protection
 from services.servers.explain import RoleWhy, RuleWhy
-from services.servers.member_list import MemberRow
+from services.servers.member_list import MemberRoleView, MemberRow
 from services.triggers import rechecks, sweep
 from settings import settings
 from state.core.errors import UNREADABLE, sentence_of
@@ -34,16 +34,6 @@ EVERYBODY = "everybody"
 
 
 @dataclass(frozen=True)
-class MemberRoleTag:
-    """A role that a member has; `ours` if we gave it."""
-
-    id: str
-    name: str
-    color: str
-    ours: bool
-
-
-@dataclass(frozen=True)
 class MemberRowView:
     """A member in the list."""
 
@@ -51,7 +41,8 @@ class MemberRowView:
     name: str
     avatar_url: str
     wallets: str
-    roles: list[MemberRoleTag]
+    roles: list[MemberRoleView]
+    """Only those that the member has."""
 
 
 @dataclass(frozen=True)
@@ -281,11 +272,7 @@ class MembersState(ServerTab, rx.State):
 
 
 def _row(member: MemberRow) -> MemberRowView:
-    roles = [
-        MemberRoleTag(role.role_id, role.role_name, role.role_color, role.granted_by_us)
-        for role in member.roles
-        if role.held
-    ]
+    roles = [role for role in member.roles if role.held]
     count = member.wallet_count
     wallets = ngettext("{count} wallet", "{count} wallets", count).format(count=count) if count else _("No wallet")
     shown = f": {', '.join(member.wallets)}" if member.wallets else ""

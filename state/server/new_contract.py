@@ -16,9 +16,8 @@ from services.core.errors import HoldfastError
 from services.engine.previews.proposals import MigrationEnd, NewContract
 from services.rules.replacements import contract_migrations, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
-from services.rules.replacements.contract_migrations import LeftRule, MigrationView
+from services.rules.replacements.contract_migrations import LeftRule, MigratedRule, MigrationView
 from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
-from services.rules.wording import Line
 from services.runtime import rate_limits
 from state.core.dialog import Dialog
 from state.core.entered_dates import end_of_day
@@ -40,19 +39,6 @@ class OldContractView:
 
     key: str
     label: str
-
-
-@dataclass(frozen=True)
-class MigratedRuleView:
-    """A rule that is carried over, with its new requirements line by line."""
-
-    id: int
-    name: str
-    role_name: str
-    role_color: str
-    before: str
-    lines: list[Line]
-    note: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +66,7 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
     first_day: str = ""
     looking: bool = False
 
-    rules: list[MigratedRuleView] = []
+    rules: list[MigratedRule] = []
     left: list[LeftRule] = []
     looked: bool = False
     """Whether the two lists are about the form as it is filled in."""
@@ -176,13 +162,7 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
             await self._show_fault(_("Could not look at the rules"), fault)
         else:
             self.looked = True
-            self.rules = [
-                MigratedRuleView(
-                    one.id, one.name, one.role_name, one.role_color, one.before, list(one.lines), " ".join(one.notes)
-                )
-                for one in found.rules
-            ]
-            self.left = list(found.left)
+            self.rules, self.left = list(found.rules), list(found.left)
         finally:
             self.looking = False
 

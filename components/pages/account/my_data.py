@@ -13,7 +13,7 @@ from components.ui.picture import server_icon
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
-from state.account.my_data import CONFIRMATION, ChoiceRowView, EndingRoleView, MyDataState, SessionRowView
+from state.account.my_data import CONFIRMATION, ChoiceRowView, EndingRole, MyDataState, SessionRowView
 
 EXPORT_PATH = "/api/me/export"
 
@@ -260,12 +260,12 @@ def _ending() -> rx.Component:
     return rx.el.ul(rx.foreach(MyDataState.ending, _end), class_name="mt-2 flex flex-col gap-2")
 
 
-def _end(role: rx.vars.ObjectVar[EndingRoleView]) -> rx.Component:
+def _end(role: rx.vars.ObjectVar[EndingRole]) -> rx.Component:
     return rx.el.li(
         sentence(
             # Translators: {end} is a later text, such as "ends with the rules of the server".
             _("{role} in {server} {end}."),
-            role=role_mark(role.role_name, role.color),
+            role=role_mark(role.role_name, role.role_color),
             server=role.server_name,
             end=role.text,
         ),

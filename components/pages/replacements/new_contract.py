@@ -15,7 +15,7 @@ from state.rule_form.chain_options import chain_options
 from state.server.new_contract import (
     END,
     LeftRule,
-    MigratedRuleView,
+    MigratedRule,
     MigrationState,
     OldContractView,
     RunningMigrationView,
@@ -185,7 +185,8 @@ def _found() -> rx.Component:
     )
 
 
-def _rule(rule: rx.vars.ObjectVar[MigratedRuleView]) -> rx.Component:
+def _rule(rule: rx.vars.ObjectVar[MigratedRule]) -> rx.Component:
+    notes = rule.notes.to(list[str])
     return rx.el.li(
         rx.el.div(
             rx.el.h4(rule.name, class_name="min-w-0 break-words font-medium"),
@@ -194,7 +195,7 @@ def _rule(rule: rx.vars.ObjectVar[MigratedRuleView]) -> rx.Component:
         ),
         rx.el.p(rx.el.s(rule.before), class_name="muted break-words text-sm"),
         rx.el.div(rx.foreach(rule.lines.to(list[Line]), rule_line), class_name="mt-1 text-sm"),
-        rx.cond(rule.note != "", rx.el.p(rule.note, class_name="muted mt-1 text-sm")),
+        rx.cond(notes, rx.el.p(notes.join(" "), class_name="muted mt-1 text-sm")),
         key=rule.id,
         class_name="py-3",
     )

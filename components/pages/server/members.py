@@ -20,7 +20,7 @@ from state.core.timing import RECHECK_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.members import (
     EVERYBODY,
-    MemberRoleTag,
+    MemberRoleView,
     MemberRowView,
     MembersState,
     RoleWhyView,
@@ -224,18 +224,18 @@ def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
     )
 
 
-def _tag(role: rx.vars.ObjectVar[MemberRoleTag]) -> rx.Component:
+def _tag(role: rx.vars.ObjectVar[MemberRoleView]) -> rx.Component:
     return rx.el.span(
-        role_mark(role.name, role.color),
+        role_mark(role.role_name, role.role_color),
         rx.cond(
-            role.ours,
+            role.granted_by_us,
             rx.el.span(
                 rx.icon("badge-check", size=14, class_name="text-primary", aria_hidden="true"),
                 rx.el.span(_("given by {product}").format(product=settings().product_name), class_name="sr-only"),
                 title=_("Given by {product}").format(product=settings().product_name),
             ),
         ),
-        key=role.id,
+        key=role.role_id,
         class_name="inline-flex max-w-full items-center gap-1 rounded-full border hairline px-2.5 py-0.5 text-sm",
     )
 

@@ -39,8 +39,8 @@ async def test_a_migration_is_previewed_applied_and_ended_from_its_card(sign_in:
 
     await tab.run(card.look())
     (rule,) = card.rules
-    assert (card.fault_text, rule.name, rule.note, card.left) == (
-        "", "A rule", "Tokens of both contracts add up.", [],
+    assert (card.fault_text, rule.name, rule.notes, card.left) == (
+        "", "A rule", ("Tokens of both contracts add up.",), [],
     )  # fmt: skip
     assert [line.depth for line in rule.lines] == [0, 1, 1, 2, 2, 1]
     card.set_both(False)
