@@ -5,7 +5,6 @@ The whole product runs as `make run` starts it, with its default limits. During 
 requests and the web process's memory are measured. The same is done without an attack just before it.
 """
 
-import argparse
 import asyncio
 import json
 import re
@@ -23,7 +22,7 @@ from websockets.exceptions import ConnectionClosed
 
 from benchmarks.support.attacks import ATTACKS, Target, greeted
 from benchmarks.support.lab import ROOT
-from benchmarks.support.rounds import goal
+from benchmarks.support.rounds import goal, options
 from tests.support.product import DAY, Machine, Product, build_screens, members_of_session
 from tests.system.web.conftest import sign_in
 from tests.system.web.sockets import BOOT
@@ -319,9 +318,8 @@ def missed(seen: AttackPhase) -> list[str]:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.attacks", description=__doc__)
+    parser = options("attacks", __doc__, quick="8 seconds of each instead of 20")
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ATTACKS)}; all when none is named")
-    parser.add_argument("--quick", action="store_true", help="8 seconds of each instead of 20")
     given = parser.parse_args(arguments)
     if unknown := sorted(set(given.names) - set(ATTACKS)):
         parser.error(f"there is no attack {unknown[0]!r}")

@@ -4,7 +4,6 @@ One admin with 100 servers, one of them with 200,000 members, 1,000 rules and a 
 service call that a screen makes is made in turns; the admin's rights, which Discord reports, are assumed.
 """
 
-import argparse
 import asyncio
 import sys
 import time
@@ -18,6 +17,7 @@ from sqlalchemy import text
 
 from benchmarks.support import crowd_web
 from benchmarks.support.crowd_web import Took, database_processes, processor
+from benchmarks.support.rounds import options
 from benchmarks.support.town import database, product
 from gateways import Gateways
 from models import Server, now, reading, transaction
@@ -254,8 +254,7 @@ async def _run(url: str, size: Size) -> list[Call]:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="20,000 members and 300,000 lines")
+    parser = options("crowd", __doc__, quick="20,000 members and 300,000 lines")
     parser.add_argument("--keep", type=Path, help="a directory whose database is used, and made if there is none")
     given = parser.parse_args(arguments)
     size = Size(20_000, 300_000, 5) if given.quick else Size(200_000, 5_000_000, 20)

@@ -4,7 +4,6 @@
 on their own database and node, with the daily sweep off; the stand-in records when the request for the role arrives.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 from benchmarks import roles
 from benchmarks.support import town
 from benchmarks.support.lab import CHAIN, Lab, lab, wallet
-from benchmarks.support.rounds import goal, prepared, said_by
+from benchmarks.support.rounds import goal, options, prepared, said_by
 from gateways import gateways
 from gateways.evm.log_decoding import Transfer
 from gateways.evm.transfer_logs import LogRead
@@ -52,9 +51,7 @@ class Seen:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.follow", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer transfers and members")
-    given = parser.parse_args(arguments)
+    given = options("follow", __doc__, quick="fewer transfers and members").parse_args(arguments)
     transfers = 40 if given.quick else 200
     with lab() as node, town.database() as database, roles.stand_in() as url:
         node.fill(1, collections=1, supply=1)

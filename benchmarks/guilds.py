@@ -8,7 +8,6 @@ Three parts, each with its own database and product processes:
 - hangs: a node that swallows everything for 16 s again and again, and the first look after it.
 """
 
-import argparse
 import asyncio
 import json
 import sys
@@ -24,7 +23,7 @@ from sqlalchemy import text
 from benchmarks import roles
 from benchmarks.support import hostile_guild, town
 from benchmarks.support.lab import Lab, lab, wallet
-from benchmarks.support.rounds import goal, prepared, said_by
+from benchmarks.support.rounds import goal, options, prepared, said_by
 from benchmarks.support.steps import longest_step
 from models import transaction
 from services.core import queue
@@ -67,8 +66,7 @@ class Round:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.guilds", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="up to 1,000 guilds, fewer transfers and hangs")
+    parser = options("guilds", (__doc__ or "").splitlines()[0], quick="up to 1,000 guilds, fewer transfers and hangs")
     parser.add_argument("--only", choices=("rounds", "neighbours", "hangs"), help="one part alone")
     parser.add_argument(
         "--kind", action="append", choices=[*hostile_guild.KINDS], help="neighbours beside these kinds of harm"

@@ -4,7 +4,6 @@ Alone, `python -m benchmarks.logs METHOD URL CONTRACTS FIRST LAST` runs one way 
 and prints a Sample: its unit is a log, its sum that of the receivers' last four digits, read as hexadecimal.
 """
 
-import argparse
 import asyncio
 import sys
 import urllib.request
@@ -14,7 +13,7 @@ from typing import cast
 import orjson
 
 from benchmarks.support.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
-from benchmarks.support.rounds import Measured, Method, goal, interleaved, ratio, show
+from benchmarks.support.rounds import Measured, Method, goal, interleaved, options, ratio, show
 from gateways.evm.log_decoding import Transfer, decode_logs, read_logs
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.event_topics import TRANSFER
@@ -101,9 +100,7 @@ METHODS = {"ours": ours, "parser": parser, "web3": web3_events}
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parsed = argparse.ArgumentParser(prog="python -m benchmarks.logs", description=__doc__)
-    parsed.add_argument("--quick", action="store_true", help="fewer rounds and tokens")
-    given = parsed.parse_args(arguments)
+    given = options("logs", __doc__, quick="fewer rounds and tokens").parse_args(arguments)
     rounds, supply = (2, 4_000) if given.quick else (5, SUPPLY)
     with lab() as node:
         print("Minting two collections ...", file=sys.stderr)

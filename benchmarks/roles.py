@@ -3,7 +3,6 @@
 Alone, `python -m benchmarks.roles write DATABASE URL GUILDS EACH` is the product's writer with that many roles to give.
 """
 
-import argparse
 import asyncio
 import json
 import subprocess
@@ -18,7 +17,7 @@ from sqlalchemy import text
 
 from benchmarks.support import town
 from benchmarks.support.lab import ROOT
-from benchmarks.support.rounds import environment, goal, serving
+from benchmarks.support.rounds import environment, goal, options, serving
 from benchmarks.support.set_up import python_of
 from jobs.role_writer import RoleWriter
 from models import transaction
@@ -67,9 +66,7 @@ class Outcome:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.roles", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="half as many roles")
-    given = parser.parse_args(arguments)
+    given = options("roles", __doc__, quick="half as many roles").parse_args(arguments)
     each = 2 * WINDOW if given.quick else 4 * WINDOW
     here = [sys.executable, "-m", "benchmarks.roles", "write"]
     peer = "benchmarks/peers/roles.py"

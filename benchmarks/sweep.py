@@ -1,6 +1,5 @@
 """Reading balances, and the whole sweep with database and policy, beside other libraries on the same node."""
 
-import argparse
 import json
 import subprocess
 import sys
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.support.lab import COLLECTIONS, SUPPLY, Lab, holder, lab
-from benchmarks.support.rounds import Method, Sample, goal, interleaved, prepared, ratio, show
+from benchmarks.support.rounds import Method, Sample, goal, interleaved, options, prepared, ratio, show
 from benchmarks.support.set_up import python_of
 from benchmarks.support.town import database
 
@@ -40,8 +39,7 @@ class WholeRound(Method):
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, members and tokens")
+    parser = options("sweep", __doc__, quick="fewer rounds, members and tokens")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--members", type=int, help="members in the whole round")
     given = parser.parse_args(arguments)

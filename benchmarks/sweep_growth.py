@@ -4,14 +4,13 @@
 million takes minutes to set up and minutes a sweep, and so is measured only on request.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from statistics import median
 
 from benchmarks.support.lab import COLLECTIONS, Lab, lab
-from benchmarks.support.rounds import goal, interleaved, ratio
+from benchmarks.support.rounds import goal, interleaved, options, ratio
 from benchmarks.support.town import database
 from benchmarks.sweep import HOLDERS, WholeRound, whole_process
 
@@ -22,8 +21,7 @@ ROUNDS = 3
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep_growth", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="2,000 and 20,000 members")
+    parser = options("sweep_growth", __doc__, quick="2,000 and 20,000 members")
     parser.add_argument("--million", action="store_true", help="a million members too")
     given = parser.parse_args(arguments)
     sizes = [2_000, 20_000] if given.quick else [10_000, 100_000]

@@ -4,7 +4,6 @@
 ours and the bare server's are measured in turn. Times are the visitor's, with the way there and back.
 """
 
-import argparse
 import asyncio
 import itertools
 import subprocess
@@ -21,7 +20,7 @@ from playwright.async_api import async_playwright
 from websockets.asyncio.client import connect
 
 from benchmarks.support.lab import ROOT
-from benchmarks.support.rounds import environment
+from benchmarks.support.rounds import environment, options
 from tests.conftest import free_port, wait_until_open
 from tests.support.product import DAY, Machine, running
 from tests.system.browser.conftest import ARGUMENTS
@@ -41,9 +40,7 @@ Once = Callable[[], Awaitable[None]]
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.web", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer of each")
-    given = parser.parse_args(arguments)
+    given = options("web", __doc__, quick="fewer of each").parse_args(arguments)
     times = 50 if given.quick else 300
     with (
         TemporaryDirectory(prefix="hf-bench-", dir="/tmp") as directory,

@@ -4,7 +4,6 @@ Three shards, each with a guild, are shared by two processes as on two machines.
 a member of each guild uses a command again and again.
 """
 
-import argparse
 import asyncio
 import os
 import signal
@@ -25,7 +24,7 @@ import psycopg
 from benchmarks.sizes.strangers import control
 from benchmarks.support import town
 from benchmarks.support.lab import ROOT
-from benchmarks.support.rounds import goal
+from benchmarks.support.rounds import goal, options
 from models.db.database import libpq_url
 from tests.conftest import running_sandbox, temporary_dir
 
@@ -212,8 +211,7 @@ async def _split(sandbox: str) -> None:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.bot_processes", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="both processes answer for 5 s before one is killed")
+    parser = options("sizes.bot_processes", __doc__, quick="both processes answer for 5 s before one is killed")
     given = parser.parse_args(arguments)
     seen = run(QUICK_SECONDS if given.quick else QUIET_SECONDS)
     print(

@@ -4,7 +4,6 @@ Two nodes give the same transfers, 10,000 logs at most at a time, and the count 
 benchmarks.sizes.census DATABASE NODE NODE` counts once and prints what it took.
 """
 
-import argparse
 import asyncio
 import json
 import resource
@@ -16,7 +15,7 @@ from typing import Any
 from benchmarks.sizes import history_node
 from benchmarks.support import town
 from benchmarks.support.lab import CHAIN
-from benchmarks.support.rounds import goal, said_by, serving
+from benchmarks.support.rounds import goal, options, said_by, serving
 from jobs.census_taker import CensusTaker
 from models import Reach, transaction
 from services.collections.census import reach
@@ -67,9 +66,7 @@ def measure(transfers: int) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.census", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="20,000 and 100,000 transfers")
-    given = parser.parse_args(arguments)
+    given = options("sizes.census", __doc__, quick="20,000 and 100,000 transfers").parse_args(arguments)
     sizes = QUICK_SIZES if given.quick else SIZES
     found = {transfers: measure(transfers) for transfers in sizes}
     print("\n| transfers | holders | seconds | processor time, µs a transfer | memory, MB |\n|---|---|---|---|---|")

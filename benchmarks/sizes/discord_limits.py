@@ -5,7 +5,6 @@ Discord of 50 requests a second and ten role writes in ten seconds a guild, on a
 identifies are taken from the product's own count in a PostgreSQL, which says when each may be sent.
 """
 
-import argparse
 import asyncio
 import random
 import sys
@@ -18,7 +17,7 @@ from statistics import quantiles
 import httpx
 
 from benchmarks.support import town
-from benchmarks.support.rounds import goal
+from benchmarks.support.rounds import goal, options
 from gateways.discord.application import SessionStarts
 from gateways.discord.rate_limiter import READS, WRITES
 from gateways.discord.rest import Discord
@@ -246,8 +245,7 @@ async def restarted(database: str, shards: int, concurrency: int) -> tuple[float
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Simulate and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.discord_limits", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two minutes of a full re-grant instead of ten")
+    parser = options("sizes.discord_limits", __doc__, quick="two minutes of a full re-grant instead of ten")
     given = parser.parse_args(arguments)
     sizes = guild_sizes()
     print(f"\n{GUILDS:,} guilds, {sum(sizes):,} members with a role each, {LARGEST:,} in the largest guild\n")

@@ -5,7 +5,6 @@ much of the database's work waits for locks, and the calls. On few cores the clo
 processor time of a member says whether processes disturb each other.
 """
 
-import argparse
 import asyncio
 import sys
 import time
@@ -23,7 +22,7 @@ from benchmarks import guilds
 from benchmarks.sizes.whole import DatabaseCpu, cpu_of, one_round
 from benchmarks.support import town
 from benchmarks.support.lab import lab
-from benchmarks.support.rounds import goal, prepared
+from benchmarks.support.rounds import goal, options, prepared
 from models import transaction
 from models.db.database import libpq_url
 from services.runtime.task_cancellation import stop
@@ -76,8 +75,7 @@ class Found:
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     description = (__doc__ or "").splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.scale", description=description)
-    parser.add_argument("--quick", action="store_true", help="20,000 members, one round")
+    parser = options("sizes.scale", description, quick="20,000 members, one round")
     parser.add_argument("--members", type=int)
     parser.add_argument("--rounds", type=int)
     given = parser.parse_args(arguments)

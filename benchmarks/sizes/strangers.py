@@ -5,7 +5,6 @@ bot is killed, and its start and its memory are measured. Then 200 strangers a s
 who uses a command.
 """
 
-import argparse
 import asyncio
 import json
 import os
@@ -24,7 +23,7 @@ import psycopg
 
 from app.supervisor import leftovers
 from benchmarks.attacks import within
-from benchmarks.support.rounds import goal
+from benchmarks.support.rounds import goal, options
 from models.db.database import libpq_url
 from tests.support.product import DAY, Machine, members_of_session, running
 
@@ -209,8 +208,7 @@ def row(one: Start) -> str:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.sizes.strangers", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="at most 20,000 strangers, 10 seconds of joins and leaves")
+    parser = options("sizes.strangers", __doc__, quick="at most 20,000 strangers, 10 seconds of joins and leaves")
     parser.add_argument("--strangers", type=int, nargs="+", metavar="N", help="how many, one size after the other")
     given = parser.parse_args(arguments)
     sizes = sorted(given.strangers or (QUICK_SIZES if given.quick else SIZES))

@@ -5,7 +5,6 @@ in the rounds that are measured. Traits were read before, and are fresh. Coins o
 own reader at a node that answers in this process.
 """
 
-import argparse
 import asyncio
 import sys
 from base64 import b64encode
@@ -19,7 +18,7 @@ from benchmarks.sizes.whole import Counts, one_round
 from benchmarks.support import town
 from benchmarks.support.call_counts import Answer, Calls, counting, index, solana_owner
 from benchmarks.support.lab import CHAIN, NOBODY, Lab, holder, lab, wallet
-from benchmarks.support.rounds import Measured, goal
+from benchmarks.support.rounds import Measured, goal, options
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.metadata_traits import Trait
 from gateways.chains.read_point import ReadPoint
@@ -74,8 +73,7 @@ class Row:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.support.mixed", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer members and tokens")
+    parser = options("support.mixed", __doc__, quick="fewer members and tokens")
     parser.add_argument("--members", type=int)
     given = parser.parse_args(arguments)
     members = given.members or (5_000 if given.quick else 100_000)

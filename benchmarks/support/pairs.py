@@ -4,7 +4,6 @@ Each server has WALLETS wallets and COLLECTIONS collections of its own, so 10,00
 server has as many pairs as a thousand together.
 """
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from time import perf_counter, process_time
 import orjson
 
 from benchmarks.support.lab import CHAIN, READING_GAS, Lab, lab, wallet
-from benchmarks.support.rounds import goal
+from benchmarks.support.rounds import goal, options
 from gateways.chains.balance_sheet import BalanceSheet
 from gateways.evm.client import EvmChains, Segment
 from gateways.evm.rpc.node import Decode, Node
@@ -111,9 +110,7 @@ async def measure(node: Lab, servers: int, rounds: int) -> float:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.support.pairs", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and servers")
-    given = parser.parse_args(arguments)
+    given = options("support.pairs", __doc__, quick="fewer rounds and servers").parse_args(arguments)
     counts = SERVERS[:3] if given.quick else SERVERS
     with lab() as node:
         print("Deploying the collections ...", file=sys.stderr)

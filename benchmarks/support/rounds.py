@@ -1,5 +1,6 @@
 """Benchmark rounds: every method in a process of its own, one after the other, repeatedly; medians and ratios."""
 
+import argparse
 import json
 import os
 import resource
@@ -72,6 +73,13 @@ def environment() -> dict[str, str]:
     """Return a method's environment: node from the wheel, and one thread for libraries that would use all cores."""
     path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     return {**os.environ, "PATH": path, "NODE_PATH": str(PEERS / "npm" / "node_modules")}
+
+
+def options(module: str, about: str | None, *, quick: str) -> argparse.ArgumentParser:
+    """Return the options of a benchmark: `--quick`, which `quick` explains, and those that are added to them."""
+    parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=about)
+    parser.add_argument("--quick", action="store_true", help=quick)
+    return parser
 
 
 @contextmanager
