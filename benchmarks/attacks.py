@@ -51,7 +51,6 @@ class AttackPhase:
     roles: list[float] = field(default_factory=list[float])
     faults: list[str] = field(default_factory=list[str])
     discord: int = 0
-    refused: int = 0
     seconds: float = 0.0
     before: float = 0.0
     most: float = 0.0
@@ -239,7 +238,6 @@ class Siege:
             if one["target"] != "discord" or any(part in one["path"] for part in REPLY):
                 continue
             seen.discord += not self.over.is_set()
-            seen.refused += one["status"] == 429
             if one["method"] == "PUT" and one["status"] < 300 and (found_in := _ROLE.search(one["path"])):
                 self._written.add(found_in[1])
 

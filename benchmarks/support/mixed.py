@@ -64,7 +64,6 @@ class Row:
     cpu: float
     requests: int
     calls: Calls
-    statements: int
 
     def per_thousand(self, members: int) -> float:
         """Return calls for 1,000 checks."""
@@ -163,14 +162,13 @@ async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -
 
 
 async def _measured(name: str, conditions: int, counts: Counts, members: int) -> Row:
-    counts.statements.count = counts.requests = 0
+    counts.requests = 0
     with counting() as calls, Measured() as time:
         assert await one_round() == members
     left = await town.due()
     assert left == 0, f"{name}: {left} members could not be answered"
-    statements, requests = counts.statements.count, counts.requests
     del calls["batch"]
-    return Row(name, conditions, time.seconds, time.cpu, requests, calls, statements)
+    return Row(name, conditions, time.seconds, time.cpu, counts.requests, calls)
 
 
 async def _only(chosen: Sequence[int]) -> None:

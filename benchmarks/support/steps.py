@@ -9,10 +9,9 @@ from time import thread_time
 
 @dataclass
 class Longest:
-    """The longest step so far, in milliseconds of processor time, and its callback."""
+    """The longest step so far, in milliseconds of processor time."""
 
     milliseconds: float = 0.0
-    of: str = ""
 
 
 @contextmanager
@@ -29,7 +28,7 @@ def longest_step() -> Generator[Longest]:
         taken = 1000 * (thread_time() - began)
         # The step in which the block ends continues after it.
         if measuring and taken > found.milliseconds:
-            found.milliseconds, found.of = taken, repr(self)
+            found.milliseconds = taken
 
     asyncio.Handle._run = measured
     try:
