@@ -252,12 +252,7 @@ async def preview_rule(caller: Caller, payload: PreviewPayload) -> PreviewAnswer
     """Return what creating a rule, or changing or deleting one (by its `id`), would do to members; stores no rule."""
     async with transaction() as db:
         planned = await plan(db, gateways(), caller, _proposal(payload))
-    found = await preview.whole(gateways(), planned)
-    counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
-    return PreviewAnswer(
-        members=found.members, looked=found.looked, concerned=found.concerned,
-        single_sources=planned.single_sources, **counts,
-    )  # fmt: skip
+    return PreviewAnswer.of(await preview.whole(gateways(), planned), single_sources=planned.single_sources)
 
 
 @router.post("/try")

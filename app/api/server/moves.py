@@ -1,6 +1,6 @@
 """A move of roles from another bot: begin it, see who has arrived, and approve its end or undo it."""
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from fastapi import Query
 from pydantic import Field
@@ -12,7 +12,7 @@ from gateways import gateways
 from models import transaction
 from services.engine.previews import preview
 from services.engine.previews.plan import plan
-from services.engine.previews.preview import MemberImpact
+from services.engine.previews.preview import Impact, MemberImpact
 from services.engine.previews.proposals import MoveEnd, Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import HoldersPage
@@ -82,14 +82,18 @@ class MovePreview(ApiAnswer):
     looked: int
     concerned: int
 
+    @classmethod
+    def of(cls, found: Impact, **more: Any) -> Self:
+        """Return the answer about members who were looked at, with the fields that only a subclass has in `more`."""
+        counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
+        return cls(members=found.members, looked=found.looked, concerned=found.concerned, **counts, **more)
+
 
 async def previewed(caller: Caller, proposal: Proposal) -> MovePreview:
     """Return what a proposed change would do to all members whom it concerns."""
     async with transaction() as db:
         planned = await plan(db, gateways(), caller, proposal)
-    found = await preview.whole(gateways(), planned)
-    counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
-    return MovePreview(members=found.members, looked=found.looked, concerned=found.concerned, **counts)
+    return MovePreview.of(await preview.whole(gateways(), planned))
 
 
 @router.post("/preview")
