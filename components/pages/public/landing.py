@@ -8,9 +8,9 @@ from components.layout.frame import visitor_frame
 from components.layout.navigation import LOGIN_PATH
 from components.ui.badge import badge
 from components.ui.button import link_button
-from locales import _
+from locales import _, listed
 from settings import settings
-from state.public.chains import chain_list
+from state.public.chains import evm_titles
 
 CARDS = (
     (
@@ -141,7 +141,7 @@ def _specimen() -> rx.Component:
 def _features() -> rx.Component:
     return rx.el.section(
         rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
-        rx.el.p(f"{chain_list()}.", class_name="muted mt-2"),
+        rx.el.p(f"{listed(evm_titles())}.", class_name="muted mt-2"),
         rx.el.ul(
             *[claim(rx.el.h3, icon, title, text) for icon, title, text in CARDS],
             class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",

@@ -74,7 +74,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                         trial_form(),
                         call_form(),
                         _question(),
-                        _leave_question(),
+                        leave_question(changed=RuleFormState.changed, saved=RuleFormState.saved, late=LATE),
                         refused_field(RuleFormState.refusals, RuleFormState.fault_field),
                         new_field(RuleFormState.added, TYPE_INPUT),
                     ),
@@ -333,10 +333,6 @@ def _summary() -> rx.Component:
             rx.el.div(_part(_("Reach"), reach_panel()), class_name="mt-6 border-t hairline pt-5"),
         ),
     )
-
-
-def _leave_question() -> rx.Component:
-    return leave_question(changed=RuleFormState.changed, saved=RuleFormState.saved, late=LATE)
 
 
 def _question() -> rx.Component:
