@@ -65,7 +65,7 @@ def _message(discord: LocalDiscord, place: Place, guild: Guild, message: Message
         said = join(
             el("div", words.render(message.content), edited, class_="text") if message.content else None,
             (_embed(embed, words) for embed in message.embeds),
-            _components(place, message, words),
+            (_component(place, message, one, words) for one in message.components),
         )
     only_you = bool(message.flags & EPHEMERAL)
     return el(
@@ -118,10 +118,6 @@ def _embed(embed: Json, words: Markdown) -> Markup:
         class_="embed",
         style=bar,
     )
-
-
-def _components(place: Place, message: Message, words: Markdown) -> Markup:
-    return join(_component(place, message, component, words) for component in message.components)
 
 
 def _component(place: Place, message: Message, component: Json, words: Markdown) -> Markup:
