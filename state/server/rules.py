@@ -180,9 +180,10 @@ class RulesState(RowDialog, ServerTab, rx.State):
         if not ids:
             return
         self.asked_id, self.asked_what = _SEVERAL, ACTIVATE_ALL
-        self.asked_action = _counted(ngettext("Activate {count} rule", "Activate {count} rules", len(ids)), len(ids))
-        title = ngettext("What {count} rule would do", "What {count} rules would do", len(ids))
-        self.asked_title = _counted(title, len(ids))
+        count = len(ids)
+        self.asked_action = ngettext("Activate {count} rule", "Activate {count} rules", count).format(count=count)
+        title = ngettext("What {count} rule would do", "What {count} rules would do", count)
+        self.asked_title = title.format(count=count)
         self.asked_text = _("The rules in shadow, as if all of them were active. Only members with a wallet can gain.")
         page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(Activation(page.server_id, ids))
@@ -200,7 +201,7 @@ class RulesState(RowDialog, ServerTab, rx.State):
             "{count} rules are in shadow: nothing is given or taken yet.",
             max(0, count),
         )
-        await say(self, _("Rules imported"), _counted(made, max(0, count)))
+        await say(self, _("Rules imported"), made.format(count=max(0, count)))
 
     @writes
     async def confirm(self, actor: Actor):
@@ -238,7 +239,7 @@ class RulesState(RowDialog, ServerTab, rx.State):
         async with transaction() as db:
             count = await rules.activate_all(db, gateways(), actor, page.server_id, self._in_shadow())
         await after_change(self._reread(actor))
-        done = _counted(ngettext("{count} rule activated", "{count} rules activated", count), count)
+        done = ngettext("{count} rule activated", "{count} rules activated", count).format(count=count)
         after = _("Members are being checked now.") if count else _("No rule was in shadow any more.")
         await say(self, _("Rule activated") if count == 1 else done, after)
 
@@ -319,10 +320,6 @@ def _consequence(row: RuleRowView, protected: bool) -> str:
     return f"{people} {rest}"
 
 
-def _counted(text: str, count: int) -> str:
-    return text.format(count=count)
-
-
 def _texts(rule: rules.RuleView) -> list[str]:
     shown = "\n".join([rule.rule_name, rule.role_name, *(line.text for line in rule.lines)])
     return [
@@ -353,7 +350,7 @@ def _row(rule: rules.RuleView, found: ReachOnDay | None, page: ServerPageState) 
         state=rule.state,
         pause_reason=rule.pause_reason or "",
         role_gone=rule.state == "paused" and rule.pause_cause == "role_gone",
-        removal=_counted(late, hours) if waits else _(AT_ONCE),
+        removal=late.format(count=hours) if waits else _(AT_ONCE),
         takes_over=rule.takes_over,
         delegated=rule.delegated,
         holders=rule.holders,
