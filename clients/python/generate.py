@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import TextWrapper
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -83,7 +84,7 @@ class Writer:
         arguments = ", ".join(["self", *needed, *(["*", *optional] if optional else [])])
         said = f"{operation['description']}\n\nNeeds the {_scopes(operation['x-scopes'])}."
         asked = f'self._call("{method}", "{path}"{extra})'
-        last = f"return cast({_quoted(answer)}, {asked})" if answer != "None" else asked
+        last = f'return cast("{answer}", {asked})' if answer != "None" else asked
         return f"    def {name}({arguments}) -> {answer}:\n{_doc(said, '        ')}        {last}\n"
 
     def _answer(self, operation: Mapping[str, Any]) -> str:
@@ -149,16 +150,10 @@ _CALL = """    def _call(
 
 def _doc(text: str, indent: str) -> str:
     """Return a docstring, its lines wrapped."""
+    wrapper = TextWrapper(WIDTH - 6 - len(indent), break_long_words=False, break_on_hyphens=False)
     lines = list[str]()
     for line in text.replace("\\", "\\\\").replace('"""', "'''").split("\n"):
-        words, row = line.split(" "), ""
-        for word in words:
-            if row and len(indent) + len(row) + len(word) + 1 > WIDTH - 6:
-                lines.append(row)
-                row = word
-            else:
-                row = f"{row} {word}" if row else word
-        lines.append(row)
+        lines += wrapper.wrap(line) or [""]
     whole = "\n".join(f"{indent}{line}".rstrip() for line in lines)[len(indent) :]
     return f'{indent}"""{whole}"""\n' if len(lines) == 1 else f'{indent}"""{whole}\n{indent}"""\n'
 
@@ -169,10 +164,6 @@ def _scopes(names: list[str]) -> str:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).replace("-", "_").lower()
-
-
-def _quoted(kind: str) -> str:
-    return f'"{kind}"'
 
 
 def formatted(name: str, text: str) -> str:
