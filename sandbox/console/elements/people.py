@@ -19,17 +19,15 @@ def icon(guild: Guild) -> Markup:
     return el("span", "".join(word[0] for word in guild.name.split())[:3], aria_hidden="true")
 
 
-def coloured(guild: Guild, member: Member) -> Role | None:
-    """Return the highest role that has a colour, which colours the member's name; None if there is none."""
-    held = [guild.roles[id_] for id_ in member.roles if id_ in guild.roles and guild.roles[id_].color]
-    return max(held, key=permissions.rank, default=None)
+def roles_of(guild: Guild, member: Member) -> list[Role]:
+    """Return the roles of a member, the highest first."""
+    return sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
 
 
 def colour_of(guild: Guild, user_id: str) -> str | None:
-    """Return the style that colours a name; None for the plain colour."""
+    """Return the style of the highest role with a colour, which colours a name; None for the plain colour."""
     member = guild.members.get(user_id)
-    role = coloured(guild, member) if member else None
-    return colour(role) if role else None
+    return next(filter(None, map(colour, roles_of(guild, member))), None) if member else None
 
 
 def colour(role: Role) -> str | None:
@@ -52,7 +50,7 @@ def members(discord: LocalDiscord, guild: Guild) -> Markup:
 
 def _member(discord: LocalDiscord, guild: Guild, member: Member) -> Markup:
     user = discord.world.users[member.user_id]
-    roles = sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
+    roles = roles_of(guild, member)
     name = member.nick or user.global_name or user.username
     return el(
         "li",

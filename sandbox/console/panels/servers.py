@@ -2,7 +2,7 @@
 
 from sandbox.console.elements.forms import card, choice, do, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.elements.people import chip, picture
+from sandbox.console.elements.people import chip, picture, roles_of
 from sandbox.console.elements.place import Place
 from sandbox.discord import LocalDiscord
 from sandbox.discord.world import permissions
@@ -134,7 +134,6 @@ def _power(role: Role) -> str:
 
 def _member(place: Place, guild: Guild, member: Member, user: User) -> Markup:
     where = {"guild": guild.id, "user": user.id}
-    held = sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
     roles = [
         do(
             place,
@@ -144,7 +143,7 @@ def _member(place: Place, guild: Guild, member: Member, user: User) -> Markup:
         )
         if not role.managed
         else chip(role)
-        for role in held
+        for role in roles_of(guild, member)
     ]
     leave = do(place, "members", hidden(**where, action="leave"), _button("Leaves", f"{user.username} leaves"))
     waiting = el("span", "screening", class_="tag") if member.pending else None
