@@ -58,13 +58,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         latency(node, database, url, transfers)
     with lab() as node:
         node.fill(1, collections=10, supply=1)
-        for members, collections in SIZES[:2] if given.quick else SIZES:
-            idle(node, members, collections)
-    calls = [count for _, _, count in IDLE]
+        calls = [idle(node, *size) for size in (SIZES[:2] if given.quick else SIZES)]
     goal(FOLLOW, "idle RPC calls a chain and minute: the most by the fewest", max(calls) / min(calls), most=1)
-
-
-IDLE: list[tuple[int, int, float]] = []
 
 
 def latency(node: Lab, database: str, url: str, transfers: int) -> None:
@@ -106,13 +101,13 @@ async def latency_here(database: str, node: str, url: str, contract: str, transf
     print(json.dumps(seen.moments))
 
 
-def idle(node: Lab, members: int, collections: int) -> None:
+def idle(node: Lab, members: int, collections: int) -> float:
     """Return the requests to the node while nothing happens, from a process of its own."""
     with town.database() as database:
         contracts = ",".join(node.contracts[:collections])
         count: float = said_by("benchmarks.follow", "idle", database, node.url, contracts, str(members))
-    IDLE.append((members, collections, count))
     print(f"- {members:,} members, {collections} collections: {count:.1f} RPC calls a chain and minute while idle")
+    return count
 
 
 async def idle_here(database: str, url: str, contracts: list[str], members: int) -> None:
