@@ -16,7 +16,7 @@ from services.core.errors import HoldfastError
 from services.engine.previews.proposals import MigrationEnd, NewContract
 from services.rules.replacements import contract_migrations, running_migrations
 from services.rules.replacements.condition_successors import MigrationOrder
-from services.rules.replacements.contract_migrations import LeftRule, MigratedRule, MigrationView
+from services.rules.replacements.contract_migrations import LeftRule, MigratedRule
 from services.rules.replacements.running_migrations import ContractInUse, RunningMigration
 from services.runtime import rate_limits
 from state.core.dialog import Dialog
@@ -180,7 +180,9 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
         if not self.looked or not self.rules:
             return
         self.asked, self.asked_id = APPLY, 0
-        self.asked_title = _replaces(len(self.rules))
+        count = len(self.rules)
+        title = ngettext("Replace the contract in {count} rule?", "Replace the contract in {count} rules?", count)
+        self.asked_title = title.format(count=count)
         page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(NewContract(page.server_id, self._order()))
         yield RulePreviewState.watch
@@ -215,7 +217,9 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
                 self.new = self.until = ""
             self._changed()
             await after_change(self._read(actor, page))
-            await say(self, _replaced(done), _("Members are being checked now. Activity has the way back."))
+            count = len(done.rules)
+            title = ngettext("{count} rule changed", "{count} rules changed", count).format(count=count)
+            await say(self, title, _("Members are being checked now. Activity has the way back."))
         finally:
             self.working = False
         yield RulesState.load
@@ -244,14 +248,3 @@ def _running(one: RunningMigration) -> RunningMigrationView:
         return RunningMigrationView(one.id, title, told.format(count=count))
     told = ngettext("Both count in {count} rule until {time}.", "Both count in {count} rules until {time}.", count)
     return RunningMigrationView(one.id, title, told.format(count=count, time=day_and_time(one.until)))
-
-
-def _replaces(count: int) -> str:
-    return ngettext("Replace the contract in {count} rule?", "Replace the contract in {count} rules?", count).format(
-        count=count
-    )
-
-
-def _replaced(done: MigrationView) -> str:
-    count = len(done.rules)
-    return ngettext("{count} rule changed", "{count} rules changed", count).format(count=count)
