@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -61,17 +61,6 @@ class Sweep:
         return 100 * self.waits[kind] / max(1, self.waits.total())
 
 
-@dataclass
-class Found:
-    """The sweeps by so many processes."""
-
-    sweeps: list[Sweep] = field(default_factory=list[Sweep])
-
-    def middle(self, of: str) -> float:
-        """Return the median of a figure."""
-        return median(float(getattr(one, of)) for one in self.sweeps)
-
-
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     description = (__doc__ or "").splitlines()[0]
@@ -91,7 +80,7 @@ async def processes(members: int, rounds: int) -> None:
         url = stack.enter_context(far(node.url, AWAY))
         database = stack.enter_context(town.database())
         stack.enter_context(node.mining())
-        found = {count: Found() for count in PROCESSES}
+        found = {count: list[Sweep]() for count in PROCESSES}
         async with town.product(database, [url]):
             await settled(members)
             cpu = DatabaseCpu()
@@ -102,7 +91,7 @@ async def processes(members: int, rounds: int) -> None:
                         f"\r  round {number + 1} of {rounds}: {count} processes ", end="", file=sys.stderr, flush=True
                     )
                     with workers(database, url, count) as pids:
-                        own.sweeps.append(await swept(members, url, pids, cpu, database))
+                        own.append(await swept(members, url, pids, cpu, database))
     print("\r" + 50 * " " + "\r", end="", file=sys.stderr)
     show(members, found)
 
@@ -189,7 +178,7 @@ async def sampled(database: str) -> AsyncIterator[Counter[str]]:
         await stop(task)
 
 
-def show(members: int, found: dict[int, Found]) -> None:
+def show(members: int, found: dict[int, list[Sweep]]) -> None:
     """Print the table and the goals."""
     print(
         f"\nOne sweep over {members:,} members in {GUILDS} guilds, ten rules each, nothing new, a node {AWAY} ms away\n"
@@ -198,21 +187,20 @@ def show(members: int, found: dict[int, Found]) -> None:
           "| database's share | waits for locks, % | calls a 1,000 checks |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
     for count, own in found.items():
-        ours, base = own.middle("ours"), median(one.micro(one.database) for one in own.sweeps)
-        last = own.sweeps[-1]
-        each = ", ".join(f"{one.micro(seconds):.0f}" for one, seconds in ((last, s) for s in sorted(last.each)))
-        waits = median(one.waiting("Lock") for one in own.sweeps)
-        calls = own.middle("calls") / members / guilds.RULES * 1000
+        ours, base = median(one.ours for one in own), median(one.micro(one.database) for one in own)
+        each = ", ".join(f"{own[-1].micro(seconds):.0f}" for seconds in sorted(own[-1].each))
+        waits = median(one.waiting("Lock") for one in own)
+        calls = median(one.calls for one in own) / members / guilds.RULES * 1000
         print(
-            f"| {count} | {members / own.middle('seconds'):,.0f} | {ours:.0f} | {each} | {base:.0f} "
+            f"| {count} | {members / median(one.seconds for one in own):,.0f} | {ours:.0f} | {each} | {base:.0f} "
             f"| {100 * base / (base + ours):.0f} % | {waits:.1f} | {calls:.2f} |"
         )
     most, one = found[PROCESSES[-1]], found[1]
-    print(f"\nWaits of running statements with {PROCESSES[-1]} processes, samples: {dict(most.sweeps[-1].waits)}\n")
+    print(f"\nWaits of running statements with {PROCESSES[-1]} processes, samples: {dict(most[-1].waits)}\n")
     what = f"processor time of a member with {PROCESSES[-1]} processes, by that with one"
-    goal(SCALE, what, most.middle("ours") / one.middle("ours"), most=1.2)
+    goal(SCALE, what, median(each.ours for each in most) / median(each.ours for each in one), most=1.2)
     what = f"hundredths of the statements' time that waited for locks, {PROCESSES[-1]} processes"
-    goal(SCALE, what, median(each.waiting("Lock") for each in most.sweeps), most=5)
+    goal(SCALE, what, median(each.waiting("Lock") for each in most), most=5)
 
 
 if __name__ == "__main__":
