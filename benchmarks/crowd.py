@@ -260,13 +260,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     size = Size(20_000, 300_000, 5) if given.quick else Size(200_000, 5_000_000, 20)
     with database(given.keep) as url:
         found = asyncio.run(_run(url, size))
-        _show(size, found)
+        print(f"\n{size.members:,} members and {RULES:,} rules in one server, {size.lines:,} lines, {SERVERS} servers")
+        crowd_web.show("a screen's call", {call.name: call.took for call in found})
         crowd_web.measure(url, BIG, size.members, size.times, every_line=not given.quick)
-
-
-def _show(size: Size, found: Sequence[Call]) -> None:
-    print(f"\n{size.members:,} members and {RULES:,} rules in one server, {size.lines:,} lines, {SERVERS} servers")
-    crowd_web.show("a screen's call", {call.name: call.took for call in found})
 
 
 if __name__ == "__main__":

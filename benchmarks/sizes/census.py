@@ -28,12 +28,8 @@ MOST_GROWTH_MB = 60
 PATIENCE_SECONDS = 900
 
 
-def counted(database: str, nodes: Sequence[str]) -> None:
+async def counted(database: str, nodes: Sequence[str]) -> None:
     """Count once, and print the holders, the seconds, the processor seconds and the megabytes."""
-    asyncio.run(_counted(database, nodes))
-
-
-async def _counted(database: str, nodes: Sequence[str]) -> None:
     async with town.product(database, nodes):
         (server_id,) = await town.people(1)
         began, used = time.monotonic(), time.process_time()
@@ -86,6 +82,6 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1].startswith("postgresql"):
-        counted(sys.argv[1], sys.argv[2:])
+        asyncio.run(counted(sys.argv[1], sys.argv[2:]))
     else:
         main(sys.argv[1:])
