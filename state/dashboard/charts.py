@@ -141,6 +141,6 @@ def _bars(days: Sequence[date], values: Sequence[int], peak: int, room: int, lab
 
 
 def bar(place: int, step: float, height: int, label: str, *, base: int = HEIGHT) -> BarView:
-    """Return the bar of the day at this place of a chart with `step` for each day; it stands on the line at `base`."""
+    """Return the bar of the day at this place of a chart with `step` for each day; its lower end is at `base`."""
     left = round((place + (1 - _BAR_SHARE) / 2) * step)
     return BarView(left, base - height, round(step * _BAR_SHARE), height, label)

@@ -84,7 +84,7 @@ class MovePreview(ApiAnswer):
 
     @classmethod
     def of(cls, found: Impact, **more: Any) -> Self:
-        """Return the answer about members who were looked at, with the fields that only a subclass has in `more`."""
+        """Return the answer about an impact; `more` has the fields that only a subclass has."""
         counts = {outcome: found.count(outcome) for outcome in preview.OUTCOMES}
         return cls(members=found.members, looked=found.looked, concerned=found.concerned, **counts, **more)
 
