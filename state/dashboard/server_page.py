@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import reflex as rx
 from reflex.event import EventSpec
@@ -146,12 +146,27 @@ async def after_change(read: Awaitable[object]) -> None:
 
 
 class ServerTab(rx.State, mixin=True):
-    """The fields of every tab of a server: the server whose content it shows, or why it shows none."""
+    """A tab of a server: the server whose content it shows, or why it shows none.
+
+    It names itself in `_tab` and reads its content in `_read`, or has a `load` of its own.
+    """
 
     shown_for: int = 0
     """The internal id of the server whose content is shown; 0 at first."""
     fault: str = ""
     """Why nothing could be read; otherwise empty."""
+    _tab: ClassVar[str] = ""
+    """The name of the tab in the URL, one of TABS."""
+
+    @signed_in
+    async def load(self, actor: Actor) -> None:
+        """Read the content if the tab is open."""
+        page = await open_tab(self, self._tab)
+        if page is not None:
+            await self._read(actor, page)
+
+    async def _read(self, actor: Actor, page: ServerPageState) -> object:
+        raise TypeError("a tab reads its own content")
 
     async def _page(self) -> ServerPageState:
         """Return the page, for a change to the server that the tab shows. Raises Conflict as `page_of` does."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import reflex as rx
 
@@ -17,9 +17,9 @@ from services.core.errors import HoldfastError
 from services.core.relative_times import ago
 from state.core.dialog import RowDialog
 from state.core.form_fault import FormFault
-from state.core.gate import public, signed_in, writes
+from state.core.gate import public, writes
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change
 from state.server.webhook import SwitchView, WebhookState
 
 LIVES = ("30", "90", "365")
@@ -55,13 +55,7 @@ class ApiTokensState(FormFault, RowDialog, ServerTab, rx.State):
     asked_name: str = ""
     working: bool = False
     _token_id: int = 0
-
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Read the tokens and the webhook if their tab is open."""
-        page = await open_tab(self, "developers")
-        if page is not None:
-            await self._read(actor, page)
+    _tab: ClassVar[str] = "developers"
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         async def read(db: Any) -> tuple[tuple[ApiTokenView, ...], WebhookView | None]:

@@ -1,5 +1,7 @@
 """The Verification channel tab: the state of the channel and its panel, and where alerts are posted."""
 
+from typing import ClassVar
+
 import reflex as rx
 
 from gateways import gateways
@@ -10,9 +12,9 @@ from services.core.errors import HoldfastError
 from services.guilds import alert_channel, verification_channel
 from services.guilds.verification_channel import ChannelOption
 from services.runtime import rate_limits
-from state.core.gate import public, signed_in, writes
+from state.core.gate import public, writes
 from state.core.toasts import refuse, say
-from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change
 from state.server.panel import PanelState
 
 CREATE, REPAIR, CHECK = "create", "repair", "check"
@@ -30,13 +32,7 @@ class ChannelsState(ServerTab, rx.State):
     chosen: str = ""
     working: bool = False
     saving: bool = False
-
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Read the channel's state if its tab is open."""
-        page = await open_tab(self, "channel")
-        if page is not None:
-            await self._read(actor, page)
+    _tab: ClassVar[str] = "channel"
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         seen = await self._tried(page, lambda db: verification_channel.view(db, gateways(), actor, page.server_id))

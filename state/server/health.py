@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import reflex as rx
 
@@ -15,9 +15,9 @@ from services.health import server_health
 from services.health.views import BAD, OFF, HealthView, LagHealth, ProviderHealth, UnknownReading
 from services.roles import rival_reports
 from services.triggers.chain_cursor import COINS, WALLETS
-from state.core.gate import signed_in, writes
+from state.core.gate import writes
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change
 
 HEADLINES = {
     "good": N_("Everything works"),
@@ -52,13 +52,7 @@ class ServerHealthState(ServerTab, rx.State):
     work: list[HealthLineView] = []
     providers: list[HealthLineView] = []
     others: list[HealthLineView] = []
-
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Read the server's health if its tab is open."""
-        page = await open_tab(self, "health")
-        if page is not None:
-            await self._read(actor, page)
+    _tab: ClassVar[str] = "health"
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
         view = await self._tried(page, lambda db: server_health.view(db, gateways(), actor, page.server_id))

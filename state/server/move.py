@@ -4,6 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 
 import reflex as rx
 
@@ -129,14 +130,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
     names_hidden: bool = False
 
     working: bool = False
-
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Read the move if its tab is open."""
-        page = await open_tab(self, "move")
-        if page is not None:
-            self.asked = ""
-            await self._read(actor, page)
+    _tab: ClassVar[str] = "move"
 
     @signed_in
     async def look(self, actor: Actor) -> None:
@@ -158,6 +152,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
                 self._show(found)
 
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        self.asked = ""
         if (seen := await self._tried(page, lambda db: views.screen(db, gateways(), actor, page.server_id))) is None:
             return
         # What is typed stays when the tab is read again, as after a lost connection.

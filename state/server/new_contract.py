@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import reflex as rx
 
@@ -24,7 +24,7 @@ from state.core.entered_dates import end_of_day
 from state.core.form_fault import FormFault
 from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
-from state.dashboard.server_page import ServerPageState, ServerTab, after_change, open_tab
+from state.dashboard.server_page import ServerPageState, ServerTab, after_change
 from state.rule_form.preview import RulePreviewState
 from state.server.rules import RulesState
 
@@ -74,21 +74,16 @@ class MigrationState(FormFault, Dialog, ServerTab, rx.State):
     asked_title: str = ""
     asked_id: int = 0
     working: bool = False
+    _tab: ClassVar[str] = "rules"
 
     @rx.var
     def changing(self) -> int:
         """Return how many rules the migration changes."""
         return len(self.rules)
 
-    @signed_in
-    async def load(self, actor: Actor) -> None:
-        """Read the contracts that rules name, and the running migrations, if the Rules tab is open."""
-        page = await open_tab(self, "rules")
-        if page is not None:
-            self.asked = ""
-            await self._read(actor, page)
-
     async def _read(self, actor: Actor, page: ServerPageState) -> None:
+        self.asked = ""
+
         async def read(db: Any) -> tuple[tuple[ContractInUse, ...], tuple[RunningMigration, ...], datetime]:
             used = await running_migrations.in_use(db, gateways(), actor, page.server_id)
             found = await running_migrations.running(db, gateways(), actor, page.server_id)
