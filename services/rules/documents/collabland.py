@@ -5,7 +5,7 @@ docs/facts.md#collabland-rules. One rule is `{type, chainId, contractAddress, to
 roleName?}`. Amounts are texts; those of coins are in whole coins. A role is given if one of its rules holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from locales import N_, _, number
@@ -28,6 +28,10 @@ from services.rules.types.token_ids import MOST_ENTRIES
 _SOLANA = 8_000_000_000_101
 """The number that stands for Solana in a rule's `chainId`."""
 _LISTS = ("rules", "tpcs", "tgrs")
+_TRAIT_TYPES = ("trait_type", "traitType", "trait", "type", "key")
+_TRAIT_LISTS = ("attributes", "traits", "conditions")
+_JOINTS = ("condition", "operator", "logic")
+"""Names of the fields for a trait's type, for a list of traits, and for how traits are joined."""
 _COIN, _NFT = "ERC20", frozenset({"ERC721", "ERC1155"})
 _KNOWN = frozenset(
     {
@@ -129,7 +133,8 @@ def _expression(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 def _coin(rule: Mapping[str, Any], chain: str, contract: str) -> dict[str, Any]:
     if is_given(_one_of(rule, "tokenId", "tokenIds")) or _conditions(rule):
-        raise Unmapped(_("It asks for token IDs or traits of a coin, which has none."))
+        raise entry.coin_with_tokens()
+    _check_others(rule)
     least = entry.coins(_one_of(rule, "minToken", "minAmount"), entry.MINIMUM)
     most = entry.coins(_one_of(rule, "maxToken", "maxAmount"), entry.MAXIMUM)
     least = "1" if least is None else least
@@ -146,15 +151,21 @@ def _tokens(rule: Mapping[str, Any], kind: str, chain: str, contract: str) -> di
     ids, traits = _token_ids(rule), _conditions(rule)
     if ids and traits:
         raise Unmapped(_("It asks for token IDs and traits at once; a rule here asks for one of both."))
-    if ids:
-        return entry.of_single_tokens(chain, contract, ids, least, most)
     if traits:
         return _with_traits(rule, traits, chain, contract, least, most)
-    if entry.truth(rule.get("requiresMetadata"), "requiresMetadata"):
-        raise Unmapped(_("It has a condition on the tokens' metadata, and the document does not say which."))
+    _check_others(rule)
+    if ids:
+        return entry.of_single_tokens(chain, contract, ids, least, most)
     if kind == "ERC1155":
         raise Unmapped(_("It names no token ID, which Collab.Land needs for ERC-1155."))
     return entry.of_tokens(chain, contract, least, most)
+
+
+def _check_others(rule: Mapping[str, Any]) -> None:
+    """Raise Unmapped if a rule without traits has a condition on them, or joins its conditions in an unknown way."""
+    if entry.truth(rule.get("requiresMetadata"), "requiresMetadata"):
+        raise Unmapped(_("It has a condition on the tokens' metadata, and the document does not say which."))
+    _joint(rule)
 
 
 def _with_traits(
@@ -198,7 +209,10 @@ def _conditions(rule: Mapping[str, Any]) -> list[tuple[str, str]]:
         return []
     if is_node(given):
         node = node_of(given)
-        given = next((node[name] for name in ("attributes", "traits", "conditions") if name in node), None)
+        lists = [node[name] for name in _TRAIT_LISTS if is_given(node.get(name))]
+        if len(lists) == 1:
+            _check_fields(node, {*_TRAIT_LISTS, *_JOINTS})
+        given = lists[0] if len(lists) == 1 else None
     if not is_list(given) or not given:
         raise Unmapped(_("Its traits cannot be read."))
     if len(list_of(given)) > MAX_LEAVES:
@@ -212,18 +226,22 @@ def _conditions(rule: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _trait(given: object) -> tuple[str, str]:
     node = node_of(given)
-    kind = next((node[name] for name in ("trait_type", "traitType", "trait", "type", "key") if name in node), None)
-    if strange := unknown_fields(node, {"trait_type", "traitType", "trait", "type", "key", "value", "display_type"}):
+    _check_fields(node, {*_TRAIT_TYPES, "value", "display_type"})
+    return entry.exact_trait(_one_of(node, *_TRAIT_TYPES), node.get("value"))
+
+
+def _check_fields(node: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Raise Unmapped for an unknown field of traits, such as one that negates them."""
+    if strange := unknown_fields(node, known):
         raise Unmapped(
             _("One of its traits has the field {field}, whose meaning is not known.").format(field=shown(strange[0]))
         )
-    return entry.exact_trait(kind, node.get("value"))
 
 
 def _joint(rule: Mapping[str, Any]) -> str:
     """Return how a rule joins several traits: AND unless it says otherwise. Raises Unmapped."""
     inner = node_of(_one_of(rule, "attributes", "metadata"))
-    given = [node[name] for node in (rule, inner) for name in ("condition", "operator", "logic") if name in node]
+    given = [node[name] for node in (rule, inner) for name in _JOINTS if name in node]
     words = {text_of(one).upper() for one in given if is_given(one)} or {"AND"}
     if len(words) > 1 or not words <= {"AND", "OR"}:
         raise Unmapped(_("It joins its traits in a way that is not documented."))
@@ -232,9 +250,8 @@ def _joint(rule: Mapping[str, Any]) -> str:
 
 def _one_of(rule: Mapping[str, Any], *names: str) -> Any:
     """Return the value of a field that has several names. Raises Unmapped if they contradict each other."""
-    found = [rule[name] for name in names if rule.get(name) not in (None, "")]
-    if any(one != found[0] for one in found):
-        raise Unmapped(
-            _("It says two things: {one} and {other} differ.").format(one=shown(names[0]), other=shown(names[1]))
-        )
-    return found[0] if found else None
+    found = [name for name in names if rule.get(name) not in (None, "")]
+    for name in found[1:]:
+        if rule[name] != rule[found[0]]:
+            raise entry.contradiction(found[0], name)
+    return rule[found[0]] if found else None

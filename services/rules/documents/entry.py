@@ -91,6 +91,21 @@ def check_number(found: int, refusal: str) -> None:
 TOO_MANY_RULES = N_("The document has {found} rules; an import takes at most {most}.")
 
 
+def unreadable(field: str) -> Unmapped:
+    """Return the refusal of an entry with a field of an unknown shape: without it the rule may mean something else."""
+    return Unmapped(_("Its field {field} cannot be read.").format(field=shown(field)))
+
+
+def contradiction(one: str, other: str) -> Unmapped:
+    """Return the refusal of an entry in which two fields for the same differ."""
+    return Unmapped(_("It says two things: {one} and {other} differ.").format(one=shown(one), other=shown(other)))
+
+
+def coin_with_tokens() -> Unmapped:
+    """Return the refusal of a coin's condition that names single tokens."""
+    return Unmapped(_("It asks for token IDs or traits of a coin, which has none."))
+
+
 def left_out(names: Sequence[str]) -> tuple[str, ...]:
     """Return the note about fields that were not used, if there are any."""
     if not names:

@@ -54,10 +54,19 @@ _REQUIREMENT = frozenset(
         "visibilityRoleId", "createdAt", "updatedAt", "value", "balancyDecimals",
     }
 )  # fmt: skip
-_DATA = frozenset(
+_AMOUNTS = frozenset({"minAmount", "maxAmount", "amount"})
+_TOKENS = _AMOUNTS | {"id", "ids", "attribute", "attributes"}
+_DATA = {
+    "COIN": _TOKENS, "ERC20": _TOKENS, "ERC721": _TOKENS, "ERC1155": _TOKENS,
+    "ALLOWLIST": frozenset({"addresses", "hideAllowlist", "fileId"}),
+    "CONTRACT": frozenset({"id", "params", "resultIndex", "resultMatch", "expected"}),
+}  # fmt: skip
+"""Type of a requirement → the fields of its data that are read."""
+_LOOKS = frozenset({"customName", "customImage"})
+_REWARD = frozenset(
     {
-        "minAmount", "maxAmount", "amount", "id", "ids", "attribute", "attributes", "addresses", "hideAllowlist",
-        "fileId", "params", "resultIndex", "resultMatch", "expected", "customName", "customImage",
+        "id", "roleId", "guildPlatform", "guildPlatformId", "platformRoleId", "platformRoleData", "visibility",
+        "visibilityRoleId", "index", "isNew", "claimedCount", "createdAt", "updatedAt",
     }
 )  # fmt: skip
 _ELSEWHERE = {
@@ -110,27 +119,32 @@ def _entries(place: int, given: object, platforms: Mapping[str, Mapping[str, Any
         name = text_of(role.get("name"))
         notes = (*notes, *entry.left_out(unknown_fields(role, _ROLE)))
         return [
-            ParsedRule(what, name, expression, role_id, (name,) if name else (), notes)
-            for role_id in _discord_roles(role, platforms)
+            ParsedRule(what, name, expression, role_id, (name,) if name else (), (*notes, *of_reward))
+            for role_id, of_reward in _discord_roles(role, platforms).items()
         ]
     except Unmapped as fault:
         return [SkippedEntry(what, str(fault))]
 
 
-def _discord_roles(role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the ids of the Discord roles that a role gives; an empty text if only the role's name identifies one."""
+def _discord_roles(
+    role: Mapping[str, Any], platforms: Mapping[str, Mapping[str, Any]]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the ids of the Discord roles that a role gives, each with the notes about it.
+
+    An id is an empty text if only the role's name identifies the Discord role.
+    """
     rewards = [node_of(one) for one in list_of(role.get("rolePlatforms"))[: entry.MOST_PARTS]]
     if not rewards:
-        return [""]
-    ids = list[str]()
+        return {"": ()}
+    ids = dict[str, tuple[str, ...]]()
     for one in rewards:
         platform = node_of(one.get("guildPlatform")) or platforms.get(text_of(one.get("guildPlatformId")), {})
         role_id = text_of(one.get("platformRoleId"))
         if _is_discord(platform) or (not platform and role_id.isdigit()):
-            ids.append(role_id)
+            ids[role_id] = (*ids.get(role_id, ()), *entry.left_out(unknown_fields(one, _REWARD)))
     if not ids:
         raise Unmapped(_("It gives no Discord role."))
-    return list(dict.fromkeys(ids))
+    return ids
 
 
 def _is_discord(platform: Mapping[str, Any]) -> bool:
@@ -166,13 +180,14 @@ def _expression(role: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
                 )
             ) from None
         parts.append({"not": part} if is_negated else part)
-        notes += entry.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), _DATA)])
+        known = _LOOKS | _DATA.get(_type(one), frozenset())
+        notes += entry.left_out([*unknown_fields(one, _REQUIREMENT), *unknown_fields(node_of(one.get("data")), known)])
     return _joined(role, parts), tuple(dict.fromkeys(notes))
 
 
 def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    logic = text_of(role.get("logic")).upper() or "AND"
-    match logic:
+    given = role.get("logic")
+    match text_of(given).upper() if is_given(given) else "AND":
         case "AND" | "OR" if len(parts) == 1:
             return parts[0]
         case "AND":
@@ -201,10 +216,11 @@ def _joined(role: Mapping[str, Any], parts: Sequence[dict[str, Any]]) -> dict[st
 
 
 def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
-    kind = text_of(given.get("type")).upper()
-    data = node_of(given.get("data"))
+    kind, data = _type(given), node_of(given.get("data"))
     if reason := _ELSEWHERE.get(kind):
         raise Unmapped(_(reason))
+    if is_given(given.get("data")) and not is_node(given["data"]):
+        raise entry.unreadable("data")
     if is_given(given.get("value")):
         # The first version of the API had the amount here.
         if kind not in {"COIN", "ERC20"} or _minimum(data) is not None:
@@ -225,7 +241,13 @@ def _requirement(given: Mapping[str, Any], notes: list[str]) -> dict[str, Any]:
     return _call(data, chain, address, notes) if kind == "CONTRACT" else _tokens(data, chain, address, notes)
 
 
+def _type(requirement: Mapping[str, Any]) -> str:
+    return text_of(requirement.get("type")).upper()
+
+
 def _coin(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) -> dict[str, Any]:
+    if _token_ids(data) or _traits(data):
+        raise entry.coin_with_tokens()
     least, most = entry.coins(_minimum(data), entry.MINIMUM), entry.coins(_maximum(data), entry.MAXIMUM)
     leaf: dict[str, Any] = {"type": "token", "chain": chain, "contract": contract}
     if most is None and least in {None, "0"}:
@@ -271,8 +293,10 @@ def _tokens(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]
 
 
 def _token_ids(data: Mapping[str, Any]) -> list[str]:
-    one, several = data.get("id"), list_of(data.get("ids"))
-    given = [*([one] if is_given(one) or one == 0 else []), *several]
+    one, several = data.get("id"), data.get("ids")
+    if is_given(several) and not is_list(several):
+        raise Unmapped(_("Its token IDs cannot be read."))
+    given = [*([one] if is_given(one) or one == 0 else []), *list_of(several)]
     if len(given) > MOST_ENTRIES:
         raise Unmapped(
             _("It names {count} token IDs; a rule here names at most {most}.").format(
@@ -286,7 +310,10 @@ def _token_ids(data: Mapping[str, Any]) -> list[str]:
 
 
 def _traits(data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    given = [*([data["attribute"]] if is_given(data.get("attribute")) else []), *list_of(data.get("attributes"))]
+    one, several = data.get("attribute"), data.get("attributes")
+    given = [*([one] if is_given(one) else []), *list_of(several)]
+    if (is_given(several) and not is_list(several)) or not all(map(is_node, given)):
+        raise Unmapped(_("Its traits cannot be read."))
     if len(given) > 1:
         raise Unmapped(_("It names several attributes, and Guild does not say whether one token needs all of them."))
     return [_trait(node_of(one)) for one in given]
@@ -295,13 +322,10 @@ def _traits(data: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     kind, value = given.get("trait_type"), given.get("value")
     interval = node_of(given.get("interval"))
-    bounds = [
-        entry.coins(source.get(name), entry.ATTRIBUTE)
-        for source, name in (
-            (interval, "min"), (interval, "max"), (given, "minValue"), (given, "maxValue"),
-        )
-    ]  # fmt: skip
-    least, most = bounds[0] or bounds[2], bounds[1] or bounds[3]
+    if is_given(given.get("interval")) and not interval:
+        raise Unmapped(_("Its traits cannot be read."))
+    least = _bound(interval.get("min"), given.get("minValue"), "minValue")
+    most = _bound(interval.get("max"), given.get("maxValue"), "maxValue")
     if strange := unknown_fields(given, {"trait_type", "value", "interval", "minValue", "maxValue"}):
         raise Unmapped(
             _("One of its attributes has the field {field}, whose meaning is not known.").format(
@@ -317,6 +341,14 @@ def _trait(given: Mapping[str, Any]) -> tuple[str, str]:
     if least is None or most is None:
         return kind, f"<={most}" if least is None else f">={least}"
     return kind, f"{least}..{most}"
+
+
+def _bound(of_interval: Any, alone: Any, name: str) -> str | None:
+    """Return an end of a range, which an attribute has in its interval or alone in the field of this name."""
+    one, other = entry.coins(of_interval, entry.ATTRIBUTE), entry.coins(alone, entry.ATTRIBUTE)
+    if one is not None and other is not None and one != other:
+        raise entry.contradiction("interval", name)
+    return other if one is None else one
 
 
 def _allowlist(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -373,7 +405,7 @@ def _call(data: Mapping[str, Any], chain: str, contract: str, notes: list[str]) 
         "function": f"{name.strip()}({inputs}) view returns ({outputs.removesuffix(')')})",
         "args": [_argument(one) for one in params],
         "compare": _CALLS[compare], "value": value,
-    } | ({"path": str(index or 0)} if answers > 1 else {})  # fmt: skip
+    } | ({"path": str(index or 0)} if answers > 1 or index else {})  # fmt: skip
 
 
 def _argument(given: object) -> str:

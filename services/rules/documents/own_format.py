@@ -10,7 +10,15 @@ from typing import Any, Final, cast
 from locales import _
 from services.rules.documents import entry
 from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry, Unmapped
-from services.rules.documents.json_documents import DocumentRefused, list_of, node_of, shown, text_of, unknown_fields
+from services.rules.documents.json_documents import (
+    DocumentRefused,
+    is_given,
+    list_of,
+    node_of,
+    shown,
+    text_of,
+    unknown_fields,
+)
 from services.rules.types.address_list import ADDRESSES, NAME
 
 FORMAT: Final = "holdfast-rules"
@@ -73,23 +81,40 @@ def _entry(number: int, given: object, lists: Mapping[str, Any]) -> ParsedEntry:
     try:
         if not isinstance(rule.get("expression"), dict):
             raise Unmapped(_("It has no expression."))
-        removal = node_of(rule.get("removal"))
-        color = rule.get("roleColor")
+        removal, color = node_of(rule.get("removal")), rule.get("roleColor")
+        mode, hours = _removal(rule.get("removal"))
         return ParsedRule(
             what=what,
             name=text_of(rule.get("ruleName")),
             expression=_with_addresses(rule["expression"], lists),
             role_id=text_of(rule.get("roleId")),
             role_names=(name,) if (name := text_of(rule.get("roleName"))) else (),
-            notes=entry.left_out(unknown_fields(rule, _RULE | _OF_ONE_SERVER)),
-            removal_mode=text_of(removal.get("mode")) or "now",
-            removal_hours=removal.get("hours", 0),
+            notes=entry.left_out(
+                [*unknown_fields(rule, _RULE | _OF_ONE_SERVER), *unknown_fields(removal, {"mode", "hours"})]
+            ),
+            removal_mode=mode,
+            removal_hours=hours,
             role_color=color if isinstance(color, str) else None,
-            takes_over=rule.get("takesOver") is True,
-            delegated=rule.get("delegated") is True,
+            takes_over=entry.truth(rule.get("takesOver"), "takesOver"),
+            delegated=entry.truth(rule.get("delegated"), "delegated"),
         )
     except Unmapped as fault:
         return SkippedEntry(what, str(fault))
+
+
+def _removal(given: object) -> tuple[str, Any]:
+    """Return the mode of a rule's removal and its hours: None if they are missing, which the rule's check refuses.
+
+    A rule without a removal takes its role at once. Raises Unmapped for any other shape.
+    """
+    if not is_given(given):
+        return "now", 0
+    removal = node_of(given)
+    mode = removal.get("mode")
+    if not isinstance(mode, str) or not mode.strip():
+        # Without the mode nobody knows whether the role is taken at once.
+        raise entry.unreadable("removal")
+    return mode.strip(), removal.get("hours", 0 if mode.strip() == "now" else None)
 
 
 def _with_addresses(document: Any, lists: Mapping[str, Any], depth: int = 0) -> Any:

@@ -1,17 +1,20 @@
 """Rules of other bots: each is translated exactly, or skipped with the reason."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from services.core.errors import FieldRefused
 from services.rules.documents import collabland, guild_xyz, own_format
 from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.documents.json_documents import DocumentRefused
+from services.rules.draft import RuleDraft, check
 from services.rules.expression import parse
 from services.rules.types.submitted_address_lists import GivenLists
 from services.rules.wording import in_words
 from tests.services.rules.documents import rivals
-from tests.services.rules.documents.rivals import CATS, DOGS, USDC
+from tests.services.rules.documents.rivals import CATS, DOGS, ONE, USDC
 
 NAMES = {("base", CATS): "Cats", ("base", DOGS): "Dogs", ("base", USDC): "USD Coin", ("base", "native"): "ETH"}
 
@@ -124,6 +127,13 @@ FUR = {"trait_type": "Fur", "value": "Gold"}
         ({"tokenIds": ["1"] * 100_000}, "at most 500"),
         ({"attributes": [FUR] * 100_000}, "at most 40 conditions"),
         ({"attributes": [FUR | {"value": "x" * 100_000}]}, "more than 200 characters"),
+        ({"condition": "NOT"}, "not documented"),
+        ({"type": "ERC20", "operator": "NOT"}, "not documented"),
+        ({"tokenId": "7", "requiresMetadata": True}, "does not say which"),
+        ({"type": "ERC20", "requiresMetadata": True}, "does not say which"),
+        ({"metadata": {"attributes": [FUR], "exclude": True}}, "“exclude”, whose meaning is not known"),
+        ({"metadata": {"attributes": [FUR], "conditions": [FUR | {"value": "Red"}]}}, "cannot be read"),
+        ({"attributes": [{"key": "Fur", "type": "not", "value": "Gold"}]}, "“type” and “key” differ"),
     ],
 )
 def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> None:
@@ -176,6 +186,7 @@ def one_role(requirement: dict[str, Any], **fields: Any) -> ParsedEntry:
 
 
 CAT = {"type": "ERC721", "chain": "BASE_MAINNET", "address": CATS}
+COIN = {"type": "ERC20", "chain": "BASE_MAINNET", "address": USDC}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +231,15 @@ def test_tokens_of_a_guild(data: object, expression: dict[str, Any]) -> None:
           "data": {"id": "f(address)(uint256)", "params": [1] * 100_000}}, "at most 40"),
         ({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS,
           "data": {"id": "f(address)(uint256)", "resultMatch": ">", "expected": "²"}}, "not a whole number"),
+        (CAT | {"data": {"ids": "5"}}, "token IDs cannot be read"),
+        (CAT | {"data": {"ids": {"0": "5"}}}, "token IDs cannot be read"),
+        (CAT | {"data": {"attributes": FUR}}, "traits cannot be read"),
+        (CAT | {"data": {"attribute": [FUR]}}, "traits cannot be read"),
+        (CAT | {"data": {"attribute": FUR | {"interval": [5, 9]}}}, "traits cannot be read"),
+        (CAT | {"data": {"attribute": {"trait_type": "Rank", "minValue": 5, "interval": {"min": 9}}}}, "two things"),
+        (CAT | {"data": "minAmount: 5"}, "cannot be read"),
+        (COIN | {"data": {"minAmount": 1, "ids": ["5"]}}, "which has none"),
+        (COIN | {"data": {"minAmount": 1, "attributes": [FUR]}}, "which has none"),
     ],
 )  # fmt: skip
 def test_nothing_of_a_guild_is_guessed(requirement: dict[str, Any], why: str) -> None:
@@ -239,6 +259,30 @@ def test_a_guilds_contract_query_is_a_view_call() -> None:
         "type": "call", "chain": "base", "contract": CATS, "args": ["{wallet}", "5"], "path": "0",
         "function": "stakedOf(address,uint256) view returns (uint256,bool)", "compare": ">=", "value": "100",
     }  # fmt: skip
+
+
+def test_the_part_of_a_single_answer_is_not_left_out() -> None:
+    data = {"id": "f(address)(uint256)", "params": ["USER_ADDRESS"], "resultIndex": 2, "expected": "1"}
+    found = one_role({"type": "CONTRACT", "chain": "BASE_MAINNET", "address": CATS, "data": data})
+    assert isinstance(found, ParsedRule), found
+    assert found.expression["path"] == "2"  # there is none, and the rule's own check says so
+
+
+@pytest.mark.parametrize("logic", [{"NOT": 1}, ["OR"], True])
+def test_a_guilds_logic_that_is_no_text_is_not_taken_for_and(logic: object) -> None:
+    found = one_role(CAT, logic=logic)
+    assert isinstance(found, SkippedEntry), found
+    assert "whose meaning is not known" in found.why
+
+
+def test_what_a_guild_says_beside_a_condition_or_a_reward_is_named() -> None:
+    reward = {"id": 1, "platformRoleId": "5", "visibility": "PUBLIC", "startTime": "2030-01-01", "endTime": None}
+    found = one_role(CAT | {"data": {"minAmount": 2, "addresses": [ONE]}}, rolePlatforms=[reward])
+    assert isinstance(found, ParsedRule), found
+    assert found.notes == (
+        "Not used, because their meaning is not known: “addresses”.",
+        "Not used, because their meaning is not known: “startTime”.",
+    )
 
 
 @pytest.mark.parametrize(("given", "negated"), [(True, True), ("true", True), (False, False), ("false", False)])
@@ -295,3 +339,40 @@ def test_an_export_of_another_version_is_refused() -> None:
     ):
         with pytest.raises(DocumentRefused, match=message):
             own_format.read(document, "1")
+
+
+def exported(**fields: Any) -> ParsedEntry:
+    rule = {"ruleName": "R", "roleId": "1", "expression": {"type": "basic", "chain": "base", "contract": CATS}}
+    (found,) = own_format.read({"format": "holdfast-rules", "version": 1, "rules": [rule | fields]}, "1")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"removal": "grace"}, "“removal” cannot be read"),
+        ({"removal": {"mode": ["grace"], "hours": 24}}, "“removal” cannot be read"),
+        ({"removal": {"hours": 24}}, "“removal” cannot be read"),
+        ({"takesOver": 1}, "“takesOver” is neither true nor false"),
+        ({"delegated": "yes"}, "“delegated” is neither true nor false"),
+    ],
+)
+def test_nothing_of_an_export_is_guessed(fields: dict[str, Any], why: str) -> None:
+    found = exported(**fields)
+    assert isinstance(found, SkippedEntry), found
+    assert why in found.why
+
+
+def test_a_grace_time_without_hours_is_not_taken_for_none() -> None:
+    for given, hours in (({"mode": "grace"}, None), ({"mode": "grace", "hours": 24}, 24), ({"mode": "now"}, 0)):
+        found = exported(removal=given)
+        assert isinstance(found, ParsedRule), found
+        assert (found.removal_mode, found.removal_hours) == (given["mode"], hours)
+        draft = RuleDraft("R", "", "", "basic", "1", 1, removal_mode=found.removal_mode, removal_hours=hours)
+        if hours is None:
+            with pytest.raises(FieldRefused, match="from 1 to"):
+                check(replace(draft, expression=found.expression))
+    found = exported(removal={"mode": "grace", "hours": 24, "days": 3}, delegated="true")
+    assert isinstance(found, ParsedRule), found
+    assert (found.delegated, found.takes_over) == (True, False)
+    assert found.notes == ("Not used, because their meaning is not known: “days”.",)
