@@ -244,6 +244,9 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
         raise FieldRefused("blockchain", reason)
     _check_amounts(leaf.min_tokens, leaf.max_tokens)
     _check_leaf(leaf)
+    if (unused := _unused(leaf)) is not None:
+        # Left out, it would be a requirement that is never checked.
+        raise FieldRefused(unused, _("This condition has no field {field}.").format(field=unused))
     if leaf.kind.source == "anything" and leaf.max_tokens:
         # One token is enough to answer this type, so the others are not counted.
         raise FieldRefused(
@@ -252,7 +255,18 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
     found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None))
     if isinstance(found, tuple):
         raise FieldRefused(*found)
-    return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens if leaf.kind.limited else None)
+    return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens)
+
+
+def _unused(leaf: Requirement) -> str | None:
+    """Return a field of the condition that its type does not use, or None."""
+    if leaf.kind.source == "anything" and leaf.contract != ANY_CONTRACT:
+        return "contract"
+    if leaf.traits and not leaf.kind.names_trait:
+        return "trait" if len(leaf.traits) == 1 else "traits"
+    if leaf.token_ids and not leaf.kind.names_ids:
+        return "tokenIds"
+    return "maxTokens" if leaf.max_tokens is not None and not leaf.kind.limited else None
 
 
 @lru_cache(maxsize=256)
@@ -265,8 +279,8 @@ def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
         return replace(
             leaf,
             contract=(contract := _contract(leaf)),
-            traits=_traits(leaf.traits) if leaf.kind.names_trait else (),
-            token_ids=token_ids.normal(leaf.token_ids, leaf.chain) if leaf.kind.names_ids else (),
+            traits=_traits(leaf.traits),
+            token_ids=token_ids.normal(leaf.token_ids, leaf.chain),
             details=leaf.details.checked(leaf.chain, contract) if leaf.details is not None else None,
         )
     except FieldRefused as refused:

@@ -146,6 +146,24 @@ def test_every_condition_of_an_expression_is_checked(expression: dict[str, Any],
     assert message in refusal(replace(GOOD, expression=expression)).message
 
 
+@pytest.mark.parametrize(
+    ("condition", "field"),
+    [
+        (leaf(trait={"type": "Fur", "value": "Gold"}), "trait"),
+        (leaf(traits=[{"type": "Fur", "value": "Gold"}, {"type": "Hat", "value": "None"}]), "traits"),
+        (leaf(tokenIds=["5"]), "tokenIds"),
+        (leaf(type="trait", trait={"type": "Fur", "value": "Gold"}, tokenIds=["5"]), "tokenIds"),
+        (leaf(type="any_nft"), "contract"),
+        (leaf(type="token", min="1", maxTokens=5), "maxTokens"),
+        (leaf(type="call", **VIEW, maxTokens=5), "maxTokens"),
+    ],
+)
+def test_an_expression_has_no_field_that_its_type_would_leave_out(condition: dict[str, Any], field: str) -> None:
+    for expression in (condition, {"all": [leaf(), {"not": condition}]}):
+        refused = refusal(replace(GOOD, expression=expression))
+        assert (refused.field, refused.message) == (field, f"This condition has no field {field}.")
+
+
 def test_a_type_or_a_chain_without_a_source_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: f"No node for {chain}.")
     assert refusal(GOOD).message == "No node for base."
