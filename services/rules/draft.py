@@ -11,7 +11,7 @@ from typing import Any, cast
 from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
-from locales import N_, _
+from locales import N_, _, language
 from services.core.addresses import AddressRefused, is_solana, parse_evm
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
@@ -252,7 +252,7 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
         raise FieldRefused(
             "maxTokens", _("The maximum of any NFT can only be 0. Choose a collection to count its tokens.")
         )
-    found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None))
+    found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None), language())
     if isinstance(found, tuple):
         raise FieldRefused(*found)
     return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens)
@@ -270,8 +270,8 @@ def _unused(leaf: Requirement) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def _checked_leaf(leaf: Requirement) -> Requirement | tuple[str, str]:
-    """Return the normalised condition, or the field and the reason why it is invalid.
+def _checked_leaf(leaf: Requirement, spoken: str) -> Requirement | tuple[str, str]:
+    """Return the normalised condition, or the field and the reason why it is invalid, in the language `spoken`.
 
     Cached, because the form checks every condition at each event, although at most one has changed.
     """

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from locales import speaking
+from services.core.addresses import AddressRefused, parse_evm
 from services.core.errors import FieldRefused
 from services.rules import draft as rule_draft
 from services.rules.draft import LONGEST_NAME, RuleDraft, check, expression_of
@@ -226,6 +228,18 @@ def test_a_condition_that_was_checked_is_not_checked_again(monkeypatch: pytest.M
         assert len(requirements_of(good)[0].token_ids) == 499
         assert "gold is not a token ID" in refusal(bad).message
     assert parsed == [499, 500]
+
+
+def test_each_person_reads_in_their_own_language_why_a_condition_is_refused() -> None:
+    bad = replace(GOOD, contract_address="0x1234")
+    said = dict[str, str]()
+    for tongue in ("ja", "en", "es", "ja"):
+        with speaking(tongue):
+            said[tongue] = refusal(bad).message
+            with pytest.raises(AddressRefused) as fresh:
+                parse_evm("0x1234")
+        assert said[tongue] == str(fresh.value)
+    assert len(set(said.values())) == 3
 
 
 def requirements_of(draft: RuleDraft) -> list[Requirement]:
