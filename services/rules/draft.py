@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from locales import N_, _, language
+from services.collections.trait_match import number_in, range_in
 from services.core.addresses import AddressRefused, is_solana, parse_evm
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
@@ -40,7 +40,6 @@ SOLANA = "solana"
 _BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
-_RANGE = re.compile(rf"({_NUMBER.pattern})\s*\.\.\s*({_NUMBER.pattern})")
 _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
 """Unicode's categories of control characters and of line and paragraph separators."""
 STATES_OF_NEW = ("active", "shadow")
@@ -317,12 +316,20 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
         raise FieldRefused("traitType", _("Trait type and value are required for trait verification"))
     if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
         raise FieldRefused("traitValue", _("A trait can be at least or at most a number, like >=10 or <=5."))
-    if (between := _RANGE.fullmatch(trait[1])) and Decimal(between[1]) > Decimal(between[2]):
-        raise FieldRefused(
-            "traitValue",
-            _("Write the smaller number first: {smaller}..{larger}.").format(smaller=between[2], larger=between[1]),
-        )
+    if (between := range_in(trait[1])) is not None:
+        _check_range(trait[1], *between)
     return trait
+
+
+def _check_range(wanted: str, first: str, last: str) -> None:
+    """Raise FieldRefused for a range that runs backwards, or whose third dot may belong to its second number."""
+    if "..." in wanted:
+        raise FieldRefused("traitValue", _("Write a range of numbers with two dots, like 5..10 or 0..0.5."))
+    smaller, larger = number_in(first), number_in(last)
+    if smaller is not None and larger is not None and smaller > larger:
+        raise FieldRefused(
+            "traitValue", _("Write the smaller number first: {smaller}..{larger}.").format(smaller=last, larger=first)
+        )
 
 
 def _contract(leaf: Requirement) -> str:
