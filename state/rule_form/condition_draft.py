@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from services.collections.trait_match import number_in
 from services.rules import draft, wording
 from services.rules.expression import Requirement
 from services.rules.types.declaration import DetailField, Details, ExpressionRefused, RuleType
@@ -129,10 +130,15 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else -1
 
 
+def _is_bound(wanted: str, sign: str) -> bool:
+    """Return whether a trait's value compares with a number; a text may begin with a sign too, such as `< 3 hearts`."""
+    return wanted.startswith(sign) and number_in(wanted.removeprefix(sign)) is not None
+
+
 def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:
     """Return a stored condition as the form shows it."""
     *more, (kind, wanted) = leaf.traits or (("", ""),)
-    compare = next((sign for sign in (AT_LEAST, AT_MOST, MORE, LESS) if wanted.startswith(sign)), EXACTLY)
+    compare = next((sign for sign in (AT_LEAST, AT_MOST, MORE, LESS) if _is_bound(wanted, sign)), EXACTLY)
     if _RANGE.fullmatch(wanted):
         compare = BETWEEN
     stored = leaf.details.document() if leaf.details is not None else {}
