@@ -10,12 +10,13 @@ from sqlmodel import col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
+from locales import _
 from models import Rule, RuleRequest, now
 from models.db import row_ids
 from models.db.session import AsyncSession
 from services.core import audit, queue, rollups
 from services.core.actors import Actor
-from services.core.errors import Forbidden, KeyReused, RuleNotFound, ServerNotFound
+from services.core.errors import Conflict, Forbidden, KeyReused, RuleNotFound, ServerNotFound
 from services.core.event_kinds import Kind
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -152,21 +153,26 @@ async def change(
     """Change fields of a rule (named as in the payload), pause it, resume it or put it in shadow.
 
     A value that the rule already has changes nothing, is not logged and queues nobody. Raises RuleNotFound,
-    FieldRefused, Conflict, ProviderUnavailable (a new contract could not be read).
+    FieldRefused, Conflict (also if somebody changed its conditions meanwhile), ProviderUnavailable (a new contract
+    could not be read).
     """
     rule, found = await own(db, outside, actor, rule_id)
     changes, read = await submitted_address_lists.read_out(changes)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     decimals: contract_check.Decimals = {}
-    if proposed.expression != rule.expression:
-        decimals = await contract_check.check(db, outside, parse(proposed.expression))
+    checked = proposed.expression
+    if checked != rule.expression:
+        decimals = await contract_check.check(db, outside, parse(checked))
     await limits.lock(db, rule.server_id)
     rule = await _locked(db, rule_id)
     before = document(rule)
     proposed = copy_of(rule)
     apply(proposed, changes, found)
     if proposed.expression != rule.expression:
+        if proposed.expression != checked:
+            # Together with what somebody else has changed, it names contracts that were not read.
+            raise Conflict(_("The rule was changed just now. Look again."))
         tree = parse(proposed.expression)
         await limits.check(db, rule.server_id, tree, rule_id=rule_id)
         proposed.expression = to_document(contract_check.completed(tree, decimals))

@@ -13,7 +13,7 @@ from gateways import gateways
 from models import Collection, User, transaction
 from services.core.actors import Actor
 from services.core.errors import FieldRefused
-from services.rules import rules
+from services.rules import contract_check, rules
 from services.rules.draft import RuleDraft
 from settings import settings
 from tests.app.api.browsers import Browser
@@ -238,6 +238,37 @@ async def test_a_rule_may_count_a_coin_by_the_decimals_that_it_says(browser: Bro
         "does not say that it is an NFT"
         in (await said(400, verificationType="basic", contractAddress=dollar))["message"]
     )
+
+
+async def test_a_rule_that_others_change_meanwhile_never_names_an_unchecked_contract(
+    browser: Browser, world: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await browser.sign_in("ada")
+    server_id = await with_server(browser, builders(world))
+    dollar = next(one["contract"] for one in world["chains"]["base"]["collections"] if one.get("decimals") == 6)
+    coin = rule(world, server_id) | COINS | {"contractAddress": dollar, "min": "1"}
+    made = await browser.client.post("/api/verification-rules", json=coin)
+    path, read = f"/api/verification-rules/{made.json()['id']}", contract_check.check
+    cats = {"verificationType": "basic", "contractAddress": standing(world, "ERC721")}
+
+    async def slowly(*given: Any) -> Any:
+        found = await read(*given)
+        monkeypatch.setattr(contract_check, "check", read)
+        assert (await browser.client.patch(path, json=cats)).status_code == 200
+        return found
+
+    monkeypatch.setattr(contract_check, "check", slowly)
+    other = await browser.client.patch(path, json={"contractAddress": await deployed(decimals=18)})
+    assert (other.status_code, other.json()["message"]) == (409, "The rule was changed just now. Look again.")
+    now = (await browser.client.get(path)).json()
+    assert (now["verificationType"], now["contractAddress"]) == ("basic", cats["contractAddress"])
+
+    # A change of something else is no reason.
+    name = {"ruleName": "Renamed meanwhile"}
+    monkeypatch.setattr(contract_check, "check", slowly)
+    cats = name
+    last = await browser.client.patch(path, json={"contractAddress": standing(world, "ERC1155")})
+    assert (last.status_code, last.json()["ruleName"]) == (200, name["ruleName"])
 
 
 async def test_a_coin_is_found_by_its_address(browser: Browser, world: dict[str, Any]) -> None:
