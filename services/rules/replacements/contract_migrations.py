@@ -11,6 +11,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from sqlmodel import col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
 from locales import _
@@ -21,7 +22,7 @@ from services.collections import collections
 from services.core import audit
 from services.core.actors import Actor
 from services.core.chain_names import chain_title
-from services.core.errors import Conflict, FieldRefused, MigrationNotFound
+from services.core.errors import Conflict, FieldRefused, Forbidden, MigrationNotFound
 from services.core.json_view import json_view
 from services.guilds import permissions
 from services.guilds.permissions import Rights
@@ -39,7 +40,7 @@ from services.rules.expression import (
 from services.rules.replacements import condition_successors, new_contract
 from services.rules.replacements.condition_successors import MigrationOrder, Successors
 from services.rules.replacements.new_contract import NotCarried
-from services.rules.rule_rows import copy_of, document, set_expression
+from services.rules.rule_rows import copy_of, document, set_expression, taking_refused
 from services.rules.wording import Line, Names, in_lines, in_words
 
 LONGEST = timedelta(days=366)
@@ -128,23 +129,43 @@ async def proposed(
 async def proposed_end(
     db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, migration_id: int
 ) -> list[tuple[Rule, Rule]]:
-    """Return the rules that the end of a migration changes, each before and after."""
-    await permissions.require_admin(db, outside, actor, server_id)
+    """Return the rules that the end of a migration changes, each before and after. Raises as `end` does."""
+    found = await permissions.require_admin(db, outside, actor, server_id)
     migration = await _open(db, server_id, migration_id)
-    ids = [int(one) for one in migration.rules]
-    rows = await db.exec(select(Rule).where(col(Rule.id).in_(ids), col(Rule.deleted_at).is_(None)))
-    return [
-        _pair(rule, parse(kept["only"]))
-        for rule in rows.all()
-        if (kept := migration.rules[str(rule.id)])["both"] == rule.expression
-    ]
+    ending = await _ending(db, found, migration)
+    return [_pair(rule, parse(migration.rules[str(rule.id)]["only"])) for rule in ending]
 
 
 async def end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, migration_id: int) -> MigrationView:
-    """Let only the new contract count from now on. Raises ServerNotFound, MigrationNotFound, ProviderUnavailable."""
-    await permissions.require_admin(db, outside, actor, server_id)
+    """Let only the new contract count from now on.
+
+    Raises ServerNotFound, MigrationNotFound, Forbidden for a role that is not below the actor's own highest role,
+    ProviderUnavailable.
+    """
+    found = await permissions.require_admin(db, outside, actor, server_id)
     await limits.lock(db, server_id)
-    return await _end(db, actor.discord_id, await _open(db, server_id, migration_id, lock=True))
+    migration = await _open(db, server_id, migration_id, lock=True)
+    await _ending(db, found, migration)
+    return await _end(db, actor.discord_id, migration)
+
+
+def _of_migration(migration: ContractMigration) -> SelectOfScalar[Rule]:
+    """Return the query for the rules of a migration that still exist, oldest first."""
+    ids = [int(one) for one in migration.rules]
+    return select(Rule).where(col(Rule.id).in_(ids), col(Rule.deleted_at).is_(None)).order_by(col(Rule.id))
+
+
+async def _ending(db: AsyncSession, found: Rights, migration: ContractMigration) -> list[Rule]:
+    """Return the rules that the end of a migration changes.
+
+    Raises Forbidden if members may lose a role of theirs that the person may not take from members.
+    """
+    rows = await db.exec(_of_migration(migration))
+    ending = [rule for rule in rows.all() if migration.rules[str(rule.id)]["both"] == rule.expression]
+    for rule in ending:
+        if reason := taking_refused(found, rule.role_id):
+            raise Forbidden(reason)
+    return ending
 
 
 async def end_due(db: AsyncSession) -> int:
@@ -335,14 +356,8 @@ async def _write(
 
 
 async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration) -> MigrationView:
-    ids, batch = [int(one) for one in migration.rules], uuid4()
-    rows = await db.exec(
-        select(Rule)
-        .where(col(Rule.id).in_(ids), col(Rule.deleted_at).is_(None))
-        .order_by(col(Rule.id))
-        .execution_options(populate_existing=True)
-        .with_for_update()
-    )
+    batch = uuid4()
+    rows = await db.exec(_of_migration(migration).execution_options(populate_existing=True).with_for_update())
     done, left, lines = list[MigratedRule](), list[LeftRule](), list[dict[str, Any]]()
     names = await collections.names(
         db, [(migration.chain, migration.contract), (migration.new_chain, migration.new_contract)]

@@ -364,6 +364,31 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
     assert (await owner.client.post(f"/api/servers/{town.server_id}/events/{taken}/undo")).status_code == 200
 
 
+async def test_nobody_ends_a_migration_by_which_members_lose_a_role_above_their_own(
+    browser: Browser, new_browser: Callable[[], Browser], town: Town
+) -> None:
+    helper = await town.call(
+        "guilds", guild=town.name, action="add_role", name="Helper", permissions="8", position=1
+    )  # fmt: skip
+    await change(town, "bob", "remove_role", role="Admin")
+    await change(town, "bob", "add_role", role=helper["id"])
+    owner = new_browser()
+    await owner.sign_in(town.people["ada"]["username"])
+    await browser.sign_in(town.people["bob"]["username"])
+    made = await owner.client.post(RULES, json=draft(town, await town.role("Whale")))
+    new = await town.call(f"chains/{town.chain}/deploy", standard="ERC721", name="New", slug=uuid.uuid4().hex)
+    path = f"/api/servers/{town.server_id}/migrations"
+    order = {"chain": town.chain, "contract": town.contract, "newContract": new["contract"], "both": True}
+    begun = (await owner.client.post(path, json=order | {"apply": True})).json()
+    both = (await owner.client.get(f"{RULES}/{made.json()['id']}")).json()["expression"]
+    for last in ("preview", "end"):
+        answer = await browser.client.post(f"{path}/{begun['id']}/{last}")
+        assert (answer.status_code, "your own highest role" in answer.text) == (403, True), answer.text
+    assert (await owner.client.get(f"{RULES}/{made.json()['id']}")).json()["expression"] == both
+    for last in ("preview", "end"):
+        assert (await owner.client.post(f"{path}/{begun['id']}/{last}")).status_code == 200
+
+
 async def test_no_call_about_a_server_tells_a_members_address_before_they_say_so(
     browser: Browser, town: Town, engine: Engine, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
