@@ -185,7 +185,10 @@ class DeletedAnswer(Done):
 
 
 def _draft(payload: RulePayload) -> RuleDraft:
-    hours = 0 if payload.removal.hours is None and payload.removal.mode == "now" else payload.removal.hours
+    removal = payload.removal
+    # Hours alone are no removal at once: the service refuses them without their mode.
+    mode = removal.mode if "mode" in removal.model_fields_set or not removal.hours else ""
+    hours = 0 if removal.hours is None and mode == "now" else removal.hours
     traits = [(one.type, one.value) for one in payload.traits or ()]
     trait_type, trait_value = traits[0] if traits else (payload.trait_type, payload.trait_value)
     return RuleDraft(
@@ -201,7 +204,7 @@ def _draft(payload: RulePayload) -> RuleDraft:
         token_ids=tuple(payload.token_ids or ()),
         server_id=payload.server_id,
         expression=payload.expression,
-        removal_mode=payload.removal.mode,
+        removal_mode=mode,
         removal_hours=hours,
         max_tokens=payload.max_tokens,
         more_traits=tuple(traits[1:]),

@@ -157,8 +157,10 @@ def _changed(draft: RuleDraft, fields: Mapping[str, Any]) -> RuleDraft:
         values["details"] = {name: value for name, value in (kept | given).items() if value is not None}
     if isinstance(fields.get("removal"), Mapping):
         removal = cast("Mapping[str, Any]", fields["removal"])
-        values["removal_mode"] = mode = removal.get("mode", draft.removal_mode)
         hours = removal.get("hours")
+        # Hours alone change a grace time. They are no removal at once, so without a grace time they are refused.
+        usual = "" if hours and draft.removal_mode == "now" else draft.removal_mode
+        values["removal_mode"] = mode = removal.get("mode", usual)
         if hours is None:
             # Without a number nobody knows how many: the present ones, or a refusal instead of a removal at once.
             hours = (draft.removal_hours or None) if mode == "grace" else 0

@@ -93,6 +93,21 @@ async def test_a_grace_time_without_hours_is_refused_where_there_are_none(owner:
         assert (kept.status_code, kept.json()["removal"]) == (200, {"mode": "now", "hours": 0})
 
 
+async def test_hours_without_a_mode_are_no_removal_at_once(owner: Browser, town: Town) -> None:
+    payload = {"serverId": town.server_id, "ruleName": "R", "roleId": await town.role("Holder")}
+    payload |= {"expression": {"type": "any_wallet"}, "removal": {"hours": 24}}
+    message = "Removal is either at once (now) or after a grace time (grace)."
+    for path in ("", "/preview"):
+        refused = await owner.client.post(f"/api/verification-rules{path}", json=payload)
+        assert (refused.status_code, refused.json().get("message")) == (400, message)
+    one = await make(owner, town, expression={"type": "any_wallet"})
+    refused = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": {"hours": 24}})
+    assert (refused.status_code, refused.json().get("message")) == (400, message)
+    two = await make(owner, town, expression={"type": "any_wallet"}, removal={"mode": "grace", "hours": 48})
+    longer = await owner.client.patch(f"/api/verification-rules/{two}", json={"removal": {"hours": 72}})
+    assert longer.json()["removal"] == {"mode": "grace", "hours": 72}
+
+
 async def test_a_grace_time_without_hours_keeps_its_hours(owner: Browser, town: Town) -> None:
     one = await make(owner, town, expression={"type": "any_wallet"}, removal={"mode": "grace", "hours": 48})
     got = await owner.client.patch(f"/api/verification-rules/{one}", json={"removal": {"mode": "grace"}})
