@@ -114,7 +114,6 @@ _CONCERNED = """
     WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
 """
 
-
 # The role may (still) be there, so `attempts` starts at 1: the writer first reads the member. Grants are locked in the
 # order of `queue.in_order_of_key`.
 _TURN_ROUND = f"""
@@ -122,13 +121,11 @@ _TURN_ROUND = f"""
         intended_at = now(), next_at = now(), updated_at = now()
     WHERE id IN (
         SELECT id FROM "grant" WHERE server_id = :server AND role_id = :role AND batch = :batch AND state = 'taking'
-        AND {breaker.WAS_GIVEN} ORDER BY discord_id FOR UPDATE)
-    RETURNING discord_id
+        AND {breaker.WAS_GIVEN} ORDER BY discord_id FOR UPDATE) RETURNING discord_id
 """
 _LOSERS = """
-    SELECT DISTINCT e.subject FROM event e
-    WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
-    AND e.kind = 'role.taken'
+    SELECT DISTINCT e.subject FROM event e WHERE e.server_id = :server AND e.role_id = CAST(:role AS text)
+    AND e.batch = CAST(:batch AS uuid) AND e.kind = 'role.taken'
 """
 _GIVE = f"""
     INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, gift_since, batch,
@@ -136,8 +133,7 @@ _GIVE = f"""
     SELECT m.server_id, m.discord_id, CAST(:role AS text), CAST('{{}}' AS integer[]), 'giving', false,
            jsonb_build_object('undone', CAST(:batch AS text)), now(), CAST(:batch AS uuid),
            now(), now(), 1, now(), now()
-    FROM member m
-    WHERE m.server_id = :server AND m.left_at IS NULL AND m.discord_id IN ({_LOSERS})
+    FROM member m WHERE m.server_id = :server AND m.left_at IS NULL AND m.discord_id IN ({_LOSERS})
     AND NOT (CAST(:role AS text) = ANY(m.roles))
     AND NOT EXISTS (SELECT 1 FROM farewell f WHERE f.discord_id = m.discord_id)
     ORDER BY m.discord_id
@@ -151,8 +147,7 @@ _AGAIN = """
         JOIN event e ON e.server_id = g.server_id AND e.role_id = g.role_id AND e.subject = g.discord_id
         JOIN member m ON m.server_id = g.server_id AND m.discord_id = g.discord_id AND m.left_at IS NULL
         WHERE e.server_id = :server AND e.role_id = CAST(:role AS text) AND e.batch = CAST(:batch AS uuid)
-        AND e.kind = 'role.lost' AND g.state = 'lost' ORDER BY g.discord_id FOR UPDATE OF g)
-    RETURNING discord_id
+        AND e.kind = 'role.lost' AND g.state = 'lost' ORDER BY g.discord_id FOR UPDATE OF g) RETURNING discord_id
 """
 
 
@@ -402,24 +397,29 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     return await _undo(db, await permissions.require_admin(db, outside, actor, server_id), actor, server_id, batch)
 
 
+# The first line says what happened. A batch of removals can have tens of thousands, each with its evidence.
+# Its id is looked for among the batch's own lines: in the order of all ids, the planner would read the log up to it.
+_SUMMARY = f"""
+    SELECT min(id), bool_or(kind = '{UNDONE}'), array_agg(DISTINCT rule_id) FILTER (WHERE rule_id IS NOT NULL)
+    FROM event WHERE server_id = :server AND batch = :batch
+"""
+
+
 async def _undo(db: AsyncSession, found: Rights, actor: Actor, server_id: int, batch: UUID) -> UndoView:
     await db.lock(batch)
-    # The first line says what happened. A batch of removals can have tens of thousands, each with its evidence.
-    of_batch = Event.server_id == server_id, Event.batch == batch
-    event = (await db.exec(select(Event).where(*of_batch).order_by(col(Event.id)).limit(1))).first()
-    if event is None:
+    first, is_undone, rules = (await db.execute(_SUMMARY, {"server": server_id, "batch": batch})).one()
+    if first is None:
         raise BatchNotFound
-    if (await db.exec(select(Event.id).where(*of_batch, Event.kind == UNDONE).limit(1))).first() is not None:
+    if is_undone:
         raise Conflict(_("This was undone before."))
+    event = await db.get_one(Event, first)
     if (verb := VERBS.get(event.kind)) is None:
         raise Conflict(_("This cannot be undone."))
-    named = await db.exec(select(Event.rule_id).where(*of_batch, col(Event.rule_id).is_not(None)).distinct())
-    rules = sorted(rule_id for rule_id in named.all() if rule_id is not None)
     try:
         words, members = await verb(db, found, actor, event)
     except (FieldRefused, ExpressionRefused) as refused:  # the latter for conditions that a newer version wrote
         raise Conflict(str(refused)) from None
-    await audit.record(db, _line(event, rules, actor, members))
+    await audit.record(db, _line(event, rules or [], actor, members))
     return UndoView(str(batch), words, members)
 
 

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import event as sqlalchemy_event
+from sqlalchemy import text
 from sqlmodel import select
 
 from models import Event, transaction
@@ -49,3 +50,22 @@ async def test_one_line_of_a_batch_is_read_however_many_it_has_and_a_batch_is_un
             await undo._undo(db, rights, ADMIN, server_id, batch)
         with pytest.raises(BatchNotFound):
             await undo._undo(db, rights, ADMIN, server_id, uuid4())
+
+
+async def test_an_undo_reads_no_lines_of_other_batches_however_many_are_older(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(undo, "_grantable", lambda *_: "Role")
+    older, batch = 2_000, uuid4()
+    async with transaction() as db:
+        server = await a_server(db)
+        about = {"server_id": server.id, "role_id": snowflake()}
+        await audit.record_all(db, [audit.line("role.given", subject=snowflake(), **about) for _ in range(older)])
+        who = (await a_member(db, server)).discord_id
+        await audit.record_all(db, [audit.line("role.taken", subject=who, batch=batch, **about) for _ in range(300)])
+        await db.execute(text("ANALYZE event"))
+    async with transaction() as db:
+        # Of so few rows, the planner would read all at once.
+        await db.execute(text("SET LOCAL enable_seqscan = off"))
+        read = text("SELECT sum(idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname LIKE 'event%'")
+        before = (await db.execute(read)).scalar_one()
+        await undo._undo(db, Rights(server, None, None, None), ADMIN, server.id or 0, batch)
+        assert (await db.execute(read)).scalar_one() - before < older
