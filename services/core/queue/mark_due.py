@@ -184,15 +184,18 @@ _QUEUED = f"""
 
 
 async def mark_all(db: AsyncSession, priority: int = SWEPT) -> int:
-    """Mark all members whom a rule can concern, for the daily sweep.
+    """Mark all members whom a rule can concern, because transfers were missed that may be anybody's.
 
-    The sweep brings no news about them, so a running reconcile counts as their part of the sweep: versions stay.
+    Like the mark of a transfer it counts as a sighting: a running reconcile may have read a wallet before them.
     """
-    return await _mark(db, _concerned(), priority, {}, raises_version=False)
+    return await _mark(db, _concerned(), priority, {}, sighting=True)
 
 
 async def mark_swept(db: AsyncSession, servers: Sequence[int]) -> int:
-    """Mark the members of these servers as `mark_all` marks those of all servers, for a sweep in several steps."""
+    """Mark the members of these servers whom a rule can concern, for a part of the daily sweep.
+
+    The sweep brings no news about them, so a running reconcile counts as their part of the sweep: versions stay.
+    """
     who = _concerned("AND m.server_id = ANY(CAST(:servers AS integer[]))")
     return await _mark(db, who, SWEPT, {"servers": list(servers)}, raises_version=False)
 

@@ -104,6 +104,32 @@ async def test_who_moved_a_token_and_whom_an_unread_transfer_concerns_are_marked
     assert await priorities(server, [*people, other]) == [queue.SWEPT, queue.SEEN, queue.SWEPT]
 
 
+async def test_a_reconcile_that_runs_at_the_end_of_an_absence_does_not_count_as_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    follower = Follower("base")
+    async with transaction() as db:
+        await chain_cursor.claim(db, [follower.cursor], follower.name)
+        member = await a_member(db, await a_server(db), wallet=address())
+        await queue.mark_member(db, member.server_id, member.discord_id, queue.SEEN)
+    async with transaction() as db:
+        running = await queue.claim(db, "w1", 1)
+
+    async def of(*_: object) -> Turn:
+        return Turn(Position(5, ""), Watched(contracts=(address(),)))
+
+    async def look(*_: object) -> PollResult:
+        return PollResult(Position(6, ""), 7, missed=True)
+
+    monkeypatch.setattr(following, "gateways", lambda: None)
+    monkeypatch.setattr(follower._turns, "of", of)
+    monkeypatch.setattr(follower._reader, "look", look)
+    await follower.once()
+    async with transaction() as db:
+        (((unchanged, only_sighted),),) = await db.together(queue.still_ours("w1", running))
+    assert (unchanged, only_sighted) == ([], [f"{member.server_id}:{member.discord_id}"])
+
+
 async def test_whose_list_changed_and_whose_is_new_on_solana_are_marked_apart() -> None:
     server, people, wallets = await two_members("solana")
     follower = SolanaFollower(turns := FollowerTurns("w1"))

@@ -171,7 +171,7 @@ async def test_news_about_a_member_ends_the_growth_of_their_pauses_and_a_sweep_d
     await mark(member.server_id, member.discord_id)
     async with transaction() as db:
         await queue.retry_later(db, "w1", await queue.claim(db, "w1", 1), ["a node did not answer"])
-        await queue.mark_all(db)
+        await queue.mark_swept(db, [member.server_id])
     (row,) = await rows()
     assert row.attempts == 1
     await mark(member.server_id, member.discord_id, queue.SEEN)
@@ -201,7 +201,7 @@ async def test_the_sweep_claims_members_of_a_server_together(monkeypatch: pytest
         for number in range(7 * len(servers)):
             await a_member(db, servers[number % len(servers)], wallet=address())
     async with transaction() as db:
-        assert await queue.mark_all(db) == 28
+        assert await queue.mark_swept(db, [server.id or 0 for server in servers]) == 28
 
     async def batch() -> Counter[int]:
         async with transaction() as db:
@@ -303,17 +303,17 @@ async def test_the_sweep_finds_holders_of_wallets_or_roles_and_nobody_else() -> 
         await a_member(db, server)
         await a_member(db, without_bot, wallet=address())
     async with transaction() as db:
-        assert await queue.mark_all(db) == 2
+        assert await queue.mark_swept(db, [server.id or 0, without_bot.id or 0]) == 2
     assert {claim.discord_id for claim in await claimed()} == {proved.discord_id, granted.discord_id}
 
 
 async def test_a_sweep_does_not_disturb_a_running_reconcile() -> None:
     async with transaction() as db:
-        await a_member(db, await a_server(db), wallet=address())
-        await queue.mark_all(db)
+        member = await a_member(db, await a_server(db), wallet=address())
+        await queue.mark_swept(db, [member.server_id])
     claims = await claimed()
     async with transaction() as db:
-        await queue.mark_all(db)
+        await queue.mark_swept(db, [member.server_id])
         assert len(await ours(db, claims)) == 1
 
 

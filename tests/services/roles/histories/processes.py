@@ -172,7 +172,7 @@ async def the_clock_is_set_back(history: History) -> None:
 async def sweep(history: History) -> None:
     """Queue everybody, and try again everything that waits."""
     async with transaction() as db:
-        await queue.mark_all(db)
+        await queue.mark_swept(db, [history.server])
         await db.execute(text("UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking')"))
 
 
