@@ -41,10 +41,11 @@ HANDED_ON_FOR = 1.0
 """Seconds for which a head that was handed on may be used."""
 CHAIN_AGAIN = 300.0
 """Seconds after which a node is asked again which chain it serves."""
-SHORT_PAUSE, LONGEST_PAUSE = 5.0, 300.0
+SHORT_PAUSE, LONGEST_PAUSE = 5.0, 120.0
 """Seconds. After a refusal that asks for a longer pause than the first, nothing is sent until the pause has passed.
 
-It lasts at most for the second, whatever the node says: some write the time of day in place of seconds.
+It lasts at most for the second, whatever the node says: some write the time of day in place of seconds. Another node
+confirms its own answers once all others have been silent for five minutes, and until then each of them must be asked.
 """
 OTHERS_SECONDS = 2.0
 """Seconds within which the chain's other nodes have to state their newest block."""
@@ -336,24 +337,30 @@ class Node:
 
     async def post(self, body: bytes, decode: Decode = orjson.loads) -> object:
         """Send one JSON-RPC body and return the decoded answer."""
-        self._check_pause()
+        if self._pause_left() > 0:
+            raise self._paused()
         with provider_reports.counted(provider_reports.node(self.chain.key, self.index)):
             return await self._post(body, decode)
 
-    def _check_pause(self) -> None:
-        if (left := self._paused_until - asyncio.get_running_loop().time()) > 0:
-            raise ProviderBusy(self.name, "it asked for a pause", retry_after=left)
+    def _pause_left(self) -> float:
+        return self._paused_until - asyncio.get_running_loop().time()
+
+    def _paused(self) -> ProviderBusy:
+        return ProviderBusy(self.name, "it asked for a pause", retry_after=max(0.0, self._pause_left()))
 
     async def _post(self, body: bytes, decode: Decode) -> object:
         try:
             sending = self._http.run(lambda http: self._exchange(http, body), self.request_seconds)
-            status, headers, content = await sending
+            received = await sending
         except TurnedAway:
             raise ProviderDown(self.name, "it answers nobody") from None
         except (TimeoutError, httpx.TimeoutException):
             raise NodeTimedOut(self.name, f"no answer within {self.request_seconds:g} s") from None
         except (httpx.TransportError, httpx.DecodingError) as fault:
             raise ProviderDown(self.name, no_answer(fault)) from None
+        if received is None:
+            raise self._paused()
+        status, headers, content = received
         provider_time.note(self._host, headers)
         if status == 429:
             provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)
@@ -369,9 +376,12 @@ class Node:
             self._paused_until = max(self._paused_until, until)
         raise fault
 
-    async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes]:
-        # Again, because a pause may have begun while the request waited for its turn.
-        self._check_pause()
+    async def _exchange(self, http: httpx.AsyncClient, body: bytes) -> tuple[int, httpx.Headers, bytes] | None:
+        """Return the answer's status, headers and content; None, with nothing sent, during a pause."""
+        # Again, because a pause may have begun while the request waited for its turn. Not an error here, because the
+        # client would count it as a request without an answer, and the node as silent.
+        if self._pause_left() > 0:
+            return None
         async with http.stream("POST", self.url, content=body) as answer:
             check_packing(answer)
             content = bytearray()

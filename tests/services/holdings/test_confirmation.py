@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from gateways.evm.rpc.node import LONGEST_PAUSE
 from locales.stored_texts import said
 from services.collections.trait_match import FROM_LINK, OF_INDEX
 from services.collections.trait_sources import FROM_METADATA
@@ -322,3 +323,7 @@ def test_one_wallet_that_a_node_knows_in_full_is_compared_though_another_is_not_
     for amount, answer in ((1, NO), (2, UNKNOWN), (0, UNKNOWN)):
         self_said = replace(whole(0), parts=(WalletShare(WALLET, amount), WalletShare(other, 0)))
         assert second_of(first, [partial, self_said], None, TWO, NOW).answer is answer
+
+
+def test_each_node_is_asked_more_than_once_before_another_one_confirms_itself() -> None:
+    assert OTHERS_SILENT.total_seconds() > 2 * LONGEST_PAUSE

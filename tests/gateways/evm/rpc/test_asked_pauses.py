@@ -1,17 +1,23 @@
 """Nodes that ask for a pause by Retry-After: after a long one nothing is sent to them until it has passed."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
+import httpx
 import pytest
 from aiohttp import web
 
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc import node as nodes
+from gateways.evm.rpc.failover import all_silent
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.solana.node import SolanaNode
 from gateways.transport import provider_reports
+from gateways.transport.connections import GatedClient
 from gateways.transport.errors import ProviderBusy, ProviderDown, ProviderError
+from gateways.transport.fair_turns import FairGate
+from tests.gateways import clockwork
 from tests.gateways.wire import Wire
 
 ANSWER = web.json_response({"jsonrpc": "2.0", "id": 1, "result": "0x1"})
@@ -82,3 +88,33 @@ async def test_another_node_answers_during_a_pause(server: Wire) -> None:
         assert await pool.first("base", lambda node: node.call("eth_chainId", ())) == "0x1"
     assert [one.path for one in server.asked] == ["/first", *["/second"] * 3]
     await pool.close()
+
+
+class Overloaded(httpx.AsyncBaseTransport):
+    """Asks for a minute's pause, and then answers each request after a second."""
+
+    begun = False
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if not self.begun:
+            self.begun = True
+            return httpx.Response(429, headers={"Retry-After": "60"})
+        await asyncio.sleep(1)
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": 1, "result": "0x1"})
+
+
+def test_a_node_does_not_count_as_silent_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        node = evm("http://overloaded.example")
+        monkeypatch.setattr(node, "_http", GatedClient("a node", lambda: http, FairGate(8, 8, 1)))
+        for _ in range(7):
+            with pytest.raises(ProviderBusy):
+                await node.call("eth_chainId", ())
+            await asyncio.sleep(9)
+        asking = asyncio.create_task(node.call("eth_chainId", ()))
+        await asyncio.sleep(0.5)
+        assert not all_silent([node])
+        assert await asking == "0x1"
+
+    http = httpx.AsyncClient(transport=Overloaded())
+    clockwork.run(work())
