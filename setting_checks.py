@@ -119,10 +119,15 @@ def distinct(urls: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+_OTHER_SETUPS = frozenset({"oauth", "production", "server"})
+"""The words before `-setup` in the paths of other pages."""
+
+
 def setup_path(product: str) -> str:
     """Return the path of the setup page of a product of this name, which may have any signs.
 
-    Reflex builds no screens with a path of other signs than ASCII's letters and digits, _ and -.
+    Reflex builds no screens with a path of other signs than ASCII's letters and digits, _ and -, or with a path twice.
     """
     plain = unicodedata.normalize("NFKD", product.lower()).encode("ascii", "ignore").decode()
-    return f"/{re.sub(r'[^a-z0-9_-]', '-', plain).strip('-') or 'product'}-setup"
+    word = re.sub(r"[^a-z0-9_-]", "-", plain).strip("-")
+    return f"/{word if word and word not in _OTHER_SETUPS else 'product'}-setup"

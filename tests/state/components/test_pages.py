@@ -20,7 +20,7 @@ from components.pages.rule_form.rule_form import rule_form
 from components.pages.server import activity, members
 from services.accounts.return_paths import MEMBERS_ROUTES, ROUTES
 from setting_checks import setup_path
-from settings import ROOT
+from settings import ROOT, settings
 
 
 @cache
@@ -143,9 +143,18 @@ def _fields(tags: str, screen: str) -> Iterator[str]:
     ("product", "path"),
     [
         ("Holdfast", "/holdfast-setup"), ("Hold Fast_2", "/hold-fast_2-setup"), ("Löwe", "/lowe-setup"),
-        ("Bob's NFT.club!", "/bob-s-nft-club-setup"), ("日本", "/product-setup"),
+        ("Bob's NFT.club!", "/bob-s-nft-club-setup"), ("日本", "/product-setup"), ("Server", "/product-setup"),
     ],
 )  # fmt: skip
 def test_the_setup_page_of_a_product_of_any_name_has_a_path_that_reflex_takes(product: str, path: str) -> None:
     assert setup_path(product) == path
     verify_route_validity(path)
+
+
+def test_no_product_has_a_setup_page_with_the_path_of_another_page() -> None:
+    own = setup_path(settings().product_name)
+    others = {
+        route.removeprefix("/").removesuffix("-setup") for route in ROUTES if route.endswith("-setup") and route != own
+    }
+    assert others == {"oauth", "production", "server"}
+    assert {setup_path(name) for name in others} == {"/product-setup"}
