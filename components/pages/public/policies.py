@@ -65,8 +65,8 @@ def privacy_policy() -> rx.Component:
                         "identify and guilds, so we do not receive your e-mail address."
                     ),
                     _(
-                        "Discord's access tokens for your account, encrypted, until you log out everywhere, and for "
-                        "eight days after your last visit at most."
+                        "Discord's access tokens for your account, encrypted, until you log out everywhere, and at "
+                        "most for eight days after we last used them for you."
                     ),
                     _(
                         "Your sessions here: a hash of the session's id, your browser's name, and when you "
