@@ -11,12 +11,12 @@ from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.binaries import PostgresFailed
 from app.supervisor.installed import journal
-from app.supervisor.leftovers import AlreadyRunning
+from app.supervisor.leftovers import AlreadyRunning, running
 from app.supervisor.output import say
-from app.supervisor.processes import Web, make_plan, tilde_warning
+from app.supervisor.processes import Web, data_dir, make_plan, tilde_warning
 from app.supervisor.supervisor import StartFailed, Supervisor
 from app.supervisor.system import escape_output, refusal, unusable
-from settings import ROOT, SettingsError, load, version
+from settings import ROOT, Settings, SettingsError, load, version
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -29,6 +29,7 @@ def main() -> int:
     web.add_argument("--dev", dest="web", action="store_const", const=Web.RELOADING, help="hot reload")
     web.add_argument("--build", action="store_true", help="build the screens first, where they are stale")
     web.add_argument("--without-web", dest="web", action="store_const", const=Web.ABSENT, help="all but the web")
+    parser.add_argument("--check", action="store_true", help="start nothing: say whether a start would be refused")
     parser.add_argument("--end-with", type=int, metavar="PID", help="stop when this parent process is gone")
     parser.set_defaults(web=Web.BUILT)
     arguments = parser.parse_args()
@@ -38,6 +39,10 @@ def main() -> int:
         return 1
     try:
         chosen = load()
+        if arguments.check:
+            _refuse_during_update()
+            _refuse_beside_another(chosen)
+            return 0
         if os.geteuid() == 0:
             say("running as root, which nothing here needs: an ordinary user is safer")
         if warning := tilde_warning(chosen.data_dir):
@@ -70,6 +75,11 @@ def _refuse_during_update() -> None:
     if journal(ROOT).open:
         update = "holdfast update" if KEPT.exists() else "make update"
         raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
+
+
+def _refuse_beside_another(chosen: Settings) -> None:
+    if found := running(data_dir(chosen)):
+        raise AlreadyRunning(found if found.pid else None)
 
 
 def web() -> "ASGIApp":

@@ -79,6 +79,7 @@ def main(target: str, arguments: list[str]) -> int:
 
 def run(arguments: list[str]) -> int:
     """`make run`: set up and start the product."""
+    refuse_first()
     teller = Teller(4, LOG)
     with SetUp():
         product(teller)
@@ -87,6 +88,7 @@ def run(arguments: list[str]) -> int:
 
 def dev(arguments: list[str]) -> int:
     """`make dev`: the same with hot reload, for which the web process builds the screens."""
+    refuse_first()
     teller = Teller(3, LOG)
     with SetUp(), Parts() as parts:
         environment(teller)
@@ -96,6 +98,23 @@ def dev(arguments: list[str]) -> int:
         # Hot reload overwrites the built screens, which are stale afterwards.
         (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)
     return become("-m", "app", "--dev", *arguments)
+
+
+def refuse_first() -> None:
+    """Raise StepFailed with the product's own sentence if it refuses to start, as it does when it already runs.
+
+    A set-up would replace packages and screens under the product that runs. Without an earlier set-up nothing is asked.
+    """
+    try:
+        asked = subprocess.run(
+            [str(PYTHON), "-m", "app", "--check"], cwd=ROOT, env=inside(), stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, check=False,
+        )  # fmt: skip
+    except OSError:  # not set up yet, or the environment was moved here
+        return
+    # An unfinished set-up lacks packages: then it ends with an error and prints nothing here.
+    if asked.returncode != 0 and asked.stdout:
+        raise StepFailed(asked.stdout.strip())
 
 
 def test(arguments: list[str]) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.supervisor.leftovers import Lock, Running
 from tools import prepare, steps
 from tools.install import read_pins, versions
 from tools.progress import StepFailed, Teller, start
@@ -288,3 +289,35 @@ def test_what_make_starts_writes_and_reads_utf_8_under_every_locale(tmp_path: Pa
     ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     subprocess.run([sys.executable, "-c", latin], cwd=ROOT, check=True, env=ascii_only)
     assert "\N{RIGHTWARDS ARROW}" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("target", ["run", "dev"])
+def test_nothing_is_built_under_a_product_that_runs_on_the_same_data(
+    target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(steps, "PYTHON", Path(sys.executable))
+    monkeypatch.setattr(prepare, "PYTHON", Path(sys.executable))
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    done = list[str]()
+    for name in ("product", "environment", "packages", "tools"):
+        monkeypatch.setattr(prepare, name, lambda *_, name=name: done.append(name))
+    monkeypatch.setattr(prepare, "become", lambda *_: done.append("become") or 0)
+    lock = Lock(tmp_path)
+    lock.take(Running(os.getpid(), "http://localhost:1"))
+    try:
+        assert prepare.main(target, []) == 1
+    finally:
+        lock.release()
+    assert f"already runs at http://localhost:1 (process {os.getpid()})" in capsys.readouterr().out
+    assert done == []
+
+
+def test_a_start_that_cannot_be_checked_yet_is_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first set-up there is no Python, and after an interrupted one it lacks packages."""
+    monkeypatch.setattr(prepare, "PYTHON", tmp_path / "python")
+    prepare.refuse_first()
+    (tmp_path / "python").write_text("#!/bin/sh\necho No module named pydantic >&2\nexit 1\n")
+    (tmp_path / "python").chmod(0o755)
+    prepare.refuse_first()
+    (tmp_path / "python").write_text("#!/nowhere/python\n")
+    prepare.refuse_first()
