@@ -48,3 +48,13 @@ def test_postgresql_takes_the_connections_of_all_processes() -> None:
     services = yaml_of(FILES[1])["services"]
     workers = int(services["web"]["environment"]["WEB_CONCURRENCY"])
     assert int(services["postgres"]["command"][-1].removeprefix("max_connections=")) >= 45 * (workers + 1 + 2)
+
+
+@pytest.mark.parametrize(("file", "name", "service"), SERVICES, ids=[f"{one[0]}-{one[1]}" for one in SERVICES])
+def test_a_container_keeps_its_data_where_it_can_write_whatever_the_env_file_says(
+    file: str, name: str, service: dict[str, Any]
+) -> None:
+    if "env_file" not in service:
+        return
+    volumes = [one.partition(":")[2] for one in service.get("volumes", [])]
+    assert service["environment"]["DATA_DIR"] in [*service["tmpfs"], *volumes]
