@@ -30,6 +30,7 @@ from app.postgres import restore_swap
 from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
+from app.supervisor.installed import journal
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.processes import data_dir, database_dir, home_dir
 from app.supervisor.system import escape_output, unusable
@@ -331,6 +332,7 @@ def _restore(file: Path, force: bool) -> None:
     except AlreadyRunning as fault:
         raise BackupFailed(f"{fault} Stop it first.") from None
     try:
+        _refuse_during_update()
         if settings.database_url:
             restore_elsewhere(file, settings.database_url, force=force, say=print)
         else:
@@ -338,6 +340,26 @@ def _restore(file: Path, force: bool) -> None:
     finally:
         lock.release()
     print("Restored. The next start brings it up to date.")
+
+
+def _refuse_during_update() -> None:
+    """Raise BackupFailed if an update may still go back, which drops what is restored; not if that update asks."""
+    note = journal(ROOT)
+    if not note.open or _has_open(os.getppid(), note.lock):
+        return
+    command = "holdfast update" if "HOLDFAST_HOME" in os.environ else "make update"
+    raise BackupFailed(
+        "An update is under way, and a restore would be lost if it goes back. If it was cut short, "
+        f"`{command}` takes it back. Restore after that."
+    )
+
+
+def _has_open(pid: int, file: Path) -> bool:
+    """Return whether a process has a file open. Updates by earlier versions pass nothing by which to know them."""
+    try:
+        return any(one.exists() and one.samefile(file) for one in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # no such file, or a process of another account
+        return False
 
 
 @contextmanager

@@ -241,6 +241,11 @@ class Journal:
         """Whether there is something to put back."""
         return self.read().get("phase", "done") != "done"
 
+    @property
+    def lock(self) -> Path:
+        """The file that an update has open and locked while it runs."""
+        return self.path.with_suffix(".lock")
+
     def clear(self) -> None:
         """Remove the file: nothing is left to put back."""
         self.path.unlink(missing_ok=True)

@@ -235,7 +235,7 @@ def _size(path: Path | None) -> int:
 def _alone(note: Journal) -> Iterator[None]:
     """Hold the lock on updates. Raises UpdateFailed if another one is under way."""
     note.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with note.path.with_suffix(".lock").open("w") as lock:
+    with note.lock.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -22,7 +22,9 @@ from app.backup import BackupFailed
 from app.postgres.binaries import program_dir
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
+from app.supervisor.installed import journal
 from app.supervisor.leftovers import Lock, Running
+from app.supervisor.update import _alone
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
 from models.db.database import libpq_url
 from settings import ROOT
@@ -339,6 +341,48 @@ def test_no_backup_is_made_of_a_database_that_is_being_replaced(
     assert backup.main() == 1
     lock.release()
     assert f"Process {os.getpid()} starts or replaces the database" in capsys.readouterr().err
+
+
+@pytest.fixture
+def cut_short(short_dir: Path, make_one: MakeOne, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The database of an installation whose update was cut short; its mark is "new", and `old.dump` has "old"."""
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    monkeypatch.setenv("DATA_DIR", str(short_dir))
+    monkeypatch.setenv("HOLDFAST_HOME", str(short_dir))
+    database = short_dir / "sandbox" / "db"
+    database.parent.mkdir()
+    make_one(short_dir).rename(database)
+    with (
+        Postgres(database, durable=False, say=lambda _: None) as postgres,
+        psycopg.connect(libpq_url(postgres.url)) as writer,
+    ):
+        writer.execute("UPDATE spent_transaction SET hash = 'new'")
+    journal(ROOT).write({"from": "0.1.0", "to": "0.2.0", "phase": "changing", "database": str(database), "url": ""})
+    return database
+
+
+def test_an_update_that_was_cut_short_is_taken_back_before_a_restore(
+    cut_short: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Going back afterwards would put the database of before the update in the restored one's place."""
+    file = cut_short.parents[1] / "old.dump"
+    monkeypatch.setattr(sys, "argv", ["backup", "restore", str(file), "--force"])
+    assert backup.main() == 1
+    said = capsys.readouterr().err
+    assert "An update is under way" in said
+    assert "update` takes it back" in said
+    assert mark_in(cut_short) == "new"
+    journal(ROOT).clear()
+    assert backup.main() == 0
+    assert mark_in(cut_short) == "old"
+
+
+def test_an_update_itself_restores_the_backup_that_it_was_given(cut_short: Path) -> None:
+    command = [sys.executable, "-m", "app.backup", "restore", str(cut_short.parents[1] / "old.dump"), "--force"]
+    with _alone(journal(ROOT)):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mark_in(cut_short) == "old"
 
 
 def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
