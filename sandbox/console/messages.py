@@ -6,7 +6,7 @@ from typing import Any
 from sandbox.console.elements.forms import hidden, press_form
 from sandbox.console.elements.markdown import Markdown
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.elements.people import colour_of, picture
+from sandbox.console.elements.people import colour_of, name_of, picture
 from sandbox.console.elements.place import Place
 from sandbox.discord import LocalDiscord
 from sandbox.discord.forms import components as parts
@@ -49,17 +49,17 @@ def _beginning(channel: Channel) -> Markup:
 
 def _message(discord: LocalDiscord, place: Place, guild: Guild, message: Message) -> Markup:
     author = discord.world.users[message.author_id]
-    words = Markdown(discord.world, guild)
+    name, words = name_of(guild, author), Markdown(discord.world, guild)
     when = datetime.fromisoformat(message.timestamp)
     head = el(
         "p",
-        el("strong", author.global_name or author.username, class_="name", style=colour_of(guild, author.id)),
+        el("strong", name, class_="name", style=colour_of(guild, author.id)),
         el("span", "APP", class_="app") if author.bot else None,
         el("time", _clock(when), datetime=message.timestamp, title=when.strftime("%-d %B %Y %H:%M UTC")),
         class_="head",
     )
     if message.flags & LOADING:
-        said = el("p", el("span", class_="dots", aria_hidden="true"), f"{author.username} is thinking…", class_="dim")
+        said = el("p", el("span", class_="dots", aria_hidden="true"), f"{name} is thinking…", class_="dim")
     else:
         edited = el("span", " (edited)", class_="edited") if message.edited_timestamp and message.content else None
         said = join(

@@ -8,6 +8,7 @@ import re
 from datetime import UTC, datetime
 
 from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.people import name_of
 from sandbox.discord.world.entities import Guild
 from sandbox.discord.world.world import World
 
@@ -100,7 +101,7 @@ class Markdown:
             role = self._guild.roles.get(id_)
             return f"@{role.name}" if role else "@deleted-role"
         user = self._world.users.get(id_)
-        return f"@{user.username}" if user else "@unknown-user"
+        return f"@{name_of(self._guild, user)}" if user else "@unknown-user"
 
 
 _AGES = ((86_400 * 365, "year"), (86_400 * 30, "month"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))

@@ -24,6 +24,12 @@ def roles_of(guild: Guild, member: Member) -> list[Role]:
     return sorted((guild.roles[id_] for id_ in member.roles if id_ in guild.roles), key=permissions.rank, reverse=True)
 
 
+def name_of(guild: Guild, user: User) -> str:
+    """Return what Discord calls a user in a server: the nickname there, or the global name, or the username."""
+    member = guild.members.get(user.id)
+    return (member and member.nick) or user.global_name or user.username
+
+
 def colour_of(guild: Guild, user_id: str) -> str | None:
     """Return the style of the highest role with a colour, which colours a name; None for the plain colour."""
     member = guild.members.get(user_id)
@@ -51,7 +57,6 @@ def members(discord: LocalDiscord, guild: Guild) -> Markup:
 def _member(discord: LocalDiscord, guild: Guild, member: Member) -> Markup:
     user = discord.world.users[member.user_id]
     roles = roles_of(guild, member)
-    name = member.nick or user.global_name or user.username
     return el(
         "li",
         picture(user, 32),
@@ -59,7 +64,7 @@ def _member(discord: LocalDiscord, guild: Guild, member: Member) -> Markup:
             "div",
             el(
                 "p",
-                el("span", name, class_="name", style=colour_of(guild, user.id)),
+                el("span", name_of(guild, user), class_="name", style=colour_of(guild, user.id)),
                 el("span", "APP", class_="app") if user.bot else None,
                 el("span", "owner", class_="tag") if user.id == guild.owner_id else None,
                 el("span", "screening", class_="tag") if member.pending else None,

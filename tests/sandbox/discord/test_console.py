@@ -157,7 +157,7 @@ async def test_people_write_messages_where_they_may_and_are_called_by_name(disco
     form = {"as": "carol", "guild": BASE, "channel": "general", "back": f"/console?as=carol&guild={BASE}"}
     assert (await post(discord, "say", typed="Hi **@dave**, who is @nobody?", **form))["ok"]
     shown = (await parts(discord, **{"as": "dave"}, guild=BASE))["messages"]
-    assert 'Hi <strong><span class="mention">@dave</span></strong>, who is @nobody?' in shown
+    assert 'Hi <strong><span class="mention">@Dave</span></strong>, who is @nobody?' in shown
     assert "Only you can see this" not in shown
     made = await discord.bot("POST", f"/guilds/{BASE}/channels", {
         "name": "news", "permission_overwrites": [{"id": BASE, "type": 0, "deny": str(1 << 11)}],
@@ -169,6 +169,16 @@ async def test_people_write_messages_where_they_may_and_are_called_by_name(disco
     assert too_long["said"] == "A message has 1 to 2000 characters."
     without_script = await discord.http.post("/console/say", data={**form, "typed": "/he"})
     assert without_script.headers["location"].endswith("typed=/he")
+
+
+async def test_a_member_is_called_by_the_nickname_and_otherwise_by_the_name_that_is_shown(discord: Outside):
+    form = {"as": "dave", "guild": BASE, "channel": "general", "back": f"/console?as=dave&guild={BASE}"}
+    await discord.control("members", guild=BASE, user="dave", action="rename_nick", name="Captain")
+    assert (await post(discord, "say", typed="I am @dave and she is @carol", **form))["ok"]
+    shown = (await parts(discord, **{"as": "carol"}, guild=BASE))["messages"]
+    assert 'I am <span class="mention">@Captain</span>' in shown
+    assert 'she is <span class="mention">@Carol</span>' in shown
+    assert re.search(r'<strong[^>]*class="name"[^>]*>Captain</strong>', shown)
 
 
 async def test_times_are_written_as_discord_writes_them_without_a_zero_before_the_day(discord: Outside):
