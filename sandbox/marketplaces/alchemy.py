@@ -16,6 +16,8 @@ from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
+MOST_CONTRACTS = 45
+"""The most collections to which the list of an account can be limited; see docs/facts.md#alchemy-nft-api."""
 MOST_OWNERS = 50_000
 """The most owners of a collection in one page."""
 USED_UP = "Monthly capacity limit exceeded. Upgrade your scaling policy for continued service."
@@ -48,7 +50,11 @@ class Alchemy:
         owner = request.query.get("owner", "")
         if not _is_address(owner):
             return _refused(400, "owner is not a valid address")
+        contracts = [contract.lower() for contract in request.query.getall("contractAddresses[]", [])]
+        if len(contracts) > MOST_CONTRACTS or not all(map(_is_address, contracts)):
+            return _refused(400, f"contractAddresses[] takes at most {MOST_CONTRACTS} addresses")
         tokens = await self._catalogue.of_account(market, owner.lower())
+        tokens = [token for token in tokens if not contracts or token.collection.contract in contracts]
         return self._paged(request, tokens, owner.lower(), market)
 
     async def _of_contract(self, request: web.Request) -> web.StreamResponse:
