@@ -64,6 +64,16 @@ class Asset:
         """Whether it is a coin rather than an NFT."""
         return self.interface in FUNGIBLE_INTERFACES
 
+    @property
+    def has_mint(self) -> bool:
+        """Whether it is a mint of the token program, which stays when its token is burned."""
+        return not (self.compressed or self.interface.startswith("MplCore"))
+
+    @property
+    def has_account(self) -> bool:
+        """Whether its owner has a token account with it."""
+        return self.has_mint and not self.burnt
+
 
 @dataclass(frozen=True)
 class Transaction:

@@ -55,8 +55,11 @@ class View:
     zero: bool = False
 
     def head(self, config: dict[str, Any]) -> int:
-        """Return the newest slot of a commitment; without one, that of `finalized`, as nodes do."""
-        return self.slot - (TO_FINAL - 1 if config.get("commitment", "finalized") == "finalized" else 0)
+        """Return the newest slot of a commitment (`finalized` is the default). Raises RpcError before a minimum."""
+        newest = self.slot - (TO_FINAL - 1 if config.get("commitment", "finalized") == "finalized" else 0)
+        if newest < (config.get("minContextSlot") or 0):
+            raise RpcError(-32016, "Minimum context slot has not been reached")
+        return newest
 
 
 Method = Callable[[View, list[Any]], Any]
@@ -71,6 +74,8 @@ def _config(params: list[Any], at: int) -> dict[str, Any]:
     for name, known in (("commitment", COMMITMENTS), ("encoding", ENCODINGS)):
         if given.get(name) not in (None, *known):
             raise RpcError(INVALID, f"Invalid params: unknown variant of {name}.")
+    if not isinstance(given.get("minContextSlot"), int | None):
+        raise RpcError(INVALID, "Invalid params: invalid type: expected u64.")
     return given
 
 
@@ -202,14 +207,10 @@ def _token_accounts_of(view: View, slot: int, program: str) -> Iterator[tuple[st
             content = program_accounts.account_bytes(coin.contract, owner, 0 if view.zero else units, program)
             yield account_of(owner, coin.contract), content
     for asset in then.assets.values() if program == TOKEN else ():
-        if asset.id not in then.coins and _has_account(asset):
+        if asset.id not in then.coins and asset.has_account:
             units = 0 if view.zero else 1
             content = program_accounts.account_bytes(asset.id, asset.owner, units, program, frozen=asset.frozen)
             yield account_of(asset.owner, asset.id), content
-
-
-def _has_account(asset: Asset) -> bool:
-    return not (asset.burnt or asset.compressed or asset.interface.startswith("MplCore"))
 
 
 def get_token_largest_accounts(view: View, params: list[Any]) -> Any:
@@ -257,23 +258,25 @@ def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     """Return an owner's token accounts for a mint or a token program; compressed and Core assets have none."""
     owner, config = _address(params), _config(params, 2)
     asked = params[1] if len(params) > 1 else None
-    if not isinstance(asked, dict) or not {"mint", "programId"} & asked.keys():
-        raise RpcError(INVALID, "Invalid params: missing field `mint` or `programId`.")
     slot = view.head(config)
-    coins = view.ledger.holdings(slot).coins
+    coins, assets = view.ledger.holdings(slot).coins, view.ledger.holdings(slot).assets
+    mints = {*coins, *(asset.id for asset in assets.values() if asset.has_mint)}
+    try:
+        mint, program = program_accounts.mint_or_program(asked, mints)
+    except FilterRefused as refused:
+        raise RpcError(refused.code, str(refused)) from None
     found = [
         _token_account(asset, config)
-        for asset in view.ledger.holdings(slot).assets.values()
+        for asset in assets.values()
         if asset.owner == owner
-        and _has_account(asset)
+        and asset.has_account
         and asset.id not in coins
-        and (asked.get("mint", asset.id), asked.get("programId", TOKEN)) == (asset.id, TOKEN)
+        and (mint or asset.id, program or TOKEN) == (asset.id, TOKEN)
     ]
     found += [
         {"pubkey": account_of(owner, coin.contract), "account": _coins_of(view, coin, owner, config)}
         for coin in coins.values()
-        if owner in coin.accounts
-        and (asked.get("mint", coin.contract), asked.get("programId", coin.program)) == (coin.contract, coin.program)
+        if owner in coin.accounts and (mint or coin.contract, program or coin.program) == (coin.contract, coin.program)
     ]
     return _contextual(slot, [] if view.zero else found)
 
@@ -303,7 +306,7 @@ def get_signatures_for_address(view: View, params: list[Any]) -> Any:
         raise RpcError(INVALID, "Method does not support commitment below `confirmed`")
     head = view.head(config)
     sent = [one for one in reversed(view.ledger.transactions) if one.slot <= head and one.mentions(address)]
-    before, until = config.get("before"), config.get("until")
+    before, until = (_bound(config, name) for name in ("before", "until"))
     if before is not None:
         places = [at for at, one in enumerate(sent) if one.signature == before]
         sent = sent[places[0] + 1 :] if places else []
@@ -375,6 +378,10 @@ def _signature(given: Any) -> str:
     if not isinstance(given, str) or not is_signature(given):
         raise RpcError(INVALID, "Invalid param: Invalid")
     return given
+
+
+def _bound(config: dict[str, Any], name: str) -> str | None:
+    return None if config.get(name) is None else _signature(config[name])
 
 
 def _contextual(slot: int, value: Any) -> Any:

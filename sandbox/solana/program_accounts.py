@@ -4,12 +4,12 @@ See docs/facts.md#solana-coins.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from sandbox.base.people import base58
 from sandbox.solana.coins import TOKEN, TOKEN_2022, SplCoin
-from sandbox.solana.keys import decoded
+from sandbox.solana.keys import decoded, is_address
 
 MOST_FILTERS, MOST_FILTER_BYTES, MOST_BASE58 = 4, 128, 128
 INDEXED = (0, 32)
@@ -17,6 +17,7 @@ INDEXED = (0, 32)
 ACCOUNT_SIZE, EXTENDED_SIZE, MINT_SIZE = 165, 170, 82
 """Bytes. A Token-2022 account that was made for a wallet has one extension: its owner cannot change."""
 ACCOUNT_TYPE = 2
+WRAPPED_SOL = "So11111111111111111111111111111111111111112"
 SCANS_A_SECOND = 5
 """How many getProgramAccounts a plan answers each second, beside its other calls, when the sandbox is strict."""
 
@@ -74,6 +75,23 @@ def _encoded(content: bytes, encoding: Any) -> Any:
         text = base58(content) if content else ""
         return [text, "base58"] if encoding == "base58" else text
     raise FilterRefused(f"Invalid params: unknown variant `{encoding}`, expected a known encoding.")
+
+
+def mint_or_program(asked: Any, mints: Set[str]) -> tuple[str | None, str | None]:
+    """Return the mint or the token program for which an owner's token accounts are asked. Raises FilterRefused.
+
+    `mints` are the addresses of all mints but that of wrapped SOL, which every node knows.
+    """
+    [(kind, address)] = asked.items() if isinstance(asked, dict) and len(asked) == 1 else [("", None)]
+    if kind not in ("mint", "programId"):
+        raise FilterRefused("Invalid params: either `mint` or `programId` is expected.")
+    if not isinstance(address, str) or not is_address(address):
+        raise FilterRefused("Invalid param: Invalid")
+    if kind == "programId" and address not in (TOKEN, TOKEN_2022):
+        raise FilterRefused("Invalid param: unrecognized Token program id")
+    if kind == "mint" and address != WRAPPED_SOL and address not in mints:
+        raise FilterRefused("Invalid param: could not find mint")
+    return (address, None) if kind == "mint" else (None, address)
 
 
 def filters_of(program: str, given: Any) -> list[tuple[int | None, bytes | int]]:
