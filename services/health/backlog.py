@@ -9,6 +9,7 @@ from locales import N_, _, ngettext, sentences, series
 from locales.stored_texts import said, storable
 from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
+from services.core.queue import OF_SERVER
 from services.core.relative_times import ago, length
 from services.guilds.role_safety import UNKNOWN_ROLE, translated
 from services.health.views import (
@@ -134,7 +135,7 @@ def own_fault(fault: Exception) -> str:
 
 async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     """Return the members who wait to be reconciled, and the role changes that wait."""
-    values = {"server": server_id, "members": f"{server_id}:%", "many": _LASTING_TRIES, "late": LATE_AFTER}
+    values = {"server": server_id, "many": _LASTING_TRIES, "late": LATE_AFTER}
     row = (await db.execute(_WAITING_HERE, values)).one()
     due, oldest_at, failing, stuck, writes, writes_failing, rests, nothing_is_written = row
     # Many changes take hours at Discord's limits, so only a server without any recent one or any recent try waits for
@@ -162,7 +163,7 @@ _WAITING_HERE = f"""
     WITH queued AS (
         SELECT count(*) FILTER (WHERE due_at <= now()) AS due, min(due_at) FILTER (WHERE due_at <= now()) AS oldest_at,
                count(*) FILTER (WHERE attempts > 0) AS failing, count(*) FILTER (WHERE attempts >= :many) AS stuck
-        FROM due WHERE kind = 'member' AND key LIKE :members
+        FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {OF_SERVER}
     ), writes AS (
         SELECT count(*) AS open, count(*) FILTER (WHERE last_error IS NOT NULL) AS failing,
                count(*) FILTER (WHERE attempts >= :many) AS stuck,
@@ -241,16 +242,16 @@ _STUCK = N_(
 async def unknown(db: AsyncSession, server_id: int) -> tuple[UnknownReading, ...]:
     """Return why members of this server wait for a retry, the most frequent reason first."""
     rows = await db.execute(
-        """
-        SELECT 'unknown', reason, count(*) FROM due WHERE kind = 'member' AND key LIKE :members
-        AND reason IS NOT NULL GROUP BY reason
+        f"""
+        SELECT 'unknown', reason, count(*) FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {OF_SERVER}
+        WHERE reason IS NOT NULL GROUP BY reason
         UNION ALL
         SELECT 'not written', last_error, count(DISTINCT discord_id) FROM "grant"
         WHERE server_id = CAST(:server AS integer) AND state IN ('giving', 'taking') AND last_error IS NOT NULL
         GROUP BY last_error
         ORDER BY 3 DESC, 2 LIMIT 20
         """,
-        {"server": str(server_id), "members": f"{server_id}:%"},
+        {"server": server_id},
     )
     return tuple(
         UnknownReading(

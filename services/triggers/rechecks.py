@@ -29,11 +29,12 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
     Excludes members scheduled for later (a grace time, a pause after a failure). Checks no permissions.
     """
     result = await db.execute(
-        """
-        SELECT count(*) FROM due WHERE kind = 'member' AND key LIKE :keys
-        AND (due_at <= now() OR claimed_until > now())
+        f"""
+        SELECT count(*) FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {queue.OF_SERVER}
+        WHERE (due_at <= now() OR claimed_until > now())
+        AND (CAST(:who AS text) IS NULL OR d.key = s.id || ':' || CAST(:who AS text))
         """,
-        {"keys": f"{server_id}:{discord_id or '%'}"},
+        {"server": server_id, "who": discord_id},
     )
     return int(result.scalar_one())
 

@@ -22,11 +22,11 @@ EACH_TURN = 50
 
 # A range of keys, because a condition on a part of the key would read the whole queue. In every collation, ids of at
 # most 20 digits come before so many nines; only in some come no other keys between, so the id is compared too.
-_OF_SERVER = (
+OF_SERVER = (
     "d.kind = 'member' AND d.key BETWEEN s.id || ':' AND s.id || ':' || repeat('9', 24) "
     "AND split_part(d.key, ':', 1) = CAST(s.id AS text)"
 )
-"""The condition on rows `d` of the queue that they are of a server whose id is in `s`."""
+"""The condition, in SQL, that a row `d` of the queue is of the server whose id is in `s`."""
 
 
 async def mark_member(db: AsyncSession, server_id: int, discord_id: str, priority: int) -> None:
@@ -162,7 +162,7 @@ async def invalidate_running(db: AsyncSession, server_id: int) -> None:
     # A reconcile that is writing holds locks on its rows; waiting for it could deadlock.
     await db.execute(
         "UPDATE due SET version = version + 1 WHERE ctid = ANY(ARRAY("
-        f"SELECT d.ctid FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {_OF_SERVER} "
+        f"SELECT d.ctid FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {OF_SERVER} "
         "WHERE d.claimed_until IS NOT NULL FOR UPDATE OF d SKIP LOCKED))",
         {"server": server_id},
     )
@@ -179,7 +179,7 @@ async def mark_servers(db: AsyncSession, servers: Sequence[int], priority: int) 
 
 _QUEUED = f"""
     SELECT s.id, split_part(d.key, ':', 2) FROM unnest(CAST(:servers AS integer[])) AS s (id)
-    JOIN due d ON {_OF_SERVER}
+    JOIN due d ON {OF_SERVER}
 """
 
 
