@@ -161,13 +161,18 @@ async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
     A vault's holdings count for the member with the oldest claim, which may now be somebody else.
     """
+    if addresses := await _wallets_of(db, gone):
+        await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
+
+
+async def _wallets_of(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the wallets of these members that may count for others through a delegation."""
     wallets = await db.execute(
         'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
         "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))",
         {"people": [discord_id for _, discord_id in gone]},
     )
-    if addresses := [str(address) for (address,) in wallets.all()]:
-        await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
+    return [str(address) for (address,) in wallets.all()]
 
 
 async def left_many(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
@@ -362,9 +367,18 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
         {"server": server_id, "began": began, "most": LEFT_AT_ONCE},
     )
     missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
-    if doubtful := [discord_id for discord_id, ours in missing if ours]:
-        await queue.mark_named(db, server_id, doubtful, queue.JOINED)
+    if not missing:
+        return 0
+    doubtful = [discord_id for discord_id, ours in missing if ours]
+    gone = [(server_id, discord_id) for discord_id, ours in missing if not ours]
+    # All in one statement, because two marks of one transaction could deadlock with another mark of many members. The
+    # same holds for the locks on the members.
+    wallets = await _wallets_of(db, gone)
+    await queue.mark_people(db, doubtful, wallets, servers=[server_id], also=[server_id], priority=queue.JOINED)
+    await lock_members(db, [(server_id, discord_id) for discord_id, _ in missing])
+    if doubtful:
         # Their stored state is deleted, so that their reconcile begins by asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
-    await left_many(db, [(server_id, discord_id) for discord_id, ours in missing if not ours])
+    if gone:
+        await record_left(db, gone)
     return len(missing)

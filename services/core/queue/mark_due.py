@@ -115,28 +115,30 @@ async def mark_people(
     *,
     servers: Sequence[int] | None = None,
     also: Sequence[int] = (),
+    priority: int = WAITING,
 ) -> None:
     """Mark people in the bot's servers where they are members, and everyone `mark_other_delegates` marks for `wallets`.
 
     `servers` limits the servers, None means all; `also` are servers where the people are marked even if they left.
+    `priority` is that of the people; the delegates' is CHANGED.
     All are marked in one statement, which must come before any other write about them. A reconcile locks its rows
     first too, so one waits for the other instead of deadlocking.
     """
     statement = f"""
         SELECT server_id, discord_id, max(priority) AS priority, min(sighting) AS sighting FROM (
-            SELECT m.server_id, m.discord_id, CAST(:waiting AS integer) AS priority, 0 AS sighting
+            SELECT m.server_id, m.discord_id, CAST(:priority AS integer) AS priority, 0 AS sighting
             FROM member m JOIN server s ON s.id = m.server_id
             WHERE m.discord_id = ANY(CAST(:people AS text[])) AND m.left_at IS NULL AND s.bot_invited
             AND (CAST(:servers AS integer[]) IS NULL OR m.server_id = ANY(CAST(:servers AS integer[])))
             UNION ALL
-            SELECT server_id, discord_id, :waiting, 0
+            SELECT server_id, discord_id, :priority, 0
             FROM unnest(CAST(:also AS integer[])) server_id, unnest(CAST(:people AS text[])) discord_id
             UNION ALL
             SELECT server_id, discord_id, :changed, 1 FROM ({_CLAIMANTS}) c
         ) each_of GROUP BY server_id, discord_id
     """
     values: dict[str, object] = {
-        "people": list(people), "also": list(also), "waiting": WAITING, "changed": CHANGED,
+        "people": list(people), "also": list(also), "priority": priority, "changed": CHANGED,
         "vaults": await _vaults_of(db, wallets), "without": list(wallets),
         "servers": None if servers is None else list(servers),
     }  # fmt: skip

@@ -257,6 +257,56 @@ async def test_a_member_who_leaves_marks_the_other_delegates_before_anything_of_
     assert seen == [f"{scene.server_id}:{other.discord_id}"]
 
 
+async def while_others_mark(server: Server, people: Sequence[str], doing: Callable[[], Awaitable[object]]) -> None:
+    """Mark two people in one transaction, the second once `doing` waits for the first."""
+    first, second = people
+    async with transaction() as db:
+        await queue.mark_member(db, server.id or 0, first, queue.SWEPT)
+        done = asyncio.ensure_future(doing())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                assert not done.done(), done
+                await asyncio.sleep(0.01)
+        await queue.mark_member(db, server.id or 0, second, queue.SWEPT)
+    await done
+
+
+async def two_delegates(db: AsyncSession, server: Server) -> tuple[Member, Member]:
+    """Store two members to whose wallets the same vault delegates, in the order in which marks lock them."""
+    wallets, vault = (address(), address()), address()
+    first, second = [await a_member(db, server, wallet=wallet) for wallet in wallets]
+    for delegate in wallets:
+        said = {"chain": "base", "vault": vault, "contract": "", "token_id": "", "first_seen_at": now()}
+        db.add(Delegation(delegate=delegate, **said))
+    return first, second
+
+
+async def test_the_end_of_a_list_marks_the_doubtful_and_the_delegates_of_the_gone_at_once() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        delegate, gone = await two_delegates(db, server)
+        doubtful = await a_member(db, server)
+        await a_grant(db, doubtful, await a_rule(db, server, snowflake()))
+        for one in (gone, doubtful):
+            one.seen_at = now() - timedelta(1)
+            db.add(one)
+
+    async def end_the_list() -> None:
+        async with transaction() as db:
+            assert await members.list_ended(db, server.id or 0, now() - timedelta(hours=1)) == 2
+
+    await while_others_mark(server, [delegate.discord_id, doubtful.discord_id], end_the_list)
+    async with transaction() as db:
+        marked = (await db.execute(text("SELECT key, priority, version, seen FROM due ORDER BY key"))).all()
+        left = (await db.exec(select(Member.discord_id).where(col(Member.left_at).is_not(None)))).all()
+        assert await db.get(Member, (server.id, doubtful.discord_id)) is None
+    assert [tuple(row) for row in marked] == [
+        (f"{server.id}:{delegate.discord_id}", queue.CHANGED, 2, 1),
+        (f"{server.id}:{doubtful.discord_id}", queue.JOINED, 2, 0),
+    ]
+    assert left == [gone.discord_id]
+
+
 async def test_people_and_the_other_delegates_of_their_vaults_are_marked_at_once_in_the_order_of_their_keys() -> None:
     async with transaction() as db:
         server, vault, delegate = await a_server(db), address(), address()
