@@ -7,6 +7,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
@@ -25,7 +26,7 @@ from services.engine.cases import Case
 from services.engine.decide import Action, Decision, GrantFacts, keeps_differently
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import rivals
-from services.guilds.members import came_back, lock_members, mark_left, record_left, seen_many
+from services.guilds.members import came_back, mark_missing, record_left, seen_many
 from services.guilds.rivals import Reversal
 from services.holdings import confirmation, fetch, last_known
 from services.roles import breaker, in_doubt, removal_batches
@@ -96,7 +97,8 @@ async def write_decisions(
     """Write the decisions of a batch and complete its claims; return the number of queued role changes.
 
     A case whose key is not in `ours` is skipped: its member was marked again and stays queued. If its key is in `seen`,
-    only sightings marked the member, so decisions that need no newer answer are written (see OVERTAKEN).
+    only sightings marked the member, so decisions that need no newer answer are written (see OVERTAKEN). Members who
+    are gone are not written here, but by `write_departures`.
     """
     await remember(db, done)
     await _forget_removed(db, [item.case async for item in in_steps(done.outcomes) if item.case.claim.key not in ours])
@@ -106,18 +108,11 @@ async def write_decisions(
         async for item in in_steps(done.outcomes)
         if not item.calm and (item.case.claim.key in ours or item.case.claim.key in seen)
     ]
-    gone = [item.case.who for item in looked if item.gone]
-    if gone:
-        # In the order of everything that writes about members: the queue, the members, their grants.
-        await mark_left(db, gone)
-        await lock_members(db, [item.case.who for item in looked if item.gone or item.live is not None])
     await seen_many(db, [(item.case.claim.server_id, item.live) for item in looked if item.live is not None])
     await _lock(db, looked)
-    if gone:
-        await record_left(db, gone)
     left_behind = {item.case.who: [grant.role_id for grant in item.left_behind] for item in looked if item.left_behind}
     await came_back(db, left_behind)
-    active = [item for item in looked if item.case.bot_invited and not item.case.left and not item.gone]
+    active = [item for item in looked if item.case.bot_invited and not item.case.left]
     by_action: dict[Action, list[RoleDecision]] = {action: [] for action in Action}
     async for one in in_steps(RoleDecision(item, decision) for item in active for decision in item.decisions):
         by_action[one.decision.action].append(one)
@@ -141,6 +136,23 @@ async def write_decisions(
     if written:
         db.later("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
     return written
+
+
+async def write_departures(db: AsyncSession, worker: str, server_id: int, gone: Sequence[CaseOutcome]) -> None:
+    """Record that these members of a server left, mark those whose count depends on them, and complete the claims.
+
+    Skips those whose claims are no longer ours, except by sightings. Call it in a transaction of its own.
+    """
+    # The claims are marked too, although they end here: the rows of the queue can only be locked in the order of their
+    # keys if one statement does it.
+    people = [item.case.claim.discord_id for item in gone]
+    await mark_missing(db, server_id, people, also=people)
+    claims = [replace(item.case.claim, version=item.case.claim.version + 1) for item in gone]
+    (((ours, merely_seen),),) = await db.together(queue.still_ours(worker, claims))
+    left = [item.case.who for item in gone if item.case.claim.key in {*ours, *merely_seen}]
+    if left:
+        await record_left(db, left)
+    queue.complete(db, worker, claims)
 
 
 async def _lock(db: AsyncSession, looked: Iterable[CaseOutcome]) -> None:
@@ -428,6 +440,6 @@ async def _finish(
     if waits:
         await queue.reschedule(db, worker, waits)
     rest = [item.case.claim for key, item in claims.items() if key not in apart]
-    changed = [item.case.claim for item in done.outcomes if item.case.claim.key not in claims]
+    changed = [item.case.claim for item in done.outcomes if item.case.claim.key not in claims and not item.gone]
     if rest or changed:
         queue.complete(db, worker, rest + changed, denied)

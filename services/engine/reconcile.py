@@ -17,7 +17,7 @@ from services.core import queue, request_ids
 from services.core.queue import Claim
 from services.engine import cases, ledger, read_and_confirm, snapshot
 from services.engine.cases import Case
-from services.engine.reconcile_outcome import BatchOutcome, ServerChain
+from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain
 from services.engine.snapshot import Stored
 from services.holdings import delegations, fetch
 from services.holdings.evaluate import Answers
@@ -217,7 +217,16 @@ async def _settle(worker: str, done: BatchOutcome) -> int:
         # it waits for ours.
         async with transaction() as db:
             await delegations.remember(db, done.delegations)
-    claims = [item.case.claim for item in done.outcomes]
+    gone: dict[int, list[CaseOutcome]] = {}
+    for item in done.outcomes:
+        if item.gone:
+            gone.setdefault(item.case.claim.server_id, []).append(item)
+    for server_id, items in gone.items():
+        # Apart for the same reason. What is written about those who left is committed with the marks of others, so no
+        # crash comes between.
+        async with transaction() as db:
+            await ledger.write_departures(db, worker, server_id, items)
+    claims = [item.case.claim for item in done.outcomes if not item.gone]
     with suppress(GuardFailed):
         async with transaction() as db:
             queue.check_unchanged(db, worker, claims)

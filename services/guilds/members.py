@@ -161,16 +161,25 @@ async def mark_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
 
     A vault's holdings count for the member with the oldest claim, which may now be somebody else.
     """
-    if addresses := await _wallets_of(db, gone):
+    if addresses := await _wallets_of(db, [discord_id for _, discord_id in gone]):
         await queue.mark_other_delegates(db, addresses, queue.CHANGED, sorted({server_id for server_id, _ in gone}))
 
 
-async def _wallets_of(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> list[str]:
-    """Return the wallets of these members that may count for others through a delegation."""
+async def mark_missing(db: AsyncSession, server_id: int, gone: Sequence[str], also: Sequence[str]) -> None:
+    """Mark those whom `mark_left` marks for the members of a server who are `gone`, and the people in `also`.
+
+    All are marked in one statement: two marks of one transaction could deadlock with another mark of many members.
+    """
+    wallets = await _wallets_of(db, gone)
+    await queue.mark_people(db, also, wallets, servers=[server_id], also=[server_id], priority=queue.JOINED)
+
+
+async def _wallets_of(db: AsyncSession, people: Sequence[str]) -> list[str]:
+    """Return the wallets of these people that may count for others through a delegation."""
     wallets = await db.execute(
         'SELECT DISTINCT w.address FROM wallet w JOIN "user" u ON u.id = w.user_id '
         "WHERE w.family = 'evm' AND u.discord_id = ANY(CAST(:people AS text[]))",
-        {"people": [discord_id for _, discord_id in gone]},
+        {"people": list(people)},
     )
     return [str(address) for (address,) in wallets.all()]
 
@@ -371,10 +380,8 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
         return 0
     doubtful = [discord_id for discord_id, ours in missing if ours]
     gone = [(server_id, discord_id) for discord_id, ours in missing if not ours]
-    # All in one statement, because two marks of one transaction could deadlock with another mark of many members. The
-    # same holds for the locks on the members.
-    wallets = await _wallets_of(db, gone)
-    await queue.mark_people(db, doubtful, wallets, servers=[server_id], also=[server_id], priority=queue.JOINED)
+    await mark_missing(db, server_id, [discord_id for _, discord_id in gone], doubtful)
+    # Together, because two sets of locks in one transaction could deadlock with other locks on many members.
     await lock_members(db, [(server_id, discord_id) for discord_id, _ in missing])
     if doubtful:
         # Their stored state is deleted, so that their reconcile begins by asking Discord.

@@ -29,6 +29,8 @@ from models import (
 from services.core import queue
 from services.core.actors import Actor
 from services.core.queue.claims import Claim
+from services.engine import cases, reconcile
+from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome
 from services.guilds import members
 from services.guilds.members import MemberFacts
 from services.guilds.permissions import Rights
@@ -305,6 +307,61 @@ async def test_the_end_of_a_list_marks_the_doubtful_and_the_delegates_of_the_gon
         (f"{server.id}:{doubtful.discord_id}", queue.JOINED, 2, 0),
     ]
     assert left == [gone.discord_id]
+
+
+async def settle_as_gone(claims: Sequence[Claim]) -> None:
+    """Settle these claims as a reconcile does whose members Discord says are not there."""
+    async with transaction() as db:
+        some = await cases.load(db, claims)
+    await reconcile._settle("w1", BatchOutcome(outcomes=[CaseOutcome(case, [], {}, gone=True) for case in some]))
+
+
+async def claimed(member: Member, priority: int = queue.CHANGED) -> list[Claim]:
+    async with transaction() as db:
+        await queue.mark_member(db, member.server_id, member.discord_id, priority)
+    async with transaction() as db:
+        found = await queue.claim(db, "w1", 10, priority)
+    assert [claim.discord_id for claim in found] == [member.discord_id]
+    return found
+
+
+async def test_a_reconcile_that_finds_a_member_gone_marks_the_delegates_in_the_order_of_all_marks() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        delegate, gone = await two_delegates(db, server)
+    claims = await claimed(gone)
+    await while_others_mark(server, [delegate.discord_id, gone.discord_id], lambda: settle_as_gone(claims))
+    async with transaction() as db:
+        again = (await db.execute(text("SELECT key, seen, claimed_by FROM due ORDER BY key"))).all()
+        assert (await db.get_one(Member, (server.id, gone.discord_id))).left_at is None, "they were marked meanwhile"
+        await db.execute(text("DELETE FROM due"))
+    keys = [f"{server.id}:{one.discord_id}" for one in (delegate, gone)]
+    assert [tuple(row) for row in again] == [(keys[0], 1, None), (keys[1], 0, None)]
+    await settle_as_gone(await claimed(gone))
+    async with transaction() as db:
+        assert (await db.get_one(Member, (server.id, gone.discord_id))).left_at is not None
+        assert (await db.execute(text("SELECT key FROM due"))).scalars().all() == keys[:1]
+
+
+@pytest.mark.parametrize("mark", ["sighting", "return"])
+async def test_a_member_found_gone_who_was_seen_to_move_a_token_has_left_and_one_who_came_back_has_not(
+    mark: str,
+) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        _, gone = await two_delegates(db, server)
+        wallet = (await db.exec(select(Wallet.address).order_by(col(Wallet.id).desc()))).first()
+    claims = await claimed(gone)
+    async with transaction() as db:
+        if mark == "sighting":
+            queue.mark_holders(db, "base", [wallet or ""], queue.SEEN)
+        else:
+            await members.joined(db, server.id or 0, MemberFacts(gone.discord_id, "somebody", frozenset()))
+    await settle_as_gone(claims)
+    async with transaction() as db:
+        assert ((await db.get_one(Member, (server.id, gone.discord_id))).left_at is not None) == (mark == "sighting")
+        rows = await db.execute(text("SELECT claimed_by FROM due WHERE key = :key"), {"key": claims[0].key})
+        assert rows.scalars().all() == [None], "whom something was said about is reconciled once more"
 
 
 async def test_people_and_the_other_delegates_of_their_vaults_are_marked_at_once_in_the_order_of_their_keys() -> None:
