@@ -216,10 +216,19 @@ class Reconciler:
             self.called.set()
 
     async def _reconcile(self, part: BatchPart) -> bool:
-        """Reconcile a part; return whether every member was answered."""
-        with garbage_collection.undisturbed() if len(part) > FEW else nullcontext():
+        """Reconcile a part; return whether every member was answered.
+
+        After a database error, such as a deadlock, only this part is claimed again, and the others finish.
+        """
+        undisturbed = garbage_collection.undisturbed() if len(part) > FEW else nullcontext()
+        with database_errors_logged(log, "the members will be claimed again"), undisturbed:
             work = partial(reconcile.reconcile_part, gateways(), self.name, part)
             return bool(await self._careful(part.claims, work))
+        # Their leases would be renewed with the worker's others. If the database is away, this fails too, and the
+        # worker begins again with all of its claims.
+        async with transaction() as db:
+            await queue.postpone(db, self.name, part.claims, IDLE_SECONDS)
+        return False
 
     def _resize(self, server_id: int, members: int, seconds: float) -> None:
         """Set the size of the server's next part according to the time that this one took.

@@ -1,0 +1,83 @@
+"""A database error in one part of a batch: only that part is reconciled again, unless the database is away."""
+
+from collections.abc import Sequence
+
+import psycopg
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from jobs.reconciler import Reconciler
+from models import AsyncSession
+from services.core import queue
+from services.core.queue import Claim
+from services.engine import reconcile
+from services.engine.reconcile import BatchPart
+from tests.services.engine.stage import Stage, left, mark, until, while_it_works
+from tests.services.engine.stage import stage as stage
+
+pytestmark = pytest.mark.usefixtures("database")
+
+FAULT = OperationalError("", {}, psycopg.errors.DeadlockDetected("deadlock detected"))
+
+
+class FailingOnce:
+    """A reconcile whose first try for server 2 ends with a database error."""
+
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stage = stage
+        self.tries: list[int] = []
+        monkeypatch.setattr(reconcile, "reconcile_part", self)
+
+    async def __call__(self, outside: object, worker: str, part: BatchPart) -> bool:
+        (server_id,) = {claim.server_id for claim in part.claims}
+        self.tries.append(server_id)
+        if self.tries.count(2) == 1 and server_id == 2:
+            raise FAULT
+        return await self.stage.reconcile_part(outside, worker, part)
+
+
+@pytest.mark.parametrize("dear", [False, True])
+async def test_a_deadlock_in_one_part_drops_no_other_reads(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
+) -> None:
+    failing = FailingOnce(stage, monkeypatch)
+    stage.held = {1}
+    stage.dear = {1, 2} if dear else set()
+
+    async def doing(_: Reconciler) -> None:
+        await mark(1)
+        await until(lambda: stage.under_way == [1])
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled())
+        stage.go_on.set()
+        await until(lambda: 1 in stage.servers_settled())
+
+    await while_it_works(doing)
+    assert failing.tries == [1, 2, 2]
+    assert await left() == 0
+
+
+async def test_when_the_database_is_away_the_worker_begins_again_with_all_its_members(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = FailingOnce(stage, monkeypatch)
+    stage.held = {1}
+    postponed: list[Sequence[Claim]] = []
+
+    async def away(_: AsyncSession, _worker: str, claims: Sequence[Claim], _seconds: float) -> None:
+        postponed.append(claims)
+        raise FAULT
+
+    monkeypatch.setattr(queue, "postpone", away)
+
+    async def doing(_: Reconciler) -> None:
+        await mark(1)
+        await until(lambda: stage.under_way == [1])
+        await mark(2)
+        await until(lambda: failing.tries.count(1) == 2)
+        stage.go_on.set()
+        await until(lambda: stage.servers_settled() == {1, 2})
+
+    await while_it_works(doing)
+    assert len(postponed) == 1
+    assert await left() == 0
