@@ -99,7 +99,7 @@ async def test_somebody_who_was_thought_to_have_left_is_reconciled_when_an_event
 
 async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> None:
     await guilds(2, 0)
-    for key, claimed in (("1:a", True), ("1:b", False), ("2:a", True)):
+    for key, claimed in (("1:5", True), ("1:6", False), ("2:5", True)):
         await change(
             "INSERT INTO due (kind, key, priority, due_at, version, attempts, claimed_until) VALUES "
             "('member', :key, 0, now(), 1, 0, CASE WHEN :claimed THEN now() + interval '1 minute' END)",
@@ -107,4 +107,4 @@ async def test_a_pause_makes_looks_that_are_under_way_count_for_nothing() -> Non
         )  # fmt: skip
     async with transaction() as db:
         await pausing.pause_role(db, 1, "7", "It is too high.", "above_bot")
-    assert await due_versions() == {"1:a": 2, "1:b": 1, "2:a": 1}
+    assert await due_versions() == {"1:5": 2, "1:6": 1, "2:5": 1}
