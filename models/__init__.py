@@ -44,7 +44,7 @@ from models.holding import (
     TokenTrail,
 )
 from models.provider import Alert, GuildRefusal, MarketLimit, NodeLimit, ProviderState, RateShare, Refusal
-from models.queue import Counter, Cursor, Due, Quarantine, Schedule, Sighting
+from models.queue import Counter, Cursor, Due, Quarantine, Schedule, Sighting, WatchedChange
 from models.rule import AddressListRow, ContractMigration, ListedAddress, Rule, RuleRequest
 from models.server import (
     Access,
@@ -138,6 +138,7 @@ __all__ = [
     "VerifiedPerson",
     "VerifiedStale",
     "Wallet",
+    "WatchedChange",
     "WatchedConnection",
     "Webhook",
     "WebhookDelivery",

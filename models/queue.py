@@ -99,3 +99,14 @@ class Counter(Row, table=True):
     label: str = Field(primary_key=True)
     outcome: str = Field(primary_key=True)
     total: int = Field(default=0, sa_type=BigInteger)
+
+
+class WatchedChange(Row, table=True):
+    """That rules, wallets or delegations changed, for the followers, who compare these rows with those they saw.
+
+    Triggers add a row with each change and delete earlier ones.
+    """
+
+    id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
+    what: str
+    """The table that changed."""

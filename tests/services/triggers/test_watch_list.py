@@ -7,14 +7,14 @@ from sqlalchemy import text
 
 from gateways.chains.balance_sheet import NATIVE
 from gateways.evm.transfer_logs import COINS, CONTRACTS, WALLETS
-from models import AsyncSession, Member, Rule, Server, transaction
+from models import AsyncSession, Delegation, Member, Rule, Server, User, transaction
 from services.core import queue
 from services.rules.expression import Requirement, to_document
 from services.rules.types.coin import CoinAmount
 from services.triggers import quarantine, watch_list
 from services.triggers.chain_cursor import ANY
 from services.triggers.watch_list import Watched, WatchList
-from tests.support.builders import CONTRACT, a_member, a_rule, a_server, address
+from tests.support.builders import CONTRACT, a_member, a_rule, a_server, address, snowflake
 from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -89,6 +89,72 @@ async def test_nothing_is_read_again_while_nothing_changes_and_all_is_at_once_wh
         gone.bot_invited = False
         db.add(gone)
     assert await read(listed) == Watched()
+
+
+async def test_whether_anything_changed_is_asked_without_reading_the_wallets() -> None:
+    vault, tables = address(), "('rule', 'wallet', 'delegation')"
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule_about_anything(db, server)
+        rule.delegated = True
+        db.add(rule)
+        member = await a_member(db, server, wallet=(delegate := address()))
+        for _ in range(100):
+            await a_member(db, server, wallet=address())
+            await a_delegation(db, delegate, address())
+    listed = WatchList()
+    first = await read(listed)
+    assert len(first.wallets) == 201
+    async with transaction() as db:
+        # Of so few rows, the planner would read all at once.
+        await db.execute(text("SET LOCAL enable_seqscan = off"))
+        rows = text(f"SELECT sum(seq_tup_read + idx_tup_fetch) FROM pg_stat_xact_user_tables WHERE relname IN {tables}")
+        before = (await db.execute(rows)).scalar_one()
+        assert (await listed.read(db))["base"].wallets is first.wallets
+        assert (await db.execute(rows)).scalar_one() - before < 10
+
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM delegation WHERE vault = (SELECT min(vault) FROM delegation)"))
+        await a_delegation(db, delegate, vault)
+    assert vault in (await read(listed)).wallets, "there are as many delegations as before"
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM wallet WHERE address <> :left"), {"left": delegate})
+    assert len((await read(listed)).wallets) == 101
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM delegation"))
+    assert (await read(listed)).wallets == (delegate,)
+    async with transaction() as db:
+        other = User(discord_id=snowflake(), username="another account")
+        db.add(other)
+        await db.flush()
+        await db.execute(text("UPDATE wallet SET user_id = :other"), {"other": other.id})
+    assert (await read(listed)).wallets == (), "it was handed over to somebody who is in no server"
+    async with transaction() as db:
+        await db.execute(text('UPDATE wallet SET user_id = (SELECT id FROM "user" WHERE discord_id = :who)'),
+                         {"who": member.discord_id})  # fmt: skip
+    assert (await read(listed)).wallets == (delegate,)
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM rule"))
+    assert await read(listed) == Watched()
+
+
+async def a_delegation(db: AsyncSession, delegate: str, vault: str) -> None:
+    db.add(Delegation(chain="base", delegate=delegate, vault=vault, contract="", token_id=""))
+    await db.flush()
+
+
+async def test_a_change_that_is_committed_after_a_newer_one_is_seen() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        await a_rule_about_anything(db, server)
+    listed = WatchList()
+    older, newer = address(), address()
+    async with transaction() as db:
+        await a_member(db, server, wallet=older)
+        async with transaction() as other:
+            await a_member(other, server, wallet=newer)
+        assert (await read(listed)).wallets == (newer,)
+    assert (await read(listed)).wallets == tuple(sorted((older, newer)))
 
 
 async def test_wallets_of_which_nothing_told_are_found_after_a_while_and_said_to_be_late(
