@@ -131,8 +131,13 @@ def _whole(text: str) -> int | None:
 
 
 def _is_bound(wanted: str, sign: str) -> bool:
-    """Return whether a trait's value compares with a number; a text may begin with a sign too, such as `< 3 hearts`."""
-    return wanted.startswith(sign) and number_in(wanted.removeprefix(sign)) is not None
+    """Return whether a trait's value compares with a number; a text may begin with a sign too, such as `< 3 hearts`.
+
+    With a space after the sign it is shown as a text: a token's trait may have this very text, and saving would remove
+    the space.
+    """
+    limit = wanted.removeprefix(sign)
+    return wanted.startswith(sign) and limit == limit.strip() and number_in(limit) is not None
 
 
 def draft_of(leaf: Requirement, collection: str) -> ConditionDraft:

@@ -24,6 +24,7 @@ STORED: dict[str, Expression] = {
     "tier": leaf(CATS, min_tokens=5, max_tokens=19),
     "traits": leaf(CATS, type="trait", traits=(("Fur", "Gold"), ("Rank", ">3"), ("Level", "5..10"))),
     "texts": leaf(CATS, type="trait", traits=(("Level", "<= 5"), ("Shirt", "< 3 hearts"))),
+    "spaced": leaf(CATS, type="trait", traits=(("Level", "5"), ("Age", "> 95"))),
 }
 
 
@@ -33,7 +34,7 @@ async def test_a_stored_rule_is_shown_and_sent_as_it_is(form: RuleFormState, kin
     form._resume(from_tree(tree), tree, NAMES)
     form._changed()
     draft = form._draft(1)
-    if kind in {"tier", "traits", "texts"}:
+    if kind in {"tier", "traits", "texts", "spaced"}:
         assert expression_of(draft) == tree
         kept = Rule(id=1, server_id=1, name="x", role_id="1", role_name="", expression=to_document(leaf(OWLS)),
                     verification_type="basic", contract_address=OWLS, blockchain="base", created_by="0")  # fmt: skip
