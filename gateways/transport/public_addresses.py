@@ -50,16 +50,22 @@ class LookupThreads:
     def _work(self) -> None:
         while True:
             ask, found = self._asked.get()
-            settle: Callable[[], None]
-            try:
-                settle = partial(found.set_result, ask())
-            except BaseException as fault:  # noqa: BLE001  the one who waits raises it
-                settle = partial(found.set_exception, fault)
-            # The loop may be closed by now.
-            with suppress(RuntimeError):
-                found.get_loop().call_soon_threadsafe(_unless_done, found, settle)
-            del ask, found, settle
+            # Done already: it was cancelled before its turn came, so nobody waits for it.
+            if not found.done():
+                _settle(ask, found)
+            del ask, found
             self._idle.release()
+
+
+def _settle(ask: Callable[[], Found], found: asyncio.Future[Found]) -> None:
+    settle: Callable[[], None]
+    try:
+        settle = partial(found.set_result, ask())
+    except BaseException as fault:  # noqa: BLE001  the one who waits raises it
+        settle = partial(found.set_exception, fault)
+    # The loop may be closed by now.
+    with suppress(RuntimeError):
+        found.get_loop().call_soon_threadsafe(_unless_done, found, settle)
 
 
 def _unless_done(found: asyncio.Future[Found], settle: Callable[[], None]) -> None:

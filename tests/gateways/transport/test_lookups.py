@@ -5,11 +5,12 @@ import socket
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
-from gateways.transport.public_addresses import resolve
+from gateways.transport.public_addresses import LookupThreads, resolve
 from gateways.transport.safe_fetch import CONNECTIONS
 
 
@@ -31,6 +32,24 @@ async def test_hosts_whose_dns_does_not_answer_keep_no_other_host_waiting(monkey
     finally:
         answer.set()
         await asyncio.gather(*silent)
+
+
+async def test_a_lookup_that_is_cancelled_before_its_turn_is_never_made() -> None:
+    # Otherwise it keeps a thread for half a minute, though nobody waits for it.
+    threads, answer, asked = LookupThreads(1), threading.Event(), list[str]()
+
+    def lookup(host: str) -> list[Any]:
+        asked.append(host)
+        answer.wait(60)
+        return []
+
+    first, cancelled, last = (asyncio.create_task(threads.run(partial(lookup, host))) for host in ("a", "b", "c"))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    answer.set()
+    async with asyncio.timeout(20):
+        await asyncio.gather(first, last)
+    assert asked == ["a", "c"]
 
 
 ENDING = """
