@@ -114,7 +114,8 @@ def _removal(given: object) -> tuple[str, Any]:
     if not isinstance(mode, str) or not mode.strip():
         # Without the mode nobody knows whether the role is taken at once.
         raise entry.unreadable("removal")
-    return mode.strip(), removal.get("hours", 0 if mode.strip() == "now" else None)
+    hours = removal.get("hours")
+    return mode.strip(), 0 if hours is None and mode.strip() == "now" else hours
 
 
 def _with_addresses(document: Any, lists: Mapping[str, Any], depth: int = 0) -> Any:

@@ -364,7 +364,10 @@ def test_nothing_of_an_export_is_guessed(fields: dict[str, Any], why: str) -> No
 
 
 def test_a_grace_time_without_hours_is_not_taken_for_none() -> None:
-    for given, hours in (({"mode": "grace"}, None), ({"mode": "grace", "hours": 24}, 24), ({"mode": "now"}, 0)):
+    for given, hours in (
+        ({"mode": "grace"}, None), ({"mode": "grace", "hours": None}, None), ({"mode": "grace", "hours": 24}, 24),
+        ({"mode": "now"}, 0), ({"mode": "now", "hours": None}, 0),
+    ):  # fmt: skip
         found = exported(removal=given)
         assert isinstance(found, ParsedRule), found
         assert (found.removal_mode, found.removal_hours) == (given["mode"], hours)
