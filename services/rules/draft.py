@@ -243,6 +243,7 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
         raise FieldRefused("blockchain", reason)
     _check_amounts(leaf.min_tokens, leaf.max_tokens)
     _check_leaf(leaf)
+    leaf = _without_empty(leaf)
     if (unused := _unused(leaf)) is not None:
         # Left out, it would be a requirement that is never checked.
         raise FieldRefused(unused, _("This condition has no field {field}.").format(field=unused))
@@ -257,9 +258,19 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
     return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens)
 
 
+def _without_empty(leaf: Requirement) -> Requirement:
+    """Return the condition without empty traits and token ids that its type does not use: programs send all fields."""
+    traits, ids = leaf.traits, leaf.token_ids
+    if not leaf.kind.names_trait:
+        traits = tuple(one for one in traits if any(text.strip() for text in one))
+    if not leaf.kind.names_ids:
+        ids = tuple(one for one in ids if one.strip(" ,"))
+    return replace(leaf, traits=traits, token_ids=ids)
+
+
 def _unused(leaf: Requirement) -> str | None:
     """Return a field of the condition that its type does not use, or None."""
-    if leaf.kind.source == "anything" and leaf.contract != ANY_CONTRACT:
+    if leaf.kind.source == "anything" and leaf.contract.strip() not in {"", ANY_CONTRACT}:
         return "contract"
     if leaf.traits and not leaf.kind.names_trait:
         return "trait" if len(leaf.traits) == 1 else "traits"

@@ -169,6 +169,23 @@ def test_an_expression_has_no_field_that_its_type_would_leave_out(condition: dic
         assert (refused.field, refused.message) == (field, f"This condition has no field {field}.")
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        leaf(trait={"type": "", "value": " "}),
+        leaf(traits=[{"type": "", "value": ""}], tokenIds=[]),
+        leaf(tokenIds=["", " "], trait=None, maxTokens=None),
+        leaf(type="any_nft", contract=" any "),
+        leaf(type="any_nft", contract=" "),
+    ],
+)
+def test_an_expression_may_have_empty_fields_that_its_type_does_not_use(condition: dict[str, Any]) -> None:
+    kind = condition["type"]
+    plain = leaf() if kind == "basic" else leaf(type=kind, contract="any")
+    draft, expected = (check(replace(GOOD, expression=one)) for one in (condition, plain))
+    assert expression_of(draft) == expression_of(expected)
+
+
 def test_a_type_or_a_chain_without_a_source_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_draft, "chain_refusal", lambda chain: f"No node for {chain}.")
     assert refusal(GOOD).message == "No node for base."
