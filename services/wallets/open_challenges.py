@@ -206,13 +206,15 @@ async def store_result(db: AsyncSession, one: OpenChallenge) -> None:
         await _prove(db, one, row)
     seen = json.dumps(asdict(one.seen) if one.seen else {})
     before = one.stored[0].hash if one.stored[0] else ""
+    # Another check may have stored the same transaction meanwhile: what was found about it here counts.
+    judged = one.found.hash if one.found is not None else before
     written = await db.execute(
         """
         UPDATE challenge SET seen = CASE WHEN used_at IS NULL THEN CAST(:seen AS jsonb) ELSE seen END,
             note = CASE WHEN used_at IS NULL THEN :note ELSE note END
-        WHERE id = :id AND (used_at IS NOT NULL OR coalesce(seen ->> 'hash', '') = :before) RETURNING id
+        WHERE id = :id AND (used_at IS NOT NULL OR coalesce(seen ->> 'hash', '') IN (:before, :judged)) RETURNING id
         """,
-        {"id": one.challenge_id, "seen": seen, "note": one.note, "before": before},
+        {"id": one.challenge_id, "seen": seen, "note": one.note, "before": before, "judged": judged},
     )
     if written.first() is not None:
         # Otherwise another chain's check has stored a transaction that waits, and what was found here is found again.

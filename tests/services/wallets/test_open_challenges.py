@@ -1,6 +1,7 @@
 """Challenges of one person that are requested and stored at the same time."""
 
 import asyncio
+import secrets
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import cast
@@ -11,12 +12,13 @@ from sqlmodel import select
 
 from gateways import Gateways
 from gateways.evm.transactions import Nonces, Transaction
-from models import Challenge, User, Wallet, now, transaction
+from models import Challenge, SpentTransaction, User, Wallet, now, transaction
 from models.db.session import AsyncSession
 from services.core import queue
 from services.core.actors import Actor
 from services.privacy import erasure
 from services.wallets import challenges, open_challenges
+from services.wallets.ownership import SPENT
 from services.wallets.transaction_check import Judgement, TransactionOutcome
 from services.wallets.watched_challenge import JudgedTransaction, Point, SeenTransaction
 from tests.support.builders import a_member, a_server, address, snowflake
@@ -405,3 +407,22 @@ async def test_a_check_that_ends_late_replaces_no_transaction_that_another_chain
         (stored,) = await open_challenges.load(db, [row.id or 0])
     assert stored.seen is not None
     assert (stored.seen.chain, stored.points["base"].block, stored.points["ethereum"].block) == ("base", 100, 98)
+
+
+async def test_why_a_transaction_proves_nothing_is_said_although_another_check_stored_it_meanwhile() -> None:
+    actor, hash = await somebody(), "0x" + secrets.token_hex(32)
+    async with transaction() as db:
+        db.add(SpentTransaction(hash=hash, chain="base"))
+        row = await challenges.current(db, actor, "evm", address())
+        (one,) = await open_challenges.load(db, [row.id or 0])
+        one.points = {"base": Point(0, 98, 1)}
+        await open_challenges.store_result(db, one)
+        one, other = [(await open_challenges.load(db, [row.id or 0]))[0] for _ in range(2)]
+    other.seen = SeenTransaction("base", hash, 99, 0, 1, 12)
+    await open_challenges.store_results_apart([other])
+    one.judged = Judgement(TransactionOutcome.PROVES, "", "amount")
+    one.found = JudgedTransaction("base", hash, 99)
+    async with transaction() as db:
+        await open_challenges.store_result(db, one)
+        stored = await db.get_one(Challenge, one.challenge_id, populate_existing=True)
+        assert (stored.note, stored.seen, stored.used_at) == (SPENT, {}, None)
