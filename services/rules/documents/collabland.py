@@ -249,8 +249,11 @@ def _joint(rule: Mapping[str, Any]) -> str:
 
 
 def _one_of(rule: Mapping[str, Any], *names: str) -> Any:
-    """Return the value of a field that has several names. Raises Unmapped if they contradict each other."""
-    found = [name for name in names if rule.get(name) not in (None, "")]
+    """Return the value of a field that has several names. Raises Unmapped if they contradict each other.
+
+    An empty list or object beside a value, such as `attributes` beside `metadata`, says nothing.
+    """
+    found = [name for name in names if rule.get(name) not in (None, "", [], {})]
     for name in found[1:]:
         if rule[name] != rule[found[0]]:
             raise entry.contradiction(found[0], name)

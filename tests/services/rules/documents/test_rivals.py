@@ -143,6 +143,23 @@ def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> N
         assert why in found.why
 
 
+@pytest.mark.parametrize(
+    ("fields", "expression"),
+    [
+        ({"attributes": [], "metadata": {}, "tokenIds": []}, {"type": "basic"}),
+        ({"tokenId": "7", "tokenIds": []}, {"type": "token_id", "tokenIds": ["7"]}),
+        (
+            {"attributes": [], "metadata": {"traits": [FUR]}},
+            {"type": "trait", "traits": [{"type": "Fur", "value": "Gold"}]},
+        ),
+    ],
+)
+def test_an_empty_list_beside_a_value_contradicts_nothing(fields: dict[str, Any], expression: dict[str, Any]) -> None:
+    (found,) = collabland.read([NFT | fields], "1")
+    assert isinstance(found, ParsedRule), found
+    assert found.expression == {"chain": "base", "contract": CATS, "minTokens": 1} | expression
+
+
 def test_a_coin_of_solana_is_a_coin_here() -> None:
     mint = "CJk8TvAXcq1cvC85M9aMQCxPMkTCSuWN5HsFEgAjh4ut"
     (found,) = collabland.read([{"type": "SOLANA_FT", "chainId": 8000000000101, "contractAddress": mint}], "1")
