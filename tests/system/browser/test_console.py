@@ -138,7 +138,7 @@ async def test_what_happens_elsewhere_is_shown_without_reloading(product: Produc
     dave = (await visit()).page
     await dave.goto(address(product, home, "dave"))
     await says(dave, f"Hello @{home['ada']}")
-    await expect(newest(page)).to_contain_text(f"Hello @{home['ada']}")
+    await expect(newest(page)).to_contain_text(f"Hello @{home['ada'].capitalize()}")
     product.control("members", {"guild": home.guild, "user": home["dave"], "action": "add_role", "role": "Whale"})
     await expect(roles(page, home["dave"])).to_have_text("Whale")
     assert await name.evaluate(colour) != plain
