@@ -342,6 +342,15 @@ class SilentBeside:
         return Transaction("base", f"0x{by}", by, by, self.amount, b"", 0, 99, now(), True, 100)
 
 
+async def followed(db: AsyncSession, actor: Actor, *chains: str) -> Challenge:
+    """A challenge whose account is followed on these chains from block 98."""
+    row = await challenges.current(db, actor, "evm", address())
+    (one,) = await open_challenges.load(db, [row.id or 0])
+    one.points = {chain: Point(0, 98, 1) for chain in chains}
+    await open_challenges.store_result(db, one)
+    return row
+
+
 async def due() -> None:
     """Make both schedules due."""
     async with transaction() as db:
@@ -352,10 +361,7 @@ async def due() -> None:
 async def test_a_chain_is_checked_again_while_another_ones_check_still_runs() -> None:
     actor = await somebody()
     async with transaction() as db:
-        row = await challenges.current(db, actor, "evm", address())
-        (one,) = await open_challenges.load(db, [row.id or 0])
-        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
-        await open_challenges.store_result(db, one)
+        row = await followed(db, actor, "base", "ethereum")
     nodes, checks = SilentBeside(int(row.amount_wei)), open_challenges.ChainChecks()
     for nodes.sent in (False, True):
         await due()
@@ -370,10 +376,7 @@ async def test_a_chain_is_checked_again_while_another_ones_check_still_runs() ->
 async def test_a_chain_whose_check_ran_too_long_is_checked_for_everybody_once_it_has_ended() -> None:
     actor = await somebody()
     async with transaction() as db:
-        row = await challenges.current(db, actor, "evm", address())
-        (one,) = await open_challenges.load(db, [row.id or 0])
-        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
-        await open_challenges.store_result(db, one)
+        row = await followed(db, actor, "base", "ethereum")
         await db.execute(text("UPDATE challenge SET screen_at = now() - interval '1 hour'"))
     nodes, checks = SilentBeside(int(row.amount_wei)), open_challenges.ChainChecks()
     for _ in range(2):
@@ -393,10 +396,7 @@ async def test_a_chain_whose_check_ran_too_long_is_checked_for_everybody_once_it
 async def test_a_check_that_ends_late_replaces_no_transaction_that_another_chain_found_meanwhile() -> None:
     actor = await somebody()
     async with transaction() as db:
-        row = await challenges.current(db, actor, "evm", address())
-        (one,) = await open_challenges.load(db, [row.id or 0])
-        one.points = {chain: Point(0, 98, 1) for chain in ("base", "ethereum")}
-        await open_challenges.store_result(db, one)
+        row = await followed(db, actor, "base", "ethereum")
         (one,) = await open_challenges.load(db, [row.id or 0])
     for chain in ("base", "ethereum"):
         check = one.on(chain)
@@ -413,10 +413,7 @@ async def test_why_a_transaction_proves_nothing_is_said_although_another_check_s
     actor, hash = await somebody(), "0x" + secrets.token_hex(32)
     async with transaction() as db:
         db.add(SpentTransaction(hash=hash, chain="base"))
-        row = await challenges.current(db, actor, "evm", address())
-        (one,) = await open_challenges.load(db, [row.id or 0])
-        one.points = {"base": Point(0, 98, 1)}
-        await open_challenges.store_result(db, one)
+        row = await followed(db, actor, "base")
         one, other = [(await open_challenges.load(db, [row.id or 0]))[0] for _ in range(2)]
     other.seen = SeenTransaction("base", hash, 99, 0, 1, 12)
     await open_challenges.store_results_apart([other])
