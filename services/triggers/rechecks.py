@@ -28,13 +28,17 @@ async def waiting(db: AsyncSession, server_id: int, discord_id: str | None = Non
 
     Excludes members scheduled for later (a grace time, a pause after a failure). Checks no permissions.
     """
+    # One member is asked about by another statement. A condition that is true if no member is given would read all rows
+    # of the server once the plan is made without the values.
+    values: dict[str, object]
+    if discord_id is None:
+        whose = f"(SELECT CAST(:server AS integer) AS id) s JOIN due d ON {queue.OF_SERVER}"
+        values = {"server": server_id}
+    else:
+        whose = "due d WHERE kind = 'member' AND key = :key"
+        values = {"key": f"{server_id}:{discord_id}"}
     result = await db.execute(
-        f"""
-        SELECT count(*) FROM (SELECT CAST(:server AS integer) AS id) s JOIN due d ON {queue.OF_SERVER}
-        WHERE (due_at <= now() OR claimed_until > now())
-        AND (CAST(:who AS text) IS NULL OR d.key = s.id || ':' || CAST(:who AS text))
-        """,
-        {"server": server_id, "who": discord_id},
+        f"SELECT count(*) FROM (SELECT d.* FROM {whose}) d WHERE due_at <= now() OR claimed_until > now()", values
     )
     return int(result.scalar_one())
 

@@ -71,6 +71,14 @@ async def test_a_question_about_one_server_reads_no_queued_members_of_others(
         assert await rows_read(db, ask) < 10
 
 
+async def test_whether_one_member_waits_is_asked_without_reading_the_others_of_the_server() -> None:
+    await a_queue_of_several_servers()
+    async with transaction() as db:
+        # More often than the connection and the planner make a plan of its own for the values.
+        for _ in range(20):
+            assert await rows_read(db, lambda db: rechecks.waiting(db, 2, "5")) < 10
+
+
 async def test_only_members_of_the_server_are_counted() -> None:
     await a_queue_of_several_servers()
     async with transaction() as db:
