@@ -369,23 +369,38 @@ async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:
     A missing member with a role of ours is only queued, and Discord is asked about them: a truncated list must not
     delete anything from the ledger. `began` is the database's time.
     """
-    result = await db.execute(
-        'SELECT m.discord_id, EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id '
-        "AND g.discord_id = m.discord_id) FROM member m WHERE m.server_id = :server AND m.left_at IS NULL "
-        "AND m.seen_at < :began ORDER BY m.discord_id LIMIT :most",
-        {"server": server_id, "began": began, "most": LEFT_AT_ONCE},
-    )
-    missing = [(str(discord_id), bool(doubtful)) for discord_id, doubtful in result.all()]
+    missing = await _missing(db, server_id, began)
     if not missing:
         return 0
-    doubtful = [discord_id for discord_id, ours in missing if ours]
-    gone = [(server_id, discord_id) for discord_id, ours in missing if not ours]
-    await mark_missing(db, server_id, [discord_id for _, discord_id in gone], doubtful)
+    doubtful = [discord_id for discord_id, ours in missing.items() if ours]
+    await mark_missing(db, server_id, [discord_id for discord_id, ours in missing.items() if not ours], doubtful)
     # Together, because two sets of locks in one transaction could deadlock with other locks on many members.
-    await lock_members(db, [(server_id, discord_id) for discord_id, _ in missing])
+    await lock_members(db, [(server_id, discord_id) for discord_id in missing])
+    # The mark may have waited for reconciles that met some of them in the server, or gave them a role.
+    still = await _missing(db, server_id, began, list(missing))
+    doubtful = [discord_id for discord_id in doubtful if discord_id in still]
+    gone = [(server_id, discord_id) for discord_id, ours in still.items() if not (ours or missing[discord_id])]
     if doubtful:
         # Their stored state is deleted, so that their reconcile begins by asking Discord.
         await db.execute(delete(Member).where(col(Member.server_id) == server_id, col(Member.discord_id).in_(doubtful)))
     if gone:
         await record_left(db, gone)
     return len(missing)
+
+
+async def _missing(
+    db: AsyncSession, server_id: int, began: datetime, people: Sequence[str] | None = None
+) -> dict[str, bool]:
+    """Return members not seen since the list began, each with whether they have a role of ours; at most LEFT_AT_ONCE.
+
+    `people` limits whom; None means all members.
+    """
+    among = "" if people is None else "AND m.discord_id = ANY(CAST(:people AS text[])) "
+    values: dict[str, object] = {"server": server_id, "began": began, "most": LEFT_AT_ONCE}
+    result = await db.execute(
+        'SELECT m.discord_id, EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = m.server_id '
+        "AND g.discord_id = m.discord_id) FROM member m WHERE m.server_id = :server AND m.left_at IS NULL "
+        f"AND m.seen_at < :began {among}ORDER BY m.discord_id LIMIT :most",
+        values if people is None else {**values, "people": people},
+    )
+    return {str(discord_id): bool(ours) for discord_id, ours in result.all()}

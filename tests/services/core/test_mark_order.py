@@ -259,9 +259,10 @@ async def test_a_member_who_leaves_marks_the_other_delegates_before_anything_of_
     assert seen == [f"{scene.server_id}:{other.discord_id}"]
 
 
-async def while_others_mark(server: Server, people: Sequence[str], doing: Callable[[], Awaitable[object]]) -> None:
-    """Mark two people in one transaction, the second once `doing` waits for the first."""
-    first, second = people
+async def while_it_waits(
+    server: Server, first: str, doing: Callable[[], Awaitable[object]], then: Callable[[AsyncSession], Awaitable[None]]
+) -> None:
+    """Mark a person, and do `then` in the same transaction once `doing` waits for it."""
     async with transaction() as db:
         await queue.mark_member(db, server.id or 0, first, queue.SWEPT)
         done = asyncio.ensure_future(doing())
@@ -269,8 +270,18 @@ async def while_others_mark(server: Server, people: Sequence[str], doing: Callab
             while not await waits_for_a_lock():
                 assert not done.done(), done
                 await asyncio.sleep(0.01)
-        await queue.mark_member(db, server.id or 0, second, queue.SWEPT)
+        await then(db)
     await done
+
+
+async def while_others_mark(server: Server, people: Sequence[str], doing: Callable[[], Awaitable[object]]) -> None:
+    """Mark two people in one transaction, the second once `doing` waits for the first."""
+    first, second = people
+
+    async def then(db: AsyncSession) -> None:
+        await queue.mark_member(db, server.id or 0, second, queue.SWEPT)
+
+    await while_it_waits(server, first, doing, then)
 
 
 async def two_delegates(db: AsyncSession, server: Server) -> tuple[Member, Member]:
@@ -307,6 +318,34 @@ async def test_the_end_of_a_list_marks_the_doubtful_and_the_delegates_of_the_gon
         (f"{server.id}:{doubtful.discord_id}", queue.JOINED, 2, 0),
     ]
     assert left == [gone.discord_id]
+
+
+@pytest.mark.parametrize("met", [True, False], ids=["met", "given a role"])
+async def test_the_end_of_a_list_spares_whom_a_reconcile_meets_or_gives_a_role_while_it_waits(met: bool) -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        rule = await a_rule(db, server, snowflake())
+        delegate, here = await two_delegates(db, server)
+        here.seen_at = now() - timedelta(1)
+        db.add(here)
+
+    async def end_the_list() -> None:
+        async with transaction() as db:
+            assert await members.list_ended(db, server.id or 0, now() - timedelta(hours=1)) == 1
+
+    async def reconcile_them(db: AsyncSession) -> None:
+        if met:
+            facts = MemberFacts(here.discord_id, "somebody", frozenset())
+            await members.keep(db, server.id or 0, [facts], {here.discord_id: now()})
+        await a_grant(db, here, rule, state="giving")
+
+    await while_it_waits(server, delegate.discord_id, end_the_list, reconcile_them)
+    async with transaction() as db:
+        assert (await db.get_one(Member, (server.id, here.discord_id))).left_at is None
+        assert (await db.exec(select(Grant.discord_id))).all() == [here.discord_id]
+        again = await members.list_ended(db, server.id or 0, now() - timedelta(hours=1))
+        marked = (await db.execute(text("SELECT key FROM due ORDER BY key"))).scalars().all()
+    assert (again, len(marked)) == ((0, 1) if met else (1, 2)), "Discord is asked about who has a role of ours"
 
 
 async def settle_as_gone(claims: Sequence[Claim]) -> None:
