@@ -134,6 +134,19 @@ async def change(town: Town, who: str, action: str, **more: Any) -> None:
     await town.call("members", guild=town.name, user=town.people[who]["id"], action=action, **more)
 
 
+async def owner_above(browser: Browser, new_browser: Callable[[], Browser], town: Town) -> Browser:
+    """The owner's browser; `browser` becomes that of an admin whose highest role is below all others."""
+    helper = await town.call(
+        "guilds", guild=town.name, action="add_role", name="Helper", permissions="8", position=1
+    )  # fmt: skip
+    await change(town, "bob", "remove_role", role="Admin")
+    await change(town, "bob", "add_role", role=helper["id"])
+    owner = new_browser()
+    await owner.sign_in(town.people["ada"]["username"])
+    await browser.sign_in(town.people["bob"]["username"])
+    return owner
+
+
 def draft(town: Town, role_id: str) -> dict[str, Any]:
     return {
         "ruleName": "Another", "contractAddress": town.contract, "blockchain": "base", "verificationType": "basic",
@@ -300,14 +313,7 @@ async def test_what_is_remembered_of_who_runs_a_server_goes_when_the_bot_hears_o
 async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_role(
     browser: Browser, new_browser: Callable[[], Browser], town: Town
 ) -> None:
-    helper = await town.call(
-        "guilds", guild=town.name, action="add_role", name="Helper", permissions="8", position=1
-    )  # fmt: skip
-    await change(town, "bob", "remove_role", role="Admin")
-    await change(town, "bob", "add_role", role=helper["id"])
-    owner = new_browser()
-    await owner.sign_in(town.people["ada"]["username"])
-    await browser.sign_in(town.people["bob"]["username"])
+    owner = await owner_above(browser, new_browser, town)
     whale = await town.role("Whale")
     made = (await owner.client.post(RULES, json=draft(town, whale))).json()
     path = f"{RULES}/{made['id']}"
@@ -367,14 +373,7 @@ async def test_nobody_hands_out_by_any_way_what_is_not_below_their_own_highest_r
 async def test_nobody_ends_a_migration_by_which_members_lose_a_role_above_their_own(
     browser: Browser, new_browser: Callable[[], Browser], town: Town
 ) -> None:
-    helper = await town.call(
-        "guilds", guild=town.name, action="add_role", name="Helper", permissions="8", position=1
-    )  # fmt: skip
-    await change(town, "bob", "remove_role", role="Admin")
-    await change(town, "bob", "add_role", role=helper["id"])
-    owner = new_browser()
-    await owner.sign_in(town.people["ada"]["username"])
-    await browser.sign_in(town.people["bob"]["username"])
+    owner = await owner_above(browser, new_browser, town)
     made = await owner.client.post(RULES, json=draft(town, await town.role("Whale")))
     new = await town.call(f"chains/{town.chain}/deploy", standard="ERC721", name="New", slug=uuid.uuid4().hex)
     path = f"/api/servers/{town.server_id}/migrations"
