@@ -92,27 +92,27 @@ def late_hint(
     )
 
 
-_TYPED = "$/public/screens/typed.js"
+_OPTIMISTIC = "$/public/screens/optimistic_field.js"
 
 
-class _TypedInput(rx.el.Input):
-    library = _TYPED
-    tag = "TypedInput"
+class _OptimisticInput(rx.el.Input):
+    library = _OPTIMISTIC
+    tag = "OptimisticInput"
 
 
-class _TypedArea(rx.el.Textarea):
-    library = _TYPED
-    tag = "TypedArea"
+class _OptimisticArea(rx.el.Textarea):
+    library = _OPTIMISTIC
+    tag = "OptimisticArea"
 
 
-class _TypedSelect(rx.el.Select):
-    library = _TYPED
-    tag = "TypedSelect"
+class _OptimisticSelect(rx.el.Select):
+    library = _OPTIMISTIC
+    tag = "OptimisticSelect"
 
 
 def typed_input(**props: Any) -> rx.Component:
     """Return an input whose `value` the state keeps; it loses no key while the server has not answered."""
-    return _TypedInput.create(**{"auto_complete": "off", "class_name": "input", **props})
+    return _OptimisticInput.create(**{"auto_complete": "off", "class_name": "input", **props})
 
 
 def text_input(name: str, **props: Any) -> rx.Component:
@@ -147,7 +147,7 @@ def typed_select(*options: rx.Component, **props: Any) -> rx.Component:
 
     Use `rx.el.select` for a choice that is stored at once, which may be refused.
     """
-    return _TypedSelect.create(*options, **{"class_name": "select", **props})
+    return _OptimisticSelect.create(*options, **{"class_name": "select", **props})
 
 
 def search_input(name: str, label: str, class_name: str = "", **props: Any) -> rx.Component:
@@ -167,7 +167,7 @@ def search_input(name: str, label: str, class_name: str = "", **props: Any) -> r
 
 def text_area(name: str, **props: Any) -> rx.Component:
     """Return an input for several lines of text."""
-    make = _TypedArea.create if "value" in props else rx.el.textarea
+    make = _OptimisticArea.create if "value" in props else rx.el.textarea
     return make(id=name, name=name, class_name="textarea min-h-24", **props)
 
 

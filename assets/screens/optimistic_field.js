@@ -7,8 +7,8 @@ const PATIENCE = 10_000;
  * React puts a field back to the server's value at once; the next key would then be added to an old text, and a choice
  * would jump back for as long as the answer takes. A choice that is not confirmed in time is put back: no text is.
  */
-function typed(tag, patience = 0) {
-  return function Typed({ value, onChange, ...rest }) {
+function optimistic(tag, patience = 0) {
+  return function Optimistic({ value, onChange, ...rest }) {
     const [text, setText] = useState(value);
     const unanswered = useRef([]);
     useLayoutEffect(() => {
@@ -38,6 +38,6 @@ function typed(tag, patience = 0) {
   };
 }
 
-export const TypedInput = typed("input");
-export const TypedArea = typed("textarea");
-export const TypedSelect = typed("select", PATIENCE);
+export const OptimisticInput = optimistic("input");
+export const OptimisticArea = optimistic("textarea");
+export const OptimisticSelect = optimistic("select", PATIENCE);
