@@ -13,7 +13,7 @@ from bot.gateway.unreadable_events import UnreadableEvents
 from bot.interaction.background import BackgroundCog
 from gateways import gateways
 from models import transaction
-from services.guilds import invalid_requests, members_intent, rate_shares
+from services.guilds import members_intent, rate_shares, shared_invalid_requests
 from services.guilds.gateway import identifies
 from services.health import provider_records
 from services.runtime import counters, marketplace_limit_sharing
@@ -93,7 +93,7 @@ class Heartbeat(BackgroundCog):
                 async with transaction() as db:
                     await counters.add(db, counters.EVENTS, skipped)
                 self.unreadable.counted(skipped)
-            await invalid_requests.share(gateways().discord.refusals)
+            await shared_invalid_requests.share(gateways().discord.refusals)
         except NOT_DONE as fault:
             log.warning("database did not answer, bot's state will be written later reason=%s", first_line(fault))
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from gateways import gateways
 from models import transaction
-from services.guilds import invalid_requests
+from services.guilds import shared_invalid_requests
 from services.health import provider_records
 from services.health.provider_records import Recorder
 from services.runtime import schedules
@@ -43,4 +43,4 @@ class ProviderMonitor:
             silent = await provider_records.silent(db, gateways()) if probing else []
         await provider_records.probe(gateways(), silent)
         await self.recorder.publish()
-        await invalid_requests.share(gateways().discord.refusals)
+        await shared_invalid_requests.share(gateways().discord.refusals)

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.core import request_ids
-from services.runtime import rejections
+from services.runtime import rejected_requests
 from services.runtime.logs import printable, redact
 
 LONGEST = 300
@@ -53,7 +53,7 @@ class AccessLog:
             asked = (scope["path"] + (f"?{query}" if query else ""))[: 10 * LONGEST]
             if len(asked) > LONGEST and 400 <= status < 500:
                 # None of our links is so long, and a stranger must not fill the log with such URLs.
-                rejections.count("request refused: a long address")
+                rejected_requests.count("request refused: a long address")
             elif asked != HEALTH or self._is_news(status):
                 asked = printable(redact(asked))[:LONGEST]
                 # A 503 has been logged where it arose.

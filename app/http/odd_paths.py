@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.http.headers import refusal
 from locales import N_
-from services.runtime import rejections
+from services.runtime import rejected_requests
 
 LONGEST = 8 * 1024
 """Bytes of a path and its query, of which ours have a quarter at most: a file is looked for by each part of a path."""
@@ -23,7 +23,7 @@ class OddPaths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it before its path or query is read."""
         if _length(scope) > LONGEST:
-            rejections.count(f"{scope['type']} refused: a long address")
+            rejected_requests.count(f"{scope['type']} refused: a long address")
             answer = refusal(scope, 414, N_("The request is larger than {size}."), size=f"{LONGEST // 1024} KiB")
             # Its path may say of a page that it is a call, so the headers of neither are left to it.
             await answer({**scope, "path": "/", "query_string": b""}, receive, send)

@@ -33,7 +33,7 @@ from gateways.discord.types import (
     read_user,
     refusal,
 )
-from gateways.transport import provider_reports, provider_time
+from gateways.transport import corrected_clock, provider_reports
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     LONGEST_PAUSE,
@@ -308,12 +308,12 @@ class Discord(ChannelCalls, AuditLogCalls):
             answer = None
             try:
                 answer = await self._http.run(sending, self._deadline, within=deadline - loop.time())
-                provider_time.note(DISCORD, answer.headers)
+                corrected_clock.note(DISCORD, answer.headers)
             except (httpx.TransportError, TimeoutError, httpx.DecodingError) as fault:
                 last = no_answer(fault)
             finally:
                 self._limiter.answered(ticket, route, top, None if answer is None else _lessons(answer))
-            if answer is not None and (said := provider_time.http_date(answer.headers.get("date"))) is not None:
+            if answer is not None and (said := corrected_clock.http_date(answer.headers.get("date"))) is not None:
                 self._date = said, loop.time()
             if answer is not None and answer.status_code == 429:
                 last = "too many requests"

@@ -11,7 +11,7 @@ import orjson
 
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
 from gateways.marketplaces.types import AccountItem
-from gateways.transport import provider_reports, provider_time
+from gateways.transport import corrected_clock, provider_reports
 from gateways.transport.connections import GatedClient, agent, check_packing, timeouts, tls
 from gateways.transport.errors import (
     NotThere,
@@ -89,7 +89,7 @@ class MarketWire:
 
     async def _read(self, url: str, what: str, body: object, largest: int, use: Use) -> object:
         answer = await self._ask(url, body, largest)
-        provider_time.note(self._name, answer.headers)
+        corrected_clock.note(self._name, answer.headers)
         if _is_used_up(answer):
             # The plan stays used up for hours or days. Nothing is sent for a while, as after a 429.
             self.quota.heed(use, 429, {"retry-after": str(LONGEST_PAUSE), **answer.headers})

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 
-from gateways.transport import provider_time
+from gateways.transport import corrected_clock
 from gateways.transport.errors import ProviderBusy, seconds_to_wait
 from gateways.transport.fair_turns import caller
 
@@ -297,7 +297,7 @@ class Quota:
         now = asyncio.get_running_loop().time()
         limit, remaining = _number(headers.get("x-ratelimit-limit")), _number(headers.get("x-ratelimit-remaining"))
         reset = _number(headers.get("x-ratelimit-reset"))
-        resets_in = None if reset is None else reset - provider_time.now().timestamp()
+        resets_in = None if reset is None else reset - corrected_clock.now().timestamp()
         if limit is not None and limit >= 1 and remaining is not None and resets_in is not None:
             window = self._windows.setdefault(int(limit), _Window(int(limit), self._shares))
             window.learn(int(remaining), resets_in, now)
@@ -336,7 +336,7 @@ class Quota:
 
     def exchange(self, shared: Mapping[int, QuotaStanding]) -> list[QuotaStanding]:
         """Merge what other processes know about each limit, and return what they do not know yet."""
-        now, unix = asyncio.get_running_loop().time(), provider_time.now().timestamp()
+        now, unix = asyncio.get_running_loop().time(), corrected_clock.now().timestamp()
         for limit, standing in shared.items():
             counted = self._known is not None and self._known[0] == limit
             if counted or standing.length >= SHORTEST_SHARED:

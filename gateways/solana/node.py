@@ -13,9 +13,9 @@ from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
 from gateways.evm.rpc.node import CHAIN_AGAIN, LONGEST_PAUSE, SHORT_PAUSE, Head, Node
 from gateways.transport import provider_reports
+from gateways.transport.corrected_clock import LATEST
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
-from gateways.transport.provider_time import LATEST
 
 SOLANA = CHAINS["solana"]
 GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"

@@ -7,9 +7,9 @@ from typing import NamedTuple, cast
 
 from gateways.solana.node import SolanaNode, SolanaNodes
 from gateways.transport.base58 import decode
+from gateways.transport.corrected_clock import LATEST
 from gateways.transport.errors import NotThere, ProviderConfused
 from gateways.transport.json_shape import Shape, listed
-from gateways.transport.provider_time import LATEST
 
 MEMO_PROGRAMS = frozenset(
     {"MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"}

@@ -4,8 +4,8 @@ import math
 import re
 from datetime import UTC, datetime
 
+from gateways.transport.corrected_clock import http_date
 from gateways.transport.plain_text import plain
-from gateways.transport.provider_time import http_date
 
 _LINKS = re.compile(r"\S*(?:https?|wss?)://\S+")
 ACCOUNTS = re.compile(r"0[xX][0-9a-fA-F]{40,}|[1-9A-HJ-NP-Za-km-z]{32,}")

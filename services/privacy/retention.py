@@ -13,7 +13,7 @@ from services.accounts import forgotten_people, users
 from services.accounts.developers import webhook_deliveries
 from services.collections import stored_traits
 from services.collections.census import reach, reach_by_day
-from services.guilds import invalid_requests
+from services.guilds import shared_invalid_requests
 from services.guilds.gateway import interaction_claims, known_people
 from services.holdings import stored_balances
 from services.holdings.delegations import AGE_KEPT
@@ -180,7 +180,7 @@ STEPS = (
     Step("traits", stored_traits.forget_old),
     Step("reach", reach.forget),
     Step("reach_days", reach_by_day.forget),
-    Step("refusals", invalid_requests.clear),
+    Step("refusals", shared_invalid_requests.clear),
     Step("in_doubt", in_doubt.clear),
     Step("role_refusals", pausing.forget_refusals),
     Step("rules_beyond_limits", limits.pause),

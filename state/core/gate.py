@@ -26,7 +26,7 @@ from services.core import request_ids
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
 from services.core.untrusted_json import can_be_kept, levels
-from services.runtime import rate_limits, rejections
+from services.runtime import rate_limits, rejected_requests
 
 _log = logging.getLogger(__name__)
 PAYLOAD_BYTES = 64 * 1024
@@ -76,7 +76,7 @@ class Gate(Middleware):
             check(event.name, event.payload)
         except Refused as refused:
             # Neither payload nor headers: both may contain secrets.
-            rejections.count(f"event {event.name[:120]}: {refused}")
+            rejected_requests.count(f"event {event.name[:120]}: {refused}")
             return StateUpdate()
         try:
             if event.name.endswith(f".{_CONNECT}"):

@@ -15,7 +15,7 @@ from app.http.caller_address import caller_address, peer
 from app.http.sockets.unfinished import Meter, Unfinished
 from services.core.errors import TooMany
 from services.core.untrusted_json import has_utf_8, is_deeper
-from services.runtime import rate_limits, rejections
+from services.runtime import rate_limits, rejected_requests
 from settings import settings
 
 FIRST_WORD_SECONDS = 10.0
@@ -93,7 +93,7 @@ class SocketGate:
             await self._admit(scope, address)
         except _Refused as refused:
             # A socket that is not open yet cannot be given a reason: the server answers 403.
-            rejections.count(f"socket not opened: {refused}")
+            rejected_requests.count(f"socket not opened: {refused}")
             await receive()
             await send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
             return
@@ -147,7 +147,7 @@ class _Listener:
         try:
             return await self._next()
         except _Refused as refused:
-            rejections.count(f"socket closed: {refused}")
+            rejected_requests.count(f"socket closed: {refused}")
             self._closed = True
             await self._send({"type": "websocket.close", "code": refused.code, "reason": str(refused)})
             return {"type": "websocket.disconnect", "code": refused.code, "reason": str(refused)}

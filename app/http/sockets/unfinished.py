@@ -20,7 +20,7 @@ from termios import FIONREAD
 from typing import Self
 
 from app.http.caller_address import Peer, peer_at
-from services.runtime import rejections
+from services.runtime import rejected_requests
 
 _log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def _lower(meters: Collection[Meter], most: int) -> None:
             return
         held -= meter.unfinished
         meter.cut = True
-        rejections.count(CUT)
+        rejected_requests.count(CUT)
         with _Connection(meter.fd) as connection:
             if connection.peer() == meter.peer:
                 connection.shut_down()

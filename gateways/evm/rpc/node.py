@@ -19,7 +19,7 @@ from gateways.chains.node_providers import source_name
 from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_batch, one_by_one_refused, unpacked
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, http_fault, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
-from gateways.transport import provider_reports, provider_time, question_time
+from gateways.transport import corrected_clock, provider_reports, question_time
 from gateways.transport.connections import GatedClient, TurnedAway, agent, check_packing, timeouts, tls
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, no_answer
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
@@ -298,7 +298,7 @@ class Node:
         return head
 
     def _age(self, time: datetime) -> float:
-        return (provider_time.now() - time).total_seconds()
+        return (corrected_clock.now() - time).total_seconds()
 
     async def _believe(self, block: int) -> None:
         if self._track.block is None:
@@ -324,7 +324,7 @@ class Node:
             with suppress(ProviderError):
                 return any(block_in(self.name, one) == head and head.block_hash for one in said if one is not None)
             return False
-        return provider_time.is_right(self._host) and await self.call("eth_syncing", ()) is False
+        return corrected_clock.is_right(self._host) and await self.call("eth_syncing", ()) is False
 
     async def _of_others(self, method: str, params: Sequence[object]) -> list[object]:
         async def ask(node: Node) -> object:
@@ -361,7 +361,7 @@ class Node:
         if received is None:
             raise self._paused()
         status, headers, content = received
-        provider_time.note(self._host, headers)
+        corrected_clock.note(self._host, headers)
         if status == 429:
             provider_reports.count(provider_reports.node(self.chain.key, self.index), provider_reports.THROTTLED)
         try:
@@ -420,7 +420,7 @@ def block_in(provider: str, value: object) -> Head:
         raise ProviderConfused(provider, "its head is not a block")
     block = cast("dict[str, object]", value)
     number, moment = quantity(provider, block.get("number")), quantity(provider, block.get("timestamp"))
-    if moment > provider_time.LATEST:
+    if moment > corrected_clock.LATEST:
         raise ProviderConfused(provider, "its head is not a block")
     name = block.get("hash")
     return Head(number, datetime.fromtimestamp(moment, UTC), name if isinstance(name, str) else "")

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from app.http.odd_paths import LONGEST, OddPaths
-from services.runtime import rejections
+from services.runtime import rejected_requests
 
 
 class Inside:
@@ -71,10 +71,10 @@ async def test_a_socket_with_a_long_address_is_not_opened() -> None:
 
 
 async def test_refusals_are_counted_and_not_written_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
-    rejections.write()
+    rejected_requests.write()
     caplog.clear()
     for _ in range(50):
         await asked(Inside(), "/" + "a/" * 5_000)
     assert not caplog.records
-    rejections.write()
+    rejected_requests.write()
     assert "50x 'http refused: a long address'" in caplog.text

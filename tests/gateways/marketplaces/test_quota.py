@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.marketplaces.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, QuotaStanding, Use
-from gateways.transport import provider_time
+from gateways.transport import corrected_clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
 from tests.gateways.clockwork import run
@@ -132,7 +132,7 @@ class Board:
 
 
 def test_processes_share_one_limit_and_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    provider_time.forget()
+    corrected_clock.forget()
 
     async def work() -> None:
         quotas, key, board = [Quota("OpenSea") for _ in range(3)], Key(), Board()
@@ -147,7 +147,7 @@ def test_processes_share_one_limit_and_its_parts(monkeypatch: pytest.MonkeyPatch
         board.meet(*quotas, *quotas)
         assert [quota.outlook(Use.PROOF).wait > 0 for quota in quotas] == [True] * 3
         assert spent == part(Use.RULES, free=True)
-        monkeypatch.setattr(provider_time, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=HOUR + 1))
+        monkeypatch.setattr(corrected_clock, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=HOUR + 1))
         await asyncio.sleep(HOUR + 1)
         board.meet(*quotas, *quotas)
         assert [quota.outlook(Use.PROOF) for quota in quotas] == [Outlook()] * 3

@@ -18,7 +18,7 @@ import pytest
 from gateways.marketplaces.client import MarketWire
 from gateways.marketplaces.opensea import OpenSea
 from gateways.marketplaces.quota import SHARES, QuotaStanding, Use
-from gateways.transport import provider_time
+from gateways.transport import corrected_clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
 from services.runtime.marketplace_limit_sharing import BEAT_SECONDS
@@ -163,8 +163,8 @@ def simulate(work: Coroutine[Any, Any, None], monkeypatch: pytest.MonkeyPatch, k
         return httpx.AsyncClient(transport=key)
 
     monkeypatch.setattr(MarketWire, "_client", client)
-    monkeypatch.setattr(provider_time, "_wall", lambda: datetime.fromtimestamp(now(), UTC))
-    provider_time.forget()
+    monkeypatch.setattr(corrected_clock, "_wall", lambda: datetime.fromtimestamp(now(), UTC))
+    corrected_clock.forget()
     run(work)
 
 

@@ -9,7 +9,7 @@ from reflex_base.event import Event
 from reflex_base.utils.format import format_event_handler
 
 from services.core.actors import Actor
-from services.runtime import rejections
+from services.runtime import rejected_requests
 from state.core import gate
 from state.core.gate import Refused, background, check, public, signed_in
 from state.core.session import SessionState
@@ -143,7 +143,7 @@ async def test_thousands_of_refusals_are_one_line_of_the_log(caplog: pytest.LogC
     async def nobody(*_: object) -> Any:
         pytest.fail("nothing of a refused event is run")
 
-    rejections.write()
+    rejected_requests.write()
     caplog.clear()
     gatekeeper, state = gate.Gate(nobody, nobody, nobody), rx.State()
     # An app can be created once in a process, and the gate uses none of it.
@@ -152,7 +152,7 @@ async def test_thousands_of_refusals_are_one_line_of_the_log(caplog: pytest.LogC
     for _ in range(5_000):
         assert await gatekeeper.preprocess(app, state, event) is not None
     assert not caplog.messages
-    rejections.write()
+    rejected_requests.write()
     (line,) = caplog.messages
     assert line.startswith("rejected total=5000 kinds=1 ")
     assert line.endswith(": text has a wrong type']")

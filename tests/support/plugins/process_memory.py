@@ -14,7 +14,7 @@ from settings import Settings, settings
 
 REMEMBERED = {
     "gateways.evm.rpc.node_limits": ("_known", "_news"),
-    "gateways.transport.provider_time": ("_offsets",),
+    "gateways.transport.corrected_clock": ("_offsets",),
     "services.holdings.fetch": ("_sorted_until",),
     "services.holdings.trait_choice": ("_failed",),
 }

@@ -8,7 +8,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.http.access_log import AccessLog
 from app.http.caller_address import Proxies
-from services.runtime import rejections
+from services.runtime import rejected_requests
 from services.runtime.logs import redact, redact_every_log
 from settings import settings
 
@@ -117,13 +117,13 @@ async def test_long_addresses_that_lead_nowhere_are_counted_and_not_a_line_each(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    rejections.write()
+    rejected_requests.write()
     caplog.clear()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=AccessLog(_not_there)), base_url="http://x") as one:
         for _ in range(50):
             await one.get("/" + "x" * 5_000)
         await one.get("/short")
-    rejections.write()
+    rejected_requests.write()
     lines = [record.getMessage() for record in caplog.records if record.name != "httpx"]
     assert len(lines) == 2
     assert lines[0].startswith("GET /short 404")

@@ -15,7 +15,7 @@ import pytest
 from app.http.caller_address import Peer, Proxies, peer
 from app.http.sockets import unfinished
 from app.http.sockets.unfinished import CUT, Meter, Unfinished
-from services.runtime import rejections
+from services.runtime import rejected_requests
 from settings import settings
 
 KIB = 1024
@@ -27,9 +27,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Limits that fit into the kernel's own buffers, since nothing reads the sockets here."""
     monkeypatch.setattr(unfinished, "ADDRESS_BYTES", LIMIT)
     monkeypatch.setattr(unfinished, "ALL_BYTES", 3 * LIMIT)
-    rejections.write()
+    rejected_requests.write()
     yield
-    rejections.write()
+    rejected_requests.write()
 
 
 class Line:
@@ -104,7 +104,7 @@ def test_an_address_that_holds_too_much_loses_its_largest_and_others_go_on(line:
     large.send(60 * KIB)
     until(large.is_cut)
     assert (small.is_cut(), other.is_cut()) == (False, False)
-    assert rejections._counts == {CUT: 1}
+    assert rejected_requests._counts == {CUT: 1}
     small.send(KIB)
     until(lambda: meters[0].unfinished == 21 * KIB)
 

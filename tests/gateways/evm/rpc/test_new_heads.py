@@ -17,7 +17,7 @@ from gateways.evm.rpc import node as evm
 from gateways.evm.rpc.head_track import REPEAT_SECONDS, REPEATS, HeadTrack
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
-from gateways.transport import provider_time
+from gateways.transport import corrected_clock
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.fair_turns import on_behalf_of
 from gateways.transport.provider_reports import Stale
@@ -109,9 +109,9 @@ async def lab(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def clocks() -> Iterator[None]:
-    provider_time.forget()
+    corrected_clock.forget()
     yield
-    provider_time.forget()
+    corrected_clock.forget()
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -290,7 +290,7 @@ async def test_a_stale_head_is_refused(lab: Lab) -> None:
 
 
 def ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    monkeypatch.setattr(provider_time, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
+    monkeypatch.setattr(corrected_clock, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 async def test_a_wrong_clock_of_ours_makes_no_head_stale_where_two_hosts_know_better(
@@ -330,15 +330,15 @@ async def test_a_node_whose_own_clock_stood_still_does_not_make_its_head_fresh(l
 
 def test_the_clock_is_ours_unless_most_hosts_agree_on_another(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = 1_000.0
-    monkeypatch.setattr(provider_time, "_ticks", lambda: ticks)
+    monkeypatch.setattr(corrected_clock, "_ticks", lambda: ticks)
     wall = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    monkeypatch.setattr(provider_time, "_wall", lambda: wall)
+    monkeypatch.setattr(corrected_clock, "_wall", lambda: wall)
 
     def says(host: str, seconds: float) -> None:
-        provider_time.note(host, {"date": format_datetime(wall + timedelta(seconds=seconds), usegmt=True)})
+        corrected_clock.note(host, {"date": format_datetime(wall + timedelta(seconds=seconds), usegmt=True)})
 
     def off() -> float:
-        return round((provider_time.now() - wall).total_seconds())
+        return round((corrected_clock.now() - wall).total_seconds())
 
     says("a", 90)
     assert off() == 0
@@ -348,18 +348,18 @@ def test_the_clock_is_ours_unless_most_hosts_agree_on_another(monkeypatch: pytes
     assert off() in {88, 89}
     says("d", -600)
     assert off() == 0, "two of four are not most"
-    provider_time.forget()
+    corrected_clock.forget()
     for host in "abc":
         says(host, 3)
     assert off() == 0, "a few seconds are nothing"
     for host in "def":
-        provider_time.note(host, {"date": "yesterday"})
-        provider_time.note(host, {"date": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"})
-        provider_time.note(host, {})
-    assert not provider_time.is_right("d")
-    assert provider_time.is_right("a")
+        corrected_clock.note(host, {"date": "yesterday"})
+        corrected_clock.note(host, {"date": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"})
+        corrected_clock.note(host, {})
+    assert not corrected_clock.is_right("d")
+    assert corrected_clock.is_right("a")
     ticks += 700
-    assert not provider_time.is_right("a"), "it said so too long ago"
+    assert not corrected_clock.is_right("a"), "it said so too long ago"
 
 
 async def test_an_old_head_of_a_chain_that_pauses_counts_where_two_nodes_say_the_same(lab: Lab) -> None:
@@ -383,7 +383,7 @@ async def test_an_old_head_of_a_chain_that_pauses_counts_for_one_node_that_is_no
     end.syncing = {"currentBlock": "0x1"}
     await refused(node.head())
     end.syncing, end.dated = False, False
-    provider_time.forget()
+    corrected_clock.forget()
     await refused(node.head())
 
 

@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from gateways.discord.invalid_requests import ALLOWED, ALLOWED_TOGETHER, GUILD_ALLOWED, UNTOLD, Refusals
 from models import transaction
-from services.guilds import invalid_requests
+from services.guilds import shared_invalid_requests
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("database")
 async def test_no_process_asks_on_once_all_together_were_refused_too_often() -> None:
     processes = [Refusals() for _ in range(8)]
     for process in processes:
-        await invalid_requests.share(process)
+        await shared_invalid_requests.share(process)
     refused = 0
     while asking := [process for process in processes if process.pause() == 0]:
         for process in asking:  # they ask as fast as they can, and share their counts as late as they may
@@ -21,33 +21,33 @@ async def test_no_process_asks_on_once_all_together_were_refused_too_often() -> 
                 process.add()
                 refused += 1
         for process in processes:
-            await invalid_requests.share(process)
+            await shared_invalid_requests.share(process)
     assert ALLOWED_TOGETHER <= refused <= ALLOWED
     newcomer = Refusals()
-    await invalid_requests.share(newcomer)
+    await shared_invalid_requests.share(newcomer)
     assert newcomer.pause() > 0, "a restart forgets nothing"
     async with transaction() as db:
         await db.execute(text("UPDATE refusal SET minute = minute - interval '12 minutes'"))
     for process in processes:
-        await invalid_requests.share(process)
+        await shared_invalid_requests.share(process)
     assert all(process.pause() == 0 for process in processes)
 
 
 async def test_who_cannot_tell_the_others_stops_soon() -> None:
     process = Refusals()
-    await invalid_requests.share(process)
+    await shared_invalid_requests.share(process)
     for _ in range(UNTOLD):
         assert process.pause() == 0
         process.add()
     assert process.pause() > 0
-    await invalid_requests.share(process)
+    await shared_invalid_requests.share(process)
     assert process.pause() == 0
 
 
 async def refused(process: Refusals, guild: str, times: int) -> None:
     for _ in range(times):
         process.add(guild)
-    await invalid_requests.share(process)
+    await shared_invalid_requests.share(process)
 
 
 async def rests() -> list[int]:
@@ -66,7 +66,7 @@ async def test_a_guild_in_which_too_much_is_refused_rests_alone_and_each_time_lo
     await refused(web, "7", GUILD_ALLOWED - 1)
     assert web.guild_pause("7") == 0
     await refused(writer, "7", 1)
-    await invalid_requests.share(web)
+    await shared_invalid_requests.share(web)
     for process in (writer, web):
         assert process.guild_pause("7") > 500
         assert process.guild_pause("8") == process.pause() == 0
@@ -76,7 +76,7 @@ async def test_a_guild_in_which_too_much_is_refused_rests_alone_and_each_time_lo
         assert await rests() == [minutes], "what was on its way makes it no longer"
         async with transaction() as db:
             await db.execute(text("UPDATE guild_refusal SET rests_until = now()"))
-        await invalid_requests.share(writer)
+        await shared_invalid_requests.share(writer)
         assert writer.guild_pause("7") == 0
         await refused(writer, "7", GUILD_ALLOWED)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from services.runtime import rejections
+from services.runtime import rejected_requests
 
 MANY = 5_000
 
@@ -13,16 +13,16 @@ MANY = 5_000
 @pytest.fixture(autouse=True)
 def nothing_counted() -> Iterator[None]:
     """Empty counts before and after the test."""
-    rejections._counts.clear()
+    rejected_requests._counts.clear()
     yield
-    rejections._counts.clear()
+    rejected_requests._counts.clear()
 
 
 def test_many_are_one_line_with_the_most_frequent_first(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(MANY):
-        rejections.count("event: too large" if number % 3 else "socket closed: a message was too large")
-    rejections.write()
-    rejections.write()
+        rejected_requests.count("event: too large" if number % 3 else "socket closed: a message was too large")
+    rejected_requests.write()
+    rejected_requests.write()
     (line,) = caplog.messages
     assert line == (
         "rejected total=5000 kinds=2 most=[3333x 'event: too large', 1667x 'socket closed: a message was too large']"
@@ -31,9 +31,9 @@ def test_many_are_one_line_with_the_most_frequent_first(caplog: pytest.LogCaptur
 
 def test_kinds_without_end_take_neither_memory_nor_log(caplog: pytest.LogCaptureFixture) -> None:
     for number in range(MANY):
-        rejections.count(f"event {number}: too large")
-    assert len(rejections._counts) <= rejections.MOST_KINDS + 1
-    rejections.write()
+        rejected_requests.count(f"event {number}: too large")
+    assert len(rejected_requests._counts) <= rejected_requests.MOST_KINDS + 1
+    rejected_requests.write()
     (line,) = caplog.messages
     assert line.startswith(f"rejected total={MANY} ")
     assert len(line) < 1_000
@@ -42,16 +42,16 @@ def test_kinds_without_end_take_neither_memory_nor_log(caplog: pytest.LogCapture
 async def test_it_is_written_again_and_again_and_at_the_end(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rejections, "EVERY_SECONDS", 0.01)
-    task = asyncio.create_task(rejections.write_on())
+    monkeypatch.setattr(rejected_requests, "EVERY_SECONDS", 0.01)
+    task = asyncio.create_task(rejected_requests.write_on())
     for kind in ("one", "two"):
-        rejections.count(kind)
+        rejected_requests.count(kind)
         async with asyncio.timeout(30):
             while not any(kind in line for line in caplog.messages):
                 await asyncio.sleep(0.01)
-    monkeypatch.setattr(rejections, "EVERY_SECONDS", 3600.0)
+    monkeypatch.setattr(rejected_requests, "EVERY_SECONDS", 3600.0)
     await asyncio.sleep(0.05)
-    rejections.count("three")
+    rejected_requests.count("three")
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert "three" in caplog.text
