@@ -13,15 +13,15 @@ from pathlib import Path
 
 from benchmarks import attacks, crowd, follow, guilds, logs, roles, sweep, sweep_growth, web
 from benchmarks.sizes import bot_processes, census, discord_limits, scale, strangers
-from benchmarks.support import mixed, pairs
+from benchmarks.support import combined_reads, mixed_sweeps
 from benchmarks.support.rounds import GOALS
 
 Benchmark = Callable[[Sequence[str]], None]
 BENCHMARKS: dict[str, Benchmark] = {
-    "sweep": sweep.main, "pairs": pairs.main, "mixed": mixed.main, "logs": logs.main, "follow": follow.main,
-    "roles": roles.main, "growth": sweep_growth.main, "guilds": guilds.main, "limits": discord_limits.main,
-    "web": web.main, "crowd": crowd.main, "attacks": attacks.main, "strangers": strangers.main,
-    "processes": bot_processes.main, "census": census.main, "scale": scale.main,
+    "sweep": sweep.main, "pairs": combined_reads.main, "mixed": mixed_sweeps.main, "logs": logs.main,
+    "follow": follow.main, "roles": roles.main, "growth": sweep_growth.main, "guilds": guilds.main,
+    "limits": discord_limits.main, "web": web.main, "crowd": crowd.main, "attacks": attacks.main,
+    "strangers": strangers.main, "processes": bot_processes.main, "census": census.main, "scale": scale.main,
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import aiohttp
 from websockets.exceptions import ConnectionClosed
 
 from benchmarks.support.attacks import ATTACKS, Target, greeted
-from benchmarks.support.lab import ROOT
+from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.rounds import goal, options
 from tests.support.product import DAY, Machine, Product, build_screens, members_of_session
 from tests.system.web.conftest import sign_in

@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import ceil
 
 from benchmarks.support.call_counts import DAY
-from benchmarks.support.lab import ROOT
+from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.spending import (
     COLLECTIONS,
     DAILY_EVENTS,

@@ -16,9 +16,9 @@ from typing import Any, cast
 from sqlalchemy import text
 
 from benchmarks.support import crowd_web
+from benchmarks.support.community import database, product
 from benchmarks.support.crowd_web import Took, database_processes, processor
 from benchmarks.support.rounds import options
-from benchmarks.support.town import database, product
 from gateways import Gateways
 from models import Server, now, reading, transaction
 from models.db.session import AsyncSession

@@ -1,7 +1,7 @@
 """From a transfer's log to the request for the role, and what following costs while nothing happens.
 
 `python -m benchmarks.follow [--quick]`. The product's follower, reconcilers and role writer run as in a jobs process,
-on their own database and node, with the daily sweep off; the stand-in records when the request for the role arrives.
+on their own database and node, with the daily sweep off; the fake Discord records when the request for a role comes.
 """
 
 import asyncio
@@ -14,8 +14,8 @@ from statistics import median, quantiles
 from typing import Any
 
 from benchmarks import roles
-from benchmarks.support import town
-from benchmarks.support.lab import CHAIN, Lab, lab, wallet
+from benchmarks.support import community
+from benchmarks.support.nft_chain import CHAIN, NftChain, nft_chain, wallet
 from benchmarks.support.rounds import goal, options, prepared, said_by
 from gateways import gateways
 from gateways.evm.log_decoding import Transfer
@@ -53,16 +53,16 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     given = options("follow", __doc__, quick="fewer transfers and members").parse_args(arguments)
     transfers = 40 if given.quick else 200
-    with lab() as node, town.database() as database, roles.stand_in() as url:
+    with nft_chain() as node, community.database() as database, roles.fake_discord() as url:
         node.fill(1, collections=1, supply=1)
         latency(node, database, url, transfers)
-    with lab() as node:
+    with nft_chain() as node:
         node.fill(1, collections=10, supply=1)
         calls = [idle(node, *size) for size in (SIZES[:2] if given.quick else SIZES)]
     goal(FOLLOW, "idle RPC calls a chain and minute: the most by the fewest", max(calls) / min(calls), most=1)
 
 
-def latency(node: Lab, database: str, url: str, transfers: int) -> None:
+def latency(node: NftChain, database: str, url: str, transfers: int) -> None:
     """Make one transfer after the other, each to a member of another server; the product is a process of its own."""
     (contract,) = node.contracts
     arguments = "engine", database, node.url, url, contract, str(transfers)
@@ -85,25 +85,25 @@ def latency(node: Lab, database: str, url: str, transfers: int) -> None:
 
 async def latency_here(database: str, node: str, url: str, contract: str, transfers: int) -> None:
     """Run the product's part; report the first full reconcile, and at the end the time at which it saw each log."""
-    async with town.product(database, [node], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
-        servers = await town.people(transfers + 1, servers=transfers + 1)
+    async with community.product(database, [node], DISCORD_API_URL=url, FOLLOW_SECONDS="0.1"):
+        servers = await community.people(transfers + 1, servers=transfers + 1)
         for server in servers:
-            await town.rules(server, [contract])
+            await community.rules(server, [contract])
         seen = Seen()
-        async with town.jobs("reconciler", "writer", "followers"):
-            # Reconcile everybody once. The first wallet holds the lab's first token, and its request is awaited.
+        async with community.jobs("reconciler", "writer", "followers"):
+            # Reconcile everybody once. The first wallet holds the chain's first token, and its request is awaited.
             async with transaction() as db:
                 await queue.mark_all(db)
             await asyncio.to_thread(roles.tally, url, least=1)
             await roles.until("SELECT NOT EXISTS (SELECT 1 FROM due)")
             seen.moments.clear()
-            await town.told_to_end()
+            await community.told_to_end()
     print(json.dumps(seen.moments))
 
 
-def idle(node: Lab, members: int, collections: int) -> float:
+def idle(node: NftChain, members: int, collections: int) -> float:
     """Return the requests to the node while nothing happens, from a process of its own."""
-    with town.database() as database:
+    with community.database() as database:
         contracts = ",".join(node.contracts[:collections])
         count: float = said_by("benchmarks.follow", "idle", database, node.url, contracts, str(members))
     print(f"- {members:,} members, {collections} collections: {count:.1f} RPC calls a chain and minute while idle")
@@ -113,9 +113,9 @@ def idle(node: Lab, members: int, collections: int) -> float:
 async def idle_here(database: str, url: str, contracts: list[str], members: int) -> None:
     """Follow a chain whose blocks hold no transfer of ours, one poll a block; print the calls a minute."""
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(town.product(database, [url]))
-        (server,) = await town.people(members)
-        await town.rules(server, contracts)
+        await stack.enter_async_context(community.product(database, [url]))
+        (server,) = await community.people(members)
+        await community.rules(server, contracts)
         calls = 0
 
         async def count(_: Any) -> None:
@@ -123,8 +123,8 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
             calls += 1
 
         follower, outside = Follower(CHAIN), gateways()
-        node = Lab(url)
-        # After all blocks of the lab's set-up: a follower begins a minute before the head.
+        node = NftChain(url)
+        # After all blocks of the chain's set-up: a follower begins a minute before the head.
         node.rpc("anvil_mine", "0x40")
         for _ in range(3):
             node.refresh()
@@ -135,7 +135,7 @@ async def idle_here(database: str, url: str, contracts: list[str], members: int)
         for _ in range(LOOKS):
             node.refresh()
             await follower.once()
-        assert await town.due() == 0, "something happened"
+        assert await community.due() == 0, "something happened"
         print(calls / LOOKS * 60 / settings().follow_seconds)
 
 

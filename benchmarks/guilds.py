@@ -21,10 +21,10 @@ from typing import Any
 from sqlalchemy import text
 
 from benchmarks import roles
-from benchmarks.support import hostile_guild, town
-from benchmarks.support.lab import Lab, lab, wallet
+from benchmarks.support import community, hostile_guild
+from benchmarks.support.longest_step import longest_step
+from benchmarks.support.nft_chain import NftChain, nft_chain, wallet
 from benchmarks.support.rounds import goal, options, prepared, said_by
-from benchmarks.support.steps import longest_step
 from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection
@@ -92,7 +92,7 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
           "| longest step, ms |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
     found: dict[tuple[int, int, int], Round] = {}
-    with lab() as node:
+    with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
         for guilds, members in sizes:
             make_up(node, guilds)
@@ -120,13 +120,13 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
 
 def _alone(members: int) -> Round:
     """Measure one guild with as many members, for comparison."""
-    with lab() as node:
+    with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
         make_up(node, 1)
         return _rounds_of(node, 1, members, NEAR)[1]
 
 
-def make_up(node: Lab, guilds: int) -> None:
+def make_up(node: NftChain, guilds: int) -> None:
     """Put the made-up collections of so many guilds on the chain."""
     calls = [(contract, PARITY) for at in range(guilds) for contract in contracts_of(at)]
     for first in range(0, len(calls), 2_000):
@@ -144,10 +144,10 @@ def holds(contract: str, owner: str) -> bool:
     return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
 
 
-def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, Round]:
+def _rounds_of(node: NftChain, guilds: int, members: int, away: int) -> tuple[Round, Round]:
     with ExitStack() as stack:
         url = stack.enter_context(far(node.url, away))
-        database = stack.enter_context(town.database())
+        database = stack.enter_context(community.database())
         stack.enter_context(node.mining())
         said = said_by("benchmarks.guilds", "rounds", database, url, str(guilds), str(members))
         first, second = (Round(**one) for one in said)
@@ -156,13 +156,13 @@ def _rounds_of(node: Lab, guilds: int, members: int, away: int) -> tuple[Round, 
 
 async def rounds_here(database: str, node: str, guilds: int, members: int) -> None:
     """Run the product's part: everybody is due twice, the second time with nothing new."""
-    async with town.product(database, [node]):
-        servers = await town.people(guilds * members, servers=guilds)
+    async with community.product(database, [node]):
+        servers = await community.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
-        async with town.jobs("reconciler"):
+        async with community.jobs("reconciler"):
             garbage_collection.freeze()
             said = [await _round(node, servers, guilds * members, rights)]
-            await town.written()
+            await community.written()
             said.append(await _round(node, servers, guilds * members, rights))
     print(json.dumps([one.__dict__ for one in said]))
 
@@ -172,11 +172,11 @@ async def _many_rules(servers: Sequence[int]) -> dict[int, list[tuple[str, str]]
     made: dict[int, list[tuple[str, str]]] = {}
     rows: list[dict[str, Any]] = []
     for at, server in enumerate(servers):
-        pairs = [(c, str(town.ROLE + at * RULES + n)) for n, c in enumerate(contracts_of(at))]
+        pairs = [(c, str(community.ROLE + at * RULES + n)) for n, c in enumerate(contracts_of(at))]
         made[server] = pairs
-        rows += [town.rule_row(server, contract, role) for contract, role in pairs]
+        rows += [community.rule_row(server, contract, role) for contract, role in pairs]
     async with transaction() as db:
-        await town.add_rules(db, rows)
+        await community.add_rules(db, rows)
     return made
 
 
@@ -191,7 +191,7 @@ minute later, in case a node lagged, does not count."""
 async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:
     tally(node, "DELETE")
     began = time.perf_counter()
-    await town.begin_sweep()
+    await community.begin_sweep()
     looks = 0
     with longest_step() as step:
         while True:
@@ -211,7 +211,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
 async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:
     """Return how many pairs of member and role differ from the collections' answers."""
     expected = {
-        (server, str(town.PERSON + n), role)
+        (server, str(community.PERSON + n), role)
         for n in range(1, members + 1)
         for server in (servers[n % len(servers)],)
         for contract, role in rights[server]
@@ -249,13 +249,13 @@ def neighbours(transfers: int, kinds: Sequence[str], guilds: int = 100) -> None:
 def _neighbours(transfers: int, guilds: int, name: str) -> list[float]:
     kind = hostile_guild.KINDS[name] if name else hostile_guild.Kind()
     with ExitStack() as stack:
-        node = stack.enter_context(lab())
+        node = stack.enter_context(nft_chain())
         node.fill(1, collections=1, supply=1)
         evil = hostile_guild.deploy(node, MEMBERS, name) if name else None
         node.refresh()
         url = stack.enter_context(far(node.url, NEAR))
-        database = stack.enter_context(town.database())
-        discord = stack.enter_context(roles.stand_in())
+        database = stack.enter_context(community.database())
+        discord = stack.enter_context(roles.fake_discord())
         if kind.refused:
             hostile_guild.refuse(discord, kind.refused)
         tarpit = stack.enter_context(hostile_guild.tarpit()) if kind.traits else ""
@@ -283,24 +283,25 @@ async def engine_here(
 ) -> None:
     """Run the product's part: reconciler, role writer, followers; sweep after sweep; a member for each transfer."""
     more = {"IPFS_GATEWAY_URL": tarpit} if tarpit else {}
-    async with town.product(database, [node], DISCORD_API_URL=discord, FOLLOW_SECONDS="0.1", **more):
-        servers = await town.people(guilds * MEMBERS + transfers, servers=guilds)
+    async with community.product(database, [node], DISCORD_API_URL=discord, FOLLOW_SECONDS="0.1", **more):
+        servers = await community.people(guilds * MEMBERS + transfers, servers=guilds)
         async with transaction() as db:
-            await town.add_rules(
-                db, [town.rule_row(server, contract, str(town.ROLE + at)) for at, server in enumerate(servers)]
+            await community.add_rules(
+                db,
+                [community.rule_row(server, contract, str(community.ROLE + at)) for at, server in enumerate(servers)],
             )
         if evil:
             await hostile_guild.move_in(json.loads(evil), MEMBERS, contract)
-        async with town.jobs("reconciler", "writer", "followers"):
+        async with community.jobs("reconciler", "writer", "followers"):
             await asyncio.sleep(3)
             rounds_go_on = asyncio.create_task(_rounds_without_end())
-            await town.told_to_end()
+            await community.told_to_end()
             await stop(rounds_go_on)
 
 
 async def _rounds_without_end() -> None:
     while True:
-        await town.begin_sweep()
+        await community.begin_sweep()
         await asyncio.sleep(2)
 
 
@@ -310,12 +311,12 @@ async def _rounds_without_end() -> None:
 def hangs(count: int) -> None:
     """Measure the first reconcile after each of `count` hangs of both nodes, with 100 guilds waiting."""
     with ExitStack() as stack:
-        node = stack.enter_context(lab())
+        node = stack.enter_context(nft_chain())
         node.rpc("anvil_mine", "0x40")
         make_up(node, 100)
         stack.enter_context(node.mining())
         first, second = (stack.enter_context(far(node.url, NEAR)) for _ in range(2))
-        database = stack.enter_context(town.database())
+        database = stack.enter_context(community.database())
         taken: list[float] = said_by("benchmarks.guilds", "hangs", database, first, second, str(count))
     print(f"\n{count} hangs of {HANG_SECONDS:g} s with 100 guilds waiting: the first look after each\n")
     print("| half within, s | most, s | wrong |\n|---|---|---|")
@@ -326,13 +327,13 @@ def hangs(count: int) -> None:
 async def hangs_here(database: str, first: str, second: str, count: int) -> None:
     """Keep everybody due while both nodes never answer, then reconcile each guild once."""
     guilds = 100
-    async with town.product(database, [first, second]):
-        servers = await town.people(guilds, servers=guilds)
+    async with community.product(database, [first, second]):
+        servers = await community.people(guilds, servers=guilds)
         rights = await _many_rules(servers)
         taken: list[float] = []
-        async with town.jobs("reconciler"):
+        async with community.jobs("reconciler"):
             await _round(first, servers, guilds, rights)
-            await town.written()
+            await community.written()
             for _ in range(count):
                 for url in (first, second):
                     hang(url, HANG_SECONDS)

@@ -12,7 +12,7 @@ from typing import cast
 
 import orjson
 
-from benchmarks.support.lab import CHAIN, MOVES_A_TRANSACTION, SUPPLY, Lab, holder, lab, wallet
+from benchmarks.support.nft_chain import CHAIN, MOVES_A_TRANSACTION, SUPPLY, NftChain, holder, nft_chain, wallet
 from benchmarks.support.rounds import Measured, Method, goal, interleaved, options, ratio, show
 from gateways.evm.log_decoding import Transfer, decode_logs, read_logs
 from gateways.evm.rpc.pool import NodePool
@@ -102,14 +102,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     given = options("logs", __doc__, quick="fewer rounds and tokens").parse_args(arguments)
     rounds, supply = (2, 4_000) if given.quick else (5, SUPPLY)
-    with lab() as node:
+    with nft_chain() as node:
         print("Minting two collections ...", file=sys.stderr)
         node.fill(HOLDERS, collections=2, supply=supply)
         measure(node, rounds, supply)
 
 
-def measure(node: Lab, rounds: int, supply: int) -> None:
-    """Measure every method over the blocks in which the lab's tokens were minted."""
+def measure(node: NftChain, rounds: int, supply: int) -> None:
+    """Measure every method over the blocks in which the chain's tokens were minted."""
     first, last = blocks(node)
 
     def way(name: str, command: Sequence[str], until: int = last) -> Method:
@@ -132,7 +132,7 @@ def measure(node: Lab, rounds: int, supply: int) -> None:
         goal(LOGS, f"times faster than {peer.name}", said and said[0], least=least)
 
 
-def blocks(node: Lab) -> tuple[int, int]:
+def blocks(node: NftChain) -> tuple[int, int]:
     """Return the first and the last block with a transfer."""
     found = [
         int(one["blockNumber"], 16)
@@ -142,7 +142,7 @@ def blocks(node: Lab) -> tuple[int, int]:
 
 
 def expected(supply: int, *, whole: bool) -> int:
-    """Return the sum over all logs, or over those of the first block alone, computed from the lab's contents."""
+    """Return the sum over all logs, or over those of the first block alone, computed from the chain's contents."""
     tokens = (
         [(collection, token) for collection in range(2) for token in range(supply)]
         if whole

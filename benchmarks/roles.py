@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.support import town
-from benchmarks.support.lab import ROOT
+from benchmarks.support import community
+from benchmarks.support.install_peers import python_of
+from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.rounds import environment, goal, options, serving
-from benchmarks.support.set_up import python_of
 from jobs.role_writer import RoleWriter
 from models import transaction
 from sandbox.discord.answers.limits import GLOBAL_LIMIT
@@ -34,7 +34,7 @@ WINDOW, SECONDS = MEMBER_ROLE_WRITES.requests, MEMBER_ROLE_WRITES.seconds
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the stand-in received in one run."""
+    """What the fake Discord received in one run."""
 
     guilds: int
     wanted: int
@@ -74,10 +74,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     print("| client | guilds | share of what the limits allow | given | requests | reads | 429s per 1,000 |")
     print("|---|---|---|---|---|---|---|")
     found: list[Outcome] = []
-    with stand_in() as url:
+    with fake_discord() as url:
         for guilds in GUILDS:
             numbers = [str(guilds), str(each)]
-            with town.database() as database:
+            with community.database() as database:
                 found.append(run("Holdfast", [*here, database, url, *numbers], url, guilds, each))
             for name, python, module in (
                 ("nextcord", sys.executable, "nextcord"), ("discord.py", python_of("discord_py"), "discord"),
@@ -114,13 +114,13 @@ def run(name: str, command: Sequence[str], url: str, guilds: int, each: int) -> 
     return outcome
 
 
-def stand_in() -> AbstractContextManager[str]:
-    """The stand-in's address; it ends with the block."""
-    return serving("benchmarks.support.stand_in")
+def fake_discord() -> AbstractContextManager[str]:
+    """The fake Discord's address; it ends with the block."""
+    return serving("benchmarks.support.fake_discord")
 
 
 def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> dict[str, Any]:
-    """Return the stand-in's tally, once it has so many writes, and so many in guilds without refusals."""
+    """Return the fake Discord's tally, once it has so many writes, and so many in guilds without refusals."""
     asked = urllib.request.Request(f"{url}/tally?least={least}&honest={honest}", method=method)
     with urllib.request.urlopen(asked, timeout=60) as answer:
         return dict(json.loads(answer.read()))
@@ -128,8 +128,8 @@ def tally(url: str, method: str = "GET", *, least: int = 0, honest: int = 0) -> 
 
 async def write(database: str, url: str, guilds: int, each: int) -> None:
     """Run the product's writer, from the commit of the role changes until none is left."""
-    async with town.product(database, DISCORD_API_URL=url):
-        servers = await town.people(guilds * each, servers=guilds)
+    async with community.product(database, DISCORD_API_URL=url):
+        servers = await community.people(guilds * each, servers=guilds)
         called = asyncio.Event()
         tasks = [asyncio.create_task(part.run()) for part in (Listener({INTENT_CHANNEL: called}), RoleWriter(called))]
         try:
@@ -150,7 +150,7 @@ async def intend(servers: list[int]) -> None:
                 "intended_at, next_at, attempts, created_at, updated_at) SELECT server_id, discord_id, :role, '{}', "
                 "'giving', false, '{}', now(), now(), 0, now(), now() FROM member WHERE server_id = ANY(:servers)"
             ),
-            {"role": str(town.ROLE), "servers": servers},
+            {"role": str(community.ROLE), "servers": servers},
         )
         await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
 

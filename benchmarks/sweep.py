@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.support.lab import COLLECTIONS, SUPPLY, Lab, holder, lab
+from benchmarks.support.community import database
+from benchmarks.support.install_peers import python_of
+from benchmarks.support.nft_chain import COLLECTIONS, SUPPLY, NftChain, holder, nft_chain
 from benchmarks.support.rounds import Method, Sample, goal, interleaved, options, prepared, ratio, show
-from benchmarks.support.set_up import python_of
-from benchmarks.support.town import database
 
 HOLDERS = 10_000
 READING, WHOLE = "reading balances", "the whole round"
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     rounds = given.rounds or (2 if given.quick else 5)
     members = given.members or (10_000 if given.quick else 100_000)
     supply = 2_000 if given.quick else SUPPLY
-    with lab() as node:
+    with nft_chain() as node:
         print("Minting the collections ...", file=sys.stderr)
         node.fill(HOLDERS, supply=supply)
         reading(node, rounds, supply)
@@ -55,23 +55,23 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def total(wallets: int, supply: int) -> int:
-    """Return the sum of the balances of the first `wallets` wallets, computed from the lab's contents."""
+    """Return the sum of the balances of the first `wallets` wallets, computed from the chain's contents."""
     tokens = ((collection, token) for collection in range(COLLECTIONS) for token in range(supply))
     return sum(holder(collection, token, HOLDERS) < wallets for collection, token in tokens)
 
 
-def ways(node: Lab, name: str, command: Sequence[str], wallets: int, supply: int) -> Method:
+def ways(node: NftChain, name: str, command: Sequence[str], wallets: int, supply: int) -> Method:
     """Return a method that reads the balances of so many wallets."""
     arguments = [node.url, ",".join(node.contracts), str(wallets)]
     return Method(name, [*command, *arguments], total(wallets, supply))
 
 
-def viem(node: Lab, name: str, size: int, wallets: int, supply: int) -> Method:
+def viem(node: NftChain, name: str, size: int, wallets: int, supply: int) -> Method:
     """Return viem's multicall with a batch size."""
     return ways(node, name, ["node", "benchmarks/peers/viem.mjs", str(size)], wallets, supply)
 
 
-def reading(node: Lab, rounds: int, supply: int) -> None:
+def reading(node: NftChain, rounds: int, supply: int) -> None:
     """Measure reading 10,000 wallets x 10 collections; methods that would take minutes read fewer wallets."""
     here = [sys.executable, "-m", "benchmarks.support.balance_method"]
     own = ways(node, "Holdfast", [*here, "ours"], 10_000, supply)
@@ -98,13 +98,13 @@ def reading(node: Lab, rounds: int, supply: int) -> None:
     goal(READING, "aggregate3: times faster than viem, default", said and said[0], least=10)
 
 
-def whole_process(url: str, node: Lab, members: int) -> AbstractContextManager["subprocess.Popen[str]"]:
+def whole_process(url: str, node: NftChain, members: int) -> AbstractContextManager["subprocess.Popen[str]"]:
     """The process that runs whole sweeps, once its people are there."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
-    return prepared("benchmarks.sizes.whole", url, node.url, ",".join(node.contracts), str(members))
+    return prepared("benchmarks.sizes.sweep_process", url, node.url, ",".join(node.contracts), str(members))
 
 
-def whole(node: Lab, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:
+def whole(node: NftChain, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:
     """Measure a whole sweep without changes, beside viem's bare reading of the same kind of balances."""
     own = WholeRound("Holdfast: the whole round, database and policy", [], process=process)
     default = viem(node, "viem multicall, default: the balances alone", 0, 1_000, supply)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from statistics import median
 
-from benchmarks.support.lab import COLLECTIONS, Lab, lab
+from benchmarks.support.community import database
+from benchmarks.support.nft_chain import COLLECTIONS, NftChain, nft_chain
 from benchmarks.support.rounds import goal, interleaved, options, ratio
-from benchmarks.support.town import database
 from benchmarks.sweep import HOLDERS, WholeRound, whole_process
 
 GROWTH = "growth"
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     sizes = [2_000, 20_000] if given.quick else [10_000, 100_000]
     if given.million:
         sizes.append(MILLION)
-    with lab() as node:
+    with nft_chain() as node:
         print("Minting the collections ...", file=sys.stderr)
         node.fill(HOLDERS, supply=2_000)
         with node.mining(), ExitStack() as running:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     goal(GROWTH, f"memory at {sizes[-1]:,} members, MB", memory(found[-1]), most=400)
 
 
-def settled(node: Lab, members: int, running: ExitStack) -> WholeRound:
+def settled(node: NftChain, members: int, running: ExitStack) -> WholeRound:
     """Start sweeps of so many members who have their roles, in a process that ends with `running`."""
     url = running.enter_context(database())
     process = running.enter_context(whole_process(url, node, members))

@@ -19,7 +19,7 @@ import httpx
 from playwright.async_api import async_playwright
 from websockets.asyncio.client import connect
 
-from benchmarks.support.lab import ROOT
+from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.rounds import environment, options
 from tests.conftest import free_port, wait_until_open
 from tests.support.product import DAY, Machine, running

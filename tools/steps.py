@@ -170,7 +170,7 @@ def second_client(teller: Teller) -> None:
 def peers(teller: Teller) -> None:
     """Install the libraries that the benchmarks compare with."""
     teller.begin("Peers for the benchmarks")
-    teller.run([str(PYTHON), "-m", "benchmarks.support.set_up"], inside())
+    teller.run([str(PYTHON), "-m", "benchmarks.support.install_peers"], inside())
     teller.done("ready")
 
 

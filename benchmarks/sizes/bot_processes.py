@@ -22,8 +22,8 @@ import aiohttp
 import psycopg
 
 from benchmarks.sizes.strangers import control
-from benchmarks.support import town
-from benchmarks.support.lab import ROOT
+from benchmarks.support import community
+from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.rounds import goal, options
 from models.db.database import libpq_url
 from tests.conftest import running_sandbox, temporary_dir
@@ -183,7 +183,7 @@ def run(quiet: float) -> ShardLoss:
     """Bring up PostgreSQL, a sandbox and two bots, and measure."""
     with (
         temporary_dir() as directory,
-        town.database() as database,
+        community.database() as database,
         running_sandbox(strict=False) as sandbox,
         ExitStack() as ending,
     ):

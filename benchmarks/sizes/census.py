@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.sizes import history_node
-from benchmarks.support import town
-from benchmarks.support.lab import CHAIN
+from benchmarks.support import community
+from benchmarks.support.nft_chain import CHAIN
 from benchmarks.support.rounds import goal, options, said_by, serving
 from jobs.census_taker import CensusTaker
 from models import Reach, transaction
@@ -30,8 +30,8 @@ PATIENCE_SECONDS = 900
 
 async def counted(database: str, nodes: Sequence[str]) -> None:
     """Count once, and print the holders, the seconds, the processor seconds and the megabytes."""
-    async with town.product(database, nodes):
-        (server_id,) = await town.people(1)
+    async with community.product(database, nodes):
+        (server_id,) = await community.people(1)
         began, used = time.monotonic(), time.process_time()
         async with transaction() as db:
             reach_id = await reach.start(db, server_id, Requirement("basic", CHAIN, history_node.CONTRACT))
@@ -53,7 +53,7 @@ async def _view(reach_id: int) -> ReachView:
 def measure(transfers: int) -> dict[str, Any]:
     """Count in a process of its own."""
     node = "benchmarks.sizes.history_node", str(transfers)
-    with town.database() as database, serving(*node) as one, serving(*node) as other:
+    with community.database() as database, serving(*node) as one, serving(*node) as other:
         found: dict[str, Any] = said_by("benchmarks.sizes.census", database, one, other)
     if found["holders"] != (right := history_node.holders(transfers)):
         raise SystemExit(f"{found['holders']} holders counted where {right} is right: {found['said']}")

@@ -16,7 +16,7 @@ from statistics import quantiles
 
 import httpx
 
-from benchmarks.support import town
+from benchmarks.support import community
 from benchmarks.support.rounds import goal, options
 from gateways.discord.application import SessionStarts
 from gateways.discord.rate_limiter import READS, WRITES
@@ -226,7 +226,7 @@ async def busiest_hour(sizes: Sequence[int], chance: random.Random) -> tuple[lis
 
 async def restarted(database: str, shards: int, concurrency: int) -> tuple[float, int]:
     """Identify all shards again and again; return the seconds of the first time, and how often a day's count allows."""
-    async with town.product(database):
+    async with community.product(database):
         async with transaction() as db:
             await identifies.learn(db, SessionStarts(1_000, 1_000, 86_400.0, concurrency, shards))
         clock = asyncio.get_running_loop().time
@@ -269,7 +269,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     )
     shards = GUILDS // A_SHARD
     for concurrency in (1, 16):
-        with town.database() as database:
+        with community.database() as database:
             longest, times = asyncio.run(restarted(database, shards, concurrency))
         print(
             f"- {shards} shards identify, {concurrency} at once: the last one after {longest:.0f} s; a day has "

@@ -19,9 +19,9 @@ import psycopg
 from sqlalchemy import text
 
 from benchmarks import guilds
-from benchmarks.sizes.whole import DatabaseCpu, cpu_of, one_round
-from benchmarks.support import town
-from benchmarks.support.lab import lab
+from benchmarks.sizes.sweep_process import DatabaseCpu, cpu_of, one_round
+from benchmarks.support import community
+from benchmarks.support.nft_chain import nft_chain
 from benchmarks.support.rounds import goal, options, prepared
 from models import transaction
 from models.db.database import libpq_url
@@ -74,14 +74,14 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 async def processes(members: int, rounds: int) -> None:
     """Sweeps by each number of processes, in turns."""
-    with lab() as node, ExitStack() as stack:
+    with nft_chain() as node, ExitStack() as stack:
         node.rpc("anvil_mine", "0x40")
         guilds.make_up(node, 1)
         url = stack.enter_context(far(node.url, AWAY))
-        database = stack.enter_context(town.database())
+        database = stack.enter_context(community.database())
         stack.enter_context(node.mining())
         found = {count: list[Sweep]() for count in PROCESSES}
-        async with town.product(database, [url]):
+        async with community.product(database, [url]):
             await settled(members)
             cpu = DatabaseCpu()
             await cpu.begin()
@@ -99,16 +99,16 @@ async def processes(members: int, rounds: int) -> None:
 async def settled(members: int) -> None:
     """Create members in some guilds who have the roles of ten rules."""
     print(f"Settling {members:,} members ...", file=sys.stderr)
-    servers = await town.people(members, servers=GUILDS)
+    servers = await community.people(members, servers=GUILDS)
     rows = [
-        town.rule_row(server, contract, str(town.ROLE + guilds.RULES * at + number))
+        community.rule_row(server, contract, str(community.ROLE + guilds.RULES * at + number))
         for at, server in enumerate(servers)
         for number, contract in enumerate(guilds.contracts_of(0))
     ]
     async with transaction() as db:
-        await town.add_rules(db, rows)
+        await community.add_rules(db, rows)
     await one_round()
-    await town.written()
+    await community.written()
     await one_round()
 
 
@@ -125,8 +125,8 @@ def workers(database: str, node: str, count: int) -> Iterator[list[int]]:
 
 async def worker_here(database: str, node: str) -> None:
     """Run the product's part: a jobs process with only the reconciler."""
-    async with town.product(database, [node]), town.jobs("reconciler"):
-        await town.told_to_end()
+    async with community.product(database, [node]), community.jobs("reconciler"):
+        await community.told_to_end()
 
 
 async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, database: str) -> Sweep:
@@ -135,8 +135,8 @@ async def swept(members: int, node: str, pids: Sequence[int], cpu: DatabaseCpu, 
     before, database_before = used(pids), cpu.seconds()
     began = time.perf_counter()
     async with sampled(database) as waits:
-        assert await town.begin_sweep() == members
-        while left := await town.due():
+        assert await community.begin_sweep() == members
+        while left := await community.due():
             if time.perf_counter() - began > LONGEST_SECONDS:
                 raise SystemExit(f"{left} members are still due after ten minutes")
             await asyncio.sleep(0.1)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from benchmarks.support.lab import CHAIN, CHAIN_ID, wallet
+from benchmarks.support.nft_chain import CHAIN, CHAIN_ID, wallet
 from benchmarks.support.rounds import Measured
 from gateways.chains.balance_sheet import LARGE, UNKNOWN, Segment, packed
 from gateways.evm.balances.balances_program import CODE, SCRATCH, call_data, product, read_answer

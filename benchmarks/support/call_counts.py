@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import orjson
 
-from benchmarks.support.lab import CHAIN, Lab, wallet
+from benchmarks.support.nft_chain import CHAIN, NftChain, wallet
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains, Segment
@@ -179,7 +179,7 @@ async def _chains(url: str) -> AsyncIterator[EvmChains]:
         await chains.close()
 
 
-async def balances(node: Lab, members: int, contracts: Sequence[str], *, settled: bool = False) -> Calls:
+async def balances(node: NftChain, members: int, contracts: Sequence[str], *, settled: bool = False) -> Calls:
     """Return the calls of a sweep over members with one wallet each, once the node's limits are known."""
     owners = tuple(wallet(number) for number in range(min(members, BATCH)))
     found = Calls()

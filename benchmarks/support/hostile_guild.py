@@ -14,8 +14,8 @@ from typing import Any
 
 from sqlmodel import select
 
-from benchmarks.support import town
-from benchmarks.support.lab import CHAIN, READING_GAS, Lab, wallet
+from benchmarks.support import community
+from benchmarks.support.nft_chain import CHAIN, READING_GAS, NftChain, wallet
 from benchmarks.support.rounds import serving, started
 from gateways import gateways
 from models import Member, Server, User, Wallet, transaction
@@ -29,7 +29,7 @@ from services.rules.expression import to_document
 from services.rules.terms import RuleTerms
 from tests.support.hostile import RUNTIME
 
-GUILD = str(town.GUILD - 1)
+GUILD = str(community.GUILD - 1)
 FIRST_PERSON, FIRST_WALLET = 90_000_000, 90_000_000
 CONDITIONS = 40
 """Leaves of its largest rule, and its contracts."""
@@ -81,7 +81,7 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def deploy(node: Lab, members: int, name: str) -> dict[str, Any]:
+def deploy(node: NftChain, members: int, name: str) -> dict[str, Any]:
     """Put the contracts of a kind on the chain; return their addresses by what they do."""
     kind = KINDS[name]
     made: dict[str, Any] = {"kind": name, "harm": [f"0x{_FIRST + at:040x}" for at in range(CONDITIONS)]}
@@ -95,7 +95,7 @@ def deploy(node: Lab, members: int, name: str) -> dict[str, Any]:
     return made
 
 
-def act(node: Lab, evil: dict[str, Any]) -> None:
+def act(node: NftChain, evil: dict[str, Any]) -> None:
     """Attack the chain repeatedly: a block full of logs, a malformed log, tokens that move."""
     kind = KINDS[evil["kind"]]
     if kind.logs:
@@ -121,18 +121,18 @@ async def move_in(evil: dict[str, Any], members: int, shared: str) -> None:
         server_id = server.id or 0
         for at in range(members):
             number = FIRST_PERSON + at
-            db.add(User(id=number, discord_id=str(town.PERSON + number), username="somebody"))
+            db.add(User(id=number, discord_id=str(community.PERSON + number), username="somebody"))
             await db.flush()
             for more in range(kind.wallets):
                 address = wallet(FIRST_WALLET + at + more * members)
                 db.add(Wallet(user_id=number, family="evm", address=address, method="opensea_bio"))
-            db.add(Member(server_id=server_id, discord_id=str(town.PERSON + number), name="somebody", roles=[]))
+            db.add(Member(server_id=server_id, discord_id=str(community.PERSON + number), name="somebody", roles=[]))
     rows = [
-        town.rule_row(server_id, "", str(town.ROLE - 1 - at), to_document(parse_expression(tree)))
+        community.rule_row(server_id, "", str(community.ROLE - 1 - at), to_document(parse_expression(tree)))
         for at, tree in enumerate(_trees(kind, evil, shared))
     ]
     async with transaction() as db:
-        await town.add_rules(db, rows)
+        await community.add_rules(db, rows)
         await limits.pause(db)
 
 
@@ -182,10 +182,10 @@ def refuse(discord: str, every: int) -> None:
 
 async def preview_for_ever(database: str, node: str, contract: str) -> None:
     """Preview a rule over the honest guilds' contract for the hostile guild's members, again and again."""
-    async with town.product(database, [node]):
+    async with community.product(database, [node]):
         async with transaction() as db:
             server_id = (await db.exec(select(Server.id).where(Server.discord_id == GUILD))).one() or 0
-        terms = (RuleTerms(1, str(town.ROLE - 1), parse_expression(_basic(contract)), "active"),)
+        terms = (RuleTerms(1, str(community.ROLE - 1), parse_expression(_basic(contract)), "active"),)
         while True:
             async with transaction() as db:
                 people = (await db.exec(select(Member.discord_id).where(Member.server_id == server_id))).all()

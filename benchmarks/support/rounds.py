@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from benchmarks.support.lab import ROOT
-from benchmarks.support.set_up import PEERS
+from benchmarks.support.install_peers import PEERS
+from benchmarks.support.nft_chain import ROOT
 from services.runtime import garbage_collection
 from tests.conftest import free_port, wait_until_open
 

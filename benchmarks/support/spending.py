@@ -7,7 +7,7 @@ from math import ceil
 
 from benchmarks.support import call_counts
 from benchmarks.support.call_counts import DAY
-from benchmarks.support.lab import lab
+from benchmarks.support.nft_chain import nft_chain
 from gateways.chains.catalogue import CHAINS
 from gateways.provider_plans import FREE, PAID, PUBLIC, Plan
 from jobs.following.solana_follower import BEAT_SECONDS
@@ -101,7 +101,7 @@ class Counted:
 async def count() -> Counted:
     """Count everything; starts an EVM node of its own."""
     found = Counted()
-    with lab() as node:
+    with nft_chain() as node:
         node.fill(1, collections=COLLECTIONS, supply=1)
         for members in sorted({*MEMBERS, EXAMPLE}):
             found.rounds[members] = await call_counts.balances(node, members, node.contracts)

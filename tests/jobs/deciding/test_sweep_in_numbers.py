@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from sqlalchemy import text
 
-from benchmarks.support import town
-from benchmarks.support.lab import wallet
+from benchmarks.support import community
+from benchmarks.support.nft_chain import wallet
 from gateways.chains.catalogue import CHAINS
 from jobs import reconciler
 from jobs.reconciler import Reconciler
@@ -37,7 +37,7 @@ def node() -> Iterator[str]:
 
 @pytest.fixture
 async def end(node: str, database_url: str) -> AsyncIterator[Front]:
-    async with front(node) as one, town.product(database_url, [one.url]):
+    async with front(node) as one, community.product(database_url, [one.url]):
         yield one
 
 
@@ -58,12 +58,12 @@ async def rows(table: str) -> int:
 
 
 async def test_a_sweep_in_which_nothing_changed(end: Front) -> None:
-    (server,) = await town.people(MEMBERS)
-    await town.rules(server, CONTRACTS)
+    (server,) = await community.people(MEMBERS)
+    await community.rules(server, CONTRACTS)
     await look_at_all()
     assert await rows("grant") == len(HOLDERS) * len(CONTRACTS), "each difference is one line of the ledger"
     assert await rows("observation") == len(HOLDERS) * len(CONTRACTS), "who holds nothing has no row"
-    await town.written()
+    await community.written()
     end.requests = end.bytes = 0
     looks = await look_at_all()
     assert looks <= 60 * reconciler.BATCH / 10_000, "at most 60 statements per 10,000 members"
@@ -79,9 +79,9 @@ async def test_a_sweep_in_which_nothing_changed(end: Front) -> None:
 async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node: str) -> None:
     bad = address(500)
     await deploy(node, bad, HOSTILE["burns all its gas"])
-    (server,) = await town.people(MEMBERS)
-    good = await town.rules(server, CONTRACTS[:3])
-    (other,) = await town.rules(server, [bad], first=3)
+    (server,) = await community.people(MEMBERS)
+    good = await community.rules(server, CONTRACTS[:3])
+    (other,) = await community.rules(server, [bad], first=3)
     async with transaction() as db:
         await sweep.start_sweep(db)
     await Reconciler(asyncio.Event()).once()
@@ -95,8 +95,8 @@ async def test_a_hostile_collection_spoils_only_its_own_answers(end: Front, node
 
 
 async def test_members_whose_tokens_are_read_one_by_one_are_reconciled_a_few_at_a_time(end: Front) -> None:
-    (server,) = await town.people(reconciler.FEW * 3)
-    await town.rules(server, CONTRACTS[:1])
+    (server,) = await community.people(reconciler.FEW * 3)
+    await community.rules(server, CONTRACTS[:1])
     async with transaction() as db:
         await db.execute(text("UPDATE rule SET expression = jsonb_set(expression, '{type}', '\"any_nft\"')"))
         await sweep.start_sweep(db)
@@ -114,8 +114,8 @@ async def test_a_first_sweep_in_which_everybody_gets_every_role(end: Front, node
     whole = [address(600 + n) for n in range(6)]
     for contract in whole:
         await deploy(node, contract, "1 0 MSTORE 32 0 RETURN")  # one token for every wallet that is asked about
-    (server,) = await town.people(members)
-    await town.rules(server, whole)
+    (server,) = await community.people(members)
+    await community.rules(server, whole)
     async with transaction() as db:
         await sweep.start_sweep(db)
     await Reconciler(asyncio.Event()).once()

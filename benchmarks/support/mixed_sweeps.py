@@ -1,4 +1,4 @@
-"""Whole sweeps with ten rules of mixed conditions: `python -m benchmarks.support.mixed [--quick] [--members N]`.
+"""Whole sweeps with ten rules of mixed conditions: `python -m benchmarks.support.mixed_sweeps [--quick] [--members N]`.
 
 Calls to the node are counted for all ten rules together, and for each kind with the other rules paused. Nothing changes
 in the rounds that are measured. Traits were read before, and are fresh. Coins on Solana are counted with the product's
@@ -14,10 +14,10 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.sizes.whole import Counts, one_round
-from benchmarks.support import town
+from benchmarks.sizes.sweep_process import Counts, one_round
+from benchmarks.support import community
 from benchmarks.support.call_counts import Answer, Calls, counting, index, solana_owner
-from benchmarks.support.lab import CHAIN, NOBODY, Lab, holder, lab, wallet
+from benchmarks.support.nft_chain import CHAIN, NOBODY, NftChain, holder, nft_chain, wallet
 from benchmarks.support.rounds import Measured, goal, options
 from gateways.chains.balance_sheet import NATIVE, Segment
 from gateways.chains.metadata_traits import Trait
@@ -72,21 +72,21 @@ class Row:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    parser = options("support.mixed", __doc__, quick="fewer members and tokens")
+    parser = options("support.mixed_sweeps", __doc__, quick="fewer members and tokens")
     parser.add_argument("--members", type=int)
     given = parser.parse_args(arguments)
     members = given.members or (5_000 if given.quick else 100_000)
     supply = QUICK_SUPPLY if given.quick else SUPPLY
-    with lab() as node:
+    with nft_chain() as node:
         print("Minting the collections and coins ...", file=sys.stderr)
         place = fill(node, supply)
-        with town.database() as url, node.mining():
+        with community.database() as url, node.mining():
             rows = asyncio.run(rounds(url, node, place, members, supply))
     show(rows, members)
     show_solana()
 
 
-def fill(node: Lab, supply: int) -> Place:
+def fill(node: NftChain, supply: int) -> Place:
     """Collections, coins and stakes among the first HOLDERS wallets."""
     owners = [wallet(number) for number in range(HOLDERS)]
     keeper = node.rpc("eth_accounts")[0]
@@ -133,10 +133,10 @@ def rules(place: Place, listed: Mapping[str, Any]) -> dict[str, list[Tree]]:
     }
 
 
-async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -> list[Row]:
+async def rounds(url: str, node: NftChain, place: Place, members: int, supply: int) -> list[Row]:
     """Run one sweep with all rules and one for each kind, once everybody has their roles."""
-    async with town.product(url, [node.url]):
-        (server,) = await town.people(members)
+    async with community.product(url, [node.url]):
+        (server,) = await community.people(members)
         ids = await _write_rules(server, place, supply)
         every = [rule for listed in ids.values() for rule, _ in listed]
         print(f"Settling {members:,} members ...", file=sys.stderr)
@@ -145,7 +145,7 @@ async def rounds(url: str, node: Lab, place: Place, members: int, supply: int) -
         await one_round()
         await _only(every)
         await one_round()
-        await town.written()
+        await community.written()
         await one_round()
         counts = Counts()
         await counts.begin()
@@ -165,7 +165,7 @@ async def _measured(name: str, conditions: int, counts: Counts, members: int) ->
     counts.requests = 0
     with counting() as calls, Measured() as time:
         assert await one_round() == members
-    left = await town.due()
+    left = await community.due()
     assert left == 0, f"{name}: {left} members could not be answered"
     del calls["batch"]
     return Row(name, conditions, time.seconds, time.cpu, counts.requests, calls)
@@ -192,9 +192,10 @@ async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list
             for tree in trees
         ]
         rows = [
-            town.rule_row(server, place.collections[0], str(town.ROLE + at), tree) for at, (_, tree) in enumerate(made)
+            community.rule_row(server, place.collections[0], str(community.ROLE + at), tree)
+            for at, (_, tree) in enumerate(made)
         ]
-        await town.add_rules(db, rows)
+        await community.add_rules(db, rows)
         stored = (await db.execute(text("SELECT id FROM rule ORDER BY id"))).scalars().all()
         for (name, tree), rule in zip(made, stored, strict=True):
             ids.setdefault(name, []).append((int(rule), _leaves(tree)))

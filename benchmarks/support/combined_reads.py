@@ -13,7 +13,7 @@ from time import perf_counter, process_time
 
 import orjson
 
-from benchmarks.support.lab import CHAIN, READING_GAS, Lab, lab, wallet
+from benchmarks.support.nft_chain import CHAIN, READING_GAS, NftChain, nft_chain, wallet
 from benchmarks.support.rounds import goal, options
 from gateways.chains.balance_sheet import BalanceSheet
 from gateways.evm.client import EvmChains, Segment
@@ -57,7 +57,7 @@ def own_collection(server: int, number: int) -> str:
     return f"0x{0xC0DE << 64 | server << 16 | number:040x}"
 
 
-def deploy(node: Lab, servers: int) -> None:
+def deploy(node: NftChain, servers: int) -> None:
     """Put code at all collections' addresses, and set the usual gas limit of a call."""
     for server in range(servers):
         node.batch("anvil_setCode", [(own_collection(server, number), CODE) for number in range(COLLECTIONS)])
@@ -79,7 +79,7 @@ def segments(servers: int) -> list[Segment]:
     ]
 
 
-async def measure(node: Lab, servers: int, rounds: int) -> float:
+async def measure(node: NftChain, servers: int, rounds: int) -> float:
     """Print the cost of a question of so many servers; return its requests for 1,000 balances."""
     chains = EvmChains(NodePool({CHAIN: [node.url]}, deadline=600, request_seconds=120))
     asked, best = segments(servers), (float("inf"), float("inf"))
@@ -110,9 +110,9 @@ async def measure(node: Lab, servers: int, rounds: int) -> float:
 
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
-    given = options("support.pairs", __doc__, quick="fewer rounds and servers").parse_args(arguments)
+    given = options("support.combined_reads", __doc__, quick="fewer rounds and servers").parse_args(arguments)
     counts = SERVERS[:3] if given.quick else SERVERS
-    with lab() as node:
+    with nft_chain() as node:
         print("Deploying the collections ...", file=sys.stderr)
         deploy(node, max(counts))
         print(f"Balances of servers with {WALLETS} wallets and {COLLECTIONS} collections each\n\n| servers | balances |"

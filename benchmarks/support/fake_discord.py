@@ -1,8 +1,8 @@
 """A Discord that accepts only role writes, at the limits of the real one.
 
-`python -m benchmarks.support.stand_in PORT` serves it. Ten writes in ten seconds a guild and fifty requests a second
-a bot, counted as the sandbox counts them. `GET /tally` returns the counts, with `?least=5` once five writes came, with
-`?honest=5` once five came in guilds where none is refused; `DELETE /tally` forgets them.
+`python -m benchmarks.support.fake_discord PORT` serves it. Ten writes in ten seconds a guild and fifty requests a
+second a bot, counted as the sandbox counts them. `GET /tally` returns the counts, with `?least=5` once five writes
+came, with `?honest=5` once five came in guilds where none is refused; `DELETE /tally` forgets them.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from sandbox.discord.rest.members import MEMBER_ROLE_WRITES
 
 ROLE = "/guilds/{guild}/members/{user}/roles/{role}"
 # Clients take a 429 without it for Cloudflare's, and give up.
-VIA = {"Via": "1.1 stand-in"}
+VIA = {"Via": "1.1 fake-discord"}
 
 
 class StandIn:

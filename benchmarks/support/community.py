@@ -14,7 +14,7 @@ from sqlalchemy import insert, text
 
 import models
 from app.postgres.server import Postgres
-from benchmarks.support.lab import CHAIN, ROOT, wallet
+from benchmarks.support.nft_chain import CHAIN, ROOT, wallet
 from benchmarks.support.rounds import READY
 from gateways import close_gateways
 from jobs.__main__ import lives
@@ -104,7 +104,7 @@ async def due() -> int:
 
 
 async def people(count: int, *, servers: int = 1) -> list[int]:
-    """Create that many people, each with one wallet of the lab and a member row in a server; return the server ids."""
+    """Create that many people, each with one wallet of the chain and a member row; return the ids of the servers."""
     async with transaction() as db:
         made = [Server(discord_id=str(GUILD + at), name=f"Server {at}", bot_invited=True) for at in range(servers)]
         db.add_all(made)

@@ -1,6 +1,6 @@
 """Gets the peers: other libraries, pinned, each in an environment of its own below data/bench.
 
-`python -m benchmarks.support.set_up` does nothing for a peer that is installed already. It names and skips
+`python -m benchmarks.support.install_peers` does nothing for a peer that is installed already. It names and skips
 one that cannot be installed.
 """
 
@@ -13,7 +13,7 @@ import venv
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.support.lab import ROOT
+from benchmarks.support.nft_chain import ROOT
 
 PEERS = ROOT / "data" / "bench"
 PINS = Path(__file__).resolve().parents[1] / "peers"

@@ -25,7 +25,7 @@ COLLECTIONS, SUPPLY = 10, 10_000
 MOVES_A_TRANSACTION = 2_000
 NOBODY = "0x" + 40 * "0"
 LOADING_GAS, READING_GAS = 10**12, 50_000_000
-"""What one call may use while the lab is filled, and afterwards: geth's and reth's default (performance facts, 1)."""
+"""What one call may use while the chain is filled, and afterwards: geth's and reth's default (performance facts, 1)."""
 
 
 def wallet(number: int) -> str:
@@ -38,7 +38,7 @@ def holder(collection: int, token: int, holders: int) -> int:
     return (token * (2 * collection + 1) + token * token // 7) % holders
 
 
-class Lab:
+class NftChain:
     """The node and what is on it."""
 
     def __init__(self, url: str) -> None:
@@ -132,7 +132,7 @@ def _word(value: int) -> bytes:
 
 
 @contextmanager
-def lab(*options: str) -> Iterator[Lab]:
+def nft_chain(*options: str) -> Iterator[NftChain]:
     """An empty node; it ends with the block."""
     binary = find_anvil(ROOT / "data" / "tools")
     if binary is None:
@@ -146,7 +146,7 @@ def lab(*options: str) -> Iterator[Lab]:
         )
         try:
             wait_until_open(port, process)
-            yield Lab(f"http://127.0.0.1:{port}")
+            yield NftChain(f"http://127.0.0.1:{port}")
         finally:
             process.kill()
             process.wait()

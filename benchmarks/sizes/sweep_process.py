@@ -1,4 +1,4 @@
-"""The process that runs whole sweeps: `python -m benchmarks.sizes.whole DATABASE NODE CONTRACTS MEMBERS`.
+"""The process that runs whole sweeps: `python -m benchmarks.sizes.sweep_process DATABASE NODE CONTRACTS MEMBERS`.
 
 Says "ready" once its members are settled; then each line that it reads is one round, and answered by one Sample.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from benchmarks.support import town
+from benchmarks.support import community
 from benchmarks.support.rounds import READY, Measured, Sample
 from gateways import gateways
 from jobs import reconciler
@@ -100,11 +100,11 @@ async def main() -> None:
     """Prepare, then run one sweep for each line."""
     url, node, contracts, count = sys.argv[1:5]
     members, named = int(count), contracts.split(",")
-    async with town.product(url, [node]):
-        (server,) = await town.people(members)
-        await town.rules(server, named)
+    async with community.product(url, [node]):
+        (server,) = await community.people(members)
+        await community.rules(server, named)
         await one_round()
-        await town.written()
+        await community.written()
         await one_round()
         counts = Counts()
         await counts.begin()
@@ -115,7 +115,7 @@ async def main() -> None:
             with Measured() as time:
                 done = await one_round()
             assert done == members, (done, members)
-            left = await town.due()
+            left = await community.due()
             assert left == 0, f"{left} members could not be answered"
             sample = Sample(time.seconds, time.cpu, members * len(named), 0, _rss())
             cpu = {
