@@ -29,7 +29,7 @@ from models import transaction
 from services.core import queue
 from services.runtime import garbage_collection
 from services.runtime.task_cancellation import stop
-from tests.support.far import far, hang, tally
+from tests.support.distant_node import far, hang, tally
 
 GUILDS = "many guilds"
 RULES = 10

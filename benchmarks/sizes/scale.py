@@ -26,7 +26,7 @@ from benchmarks.support.rounds import goal, options, prepared
 from models import transaction
 from models.db.database import libpq_url
 from services.runtime.task_cancellation import stop
-from tests.support.far import far, tally
+from tests.support.distant_node import far, tally
 
 SCALE = "scale"
 PROCESSES = (1, 2, 4)

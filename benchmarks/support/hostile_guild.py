@@ -27,7 +27,7 @@ from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
 from services.rules.terms import RuleTerms
-from tests.support.hostile import RUNTIME
+from tests.support.hostile_contract import RUNTIME
 
 GUILD = str(community.GUILD - 1)
 FIRST_PERSON, FIRST_WALLET = 90_000_000, 90_000_000

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
 
-from tests.support.far import hang
+from tests.support.distant_node import hang
 from tests.system.soak.deals import EDITED, EDITED_IN, drawn, has_list, listed, with_list
 from tests.system.soak.machine import PROGRAMS, Machine
 from tests.system.soak.tenant import HostileTenant

@@ -14,7 +14,7 @@ from services.core import queue
 from services.rules import rules
 from services.rules.draft import RuleDraft
 from services.triggers import gateway_events
-from tests.support import hostile
+from tests.support import hostile_contract
 from tests.system.soak.world import World
 
 CHAIN = "base"
@@ -44,7 +44,7 @@ class HostileTenant:
         roles = {role["name"]: role["id"] for role in shown["roles"]}
         deployer = Deployer(world.control, CHAIN)
         await deployer.fund(world.owner["wallets"]["evm"])
-        self.contract = await deployer.deploy(hostile.RUNTIME)
+        self.contract = await deployer.deploy(hostile_contract.RUNTIME)
         server_id = await self._server(made["id"])
         for person in people:
             await self._equip(person)
@@ -123,7 +123,7 @@ class Deployer:
         """Deploy code and return its address."""
         chain_id = int(str(await self._rpc("eth_chainId")), 16)
         fields = {"nonce": self.nonce, "gas": 1_000_000, "gasPrice": 10**11, "value": 0, "chainId": chain_id}
-        signed = self.account.sign_transaction(fields | {"data": "0x" + hostile.creation(runtime).hex()})
+        signed = self.account.sign_transaction(fields | {"data": "0x" + hostile_contract.creation(runtime).hex()})
         name = await self._rpc("eth_sendRawTransaction", "0x" + bytes(signed.raw_transaction).hex())
         self.nonce += 1
         receipt = await self._rpc("eth_getTransactionReceipt", name)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from sqlalchemy import make_url
 
 from tests.conftest import ROOT, free_port, wait_until_open
-from tests.support.far import far
+from tests.support.distant_node import far
 
 
 @contextmanager

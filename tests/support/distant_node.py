@@ -1,9 +1,9 @@
 """A proxy that makes a node as distant and as limited as the nodes that operators use.
 
-`python -m tests.support.far PORT NODE MILLISECONDS [--logs BLOCKS] [--batch CALLS] [--address]`. Each request waits
-half of the time on the way to the node and half on the way back. `--logs` refuses ranges of more blocks, `--batch`
-batches of more calls, `--address` logs without an address, each with the error text of a provider that does so. `POST
-/far/hang?seconds=16` leaves requests unanswered for that time, as a node behind a broken balancer does. `GET
+`python -m tests.support.distant_node PORT NODE MILLISECONDS [--logs BLOCKS] [--batch CALLS] [--address]`. Each request
+waits half of the time on the way to the node and half on the way back. `--logs` refuses ranges of more blocks,
+`--batch` batches of more calls, `--address` logs without an address, each with the error text of a provider that does
+so. `POST /far/hang?seconds=16` leaves requests unanswered for that time, as a node behind a broken balancer does. `GET
 /far/tally` returns how many requests came; `DELETE /far/tally` sets that to 0.
 """
 
@@ -109,7 +109,7 @@ def far(node: str, milliseconds: int, *, logs: int = 0, batch: int = 0, address:
     """Yield the address of a proxy in front of a node; the proxy ends with the block."""
     port = free_port()
     options = ["--logs", str(logs), "--batch", str(batch), *(["--address"] if address else [])]
-    command = [sys.executable, "-m", "tests.support.far", str(port), node, str(milliseconds), *options]
+    command = [sys.executable, "-m", "tests.support.distant_node", str(port), node, str(milliseconds), *options]
     process = subprocess.Popen(command, cwd=ROOT)
     url = f"http://127.0.0.1:{port}"
     try:
@@ -145,7 +145,9 @@ def _call(url: str, method: str) -> bytes:
 
 def main() -> None:
     """Serve until killed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.far", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.support.distant_node", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("port", type=int)
     parser.add_argument("node")
     parser.add_argument("milliseconds", type=float)
