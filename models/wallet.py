@@ -69,7 +69,7 @@ class Trail(Row, table=True):
     contract: bool = False
     """Whether the address is a smart contract, which cannot send to itself as other accounts do."""
     scanned: int = 0
-    """Blocks read for it, because a busy account is not watched forever."""
+    """Blocks read for it, on Solana memos judged, because a busy account is not watched forever."""
     lost: bool = False
     """Whether something was sent while we were offline, which can only be found by its hash."""
 

@@ -28,6 +28,9 @@ from services.wallets.watched_challenge import JudgedTransaction, OpenChallenge,
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
+MEMOS_AT_ONCE, MEMOS_IN_ALL = 20, 200
+"""Memos with a challenge's code that one check judges, and until the wallet counts as too busy to watch."""
+
 
 async def follow_solana(outside: Gateways, watched: Sequence[OpenChallenge]) -> None:
     """Read each wallet's new signatures, and those of their transactions whose memo has the challenge's code."""
@@ -47,20 +50,30 @@ async def follow_solana(outside: Gateways, watched: Sequence[OpenChallenge]) -> 
 
 
 async def _follow_wallet(outside: Gateways, one: OpenChallenge) -> None:
-    """Judge the wallet's new memos with the code. Where more is new than is read, older ones need their signature."""
+    """Judge the wallet's new memos with the code. Where more is new than is read, older ones need their signature.
+
+    The member knows the code and can send thousands of memos that prove nothing, so each check judges only some.
+    """
     point = one.points["solana"]
+    if point.scanned >= MEMOS_IN_ALL:
+        return
     (newer, is_whole), missing = await outside.solana.newer_signatures(one.address, point.block), None
-    for signature in newer:
-        if signature.memo is not None and one.code in signature.memo:
-            found = await judge_signature(outside, [one], signature.signature)
-            if found is None:
-                # A node may list a transaction a moment before it returns it, so the list is read again from here.
-                missing = missing or signature
-            elif one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
-                return
+    named = [signature for signature in newer if signature.memo is not None and one.code in signature.memo]
+    judged = point.scanned
+    for signature in named[:MEMOS_AT_ONCE]:
+        found = await judge_signature(outside, [one], signature.signature)
+        if found is None:
+            # A node may list a transaction a moment before it returns it, so the list is read again from here.
+            missing = missing or signature
+            continue
+        judged += 1
+        if one.judged is not None and one.judged.outcome is not TransactionOutcome.REFUSED:
+            return
     if newer:
-        reached = missing.slot - 1 if missing else newer[-1].slot
-        one.points["solana"] = replace(point, block=reached, lost=point.lost or not is_whole)
+        first = missing or next(iter(named[MEMOS_AT_ONCE:]), None)
+        reached = first.slot - 1 if first else newer[-1].slot
+        lost = point.lost or not is_whole or judged >= MEMOS_IN_ALL
+        one.points["solana"] = replace(point, block=reached, scanned=judged, lost=lost)
 
 
 async def judge_signature(outside: Gateways, watched: Sequence[OpenChallenge], signature: str) -> OpenChallenge | None:

@@ -16,7 +16,7 @@ from gateways.evm.transactions import EvmTransactions, Nonces, Transaction
 from gateways.solana.transactions import NewSignatures, SolanaSignature, SolanaTransaction
 from gateways.transport.errors import NotThere, ProviderDown
 from models import now
-from services.wallets import chain_checks
+from services.wallets import chain_checks, proof_watch
 from services.wallets.transaction_check import TransactionOutcome
 from services.wallets.watched_challenge import OpenChallenge, Point, SeenTransaction
 from tests.gateways.evm_lab import Front, anvil, front, rpc
@@ -357,3 +357,41 @@ async def test_a_memo_that_thousands_of_mentions_hid_needs_its_signature_and_a_l
     node.mentions = range(101, 6_111)
     await chain_checks.check_challenges(node.gateways(), [one])
     assert (proved_on(one), node.asked) == ("solana", [100, 6_100])
+
+
+class FloodingWallet(MentionedWallet):
+    """A wallet of somebody who sends memos with their own code, of which only one proves anything."""
+
+    def __init__(self, signed: int) -> None:
+        super().__init__(signed)
+        self.judged = list[str]()
+
+    def memo(self, slot: int) -> str | None:
+        return "[4] code"
+
+    async def memo_transaction(self, signature: str, **_: int) -> SolanaTransaction:
+        self.judged.append(signature)
+        slot = int(signature.removeprefix("sig"))
+        signers = ("wallet",) if slot == self.signed else ("wallet", "another")
+        return SolanaTransaction(signature, slot, now(), True, signers, ("code",))
+
+
+async def test_thousands_of_memos_with_a_members_own_code_cost_few_requests() -> None:
+    node, one = FloodingWallet(0), mentioned()
+    node.mentions = range(101, 5_000)
+    for _ in range(30):
+        before = len(node.judged)
+        await chain_checks.check_challenges(node.gateways(), [one])
+        assert len(node.judged) - before <= proof_watch.MEMOS_AT_ONCE
+    assert len(node.judged) == proof_watch.MEMOS_IN_ALL
+    assert (proved_on(one), one.points["solana"].lost) == (None, True)
+
+
+async def test_a_memo_behind_others_that_prove_nothing_is_found_by_a_later_check() -> None:
+    node, one = FloodingWallet(145), mentioned()
+    node.mentions = range(101, 151)
+    checks = 0
+    while proved_on(one) is None and checks < 10:
+        await chain_checks.check_challenges(node.gateways(), [one])
+        checks += 1
+    assert (proved_on(one), checks, len(node.judged)) == ("solana", 3, len(set(node.judged)))
