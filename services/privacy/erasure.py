@@ -145,6 +145,18 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     return Forgotten(ending, token)
 
 
+def _about_wallets(table: str, column: str) -> str:
+    """Return the statement that deletes what a table has about the person's wallets.
+
+    A contract account at the same address of another chain may be somebody else's, and what was read there stays.
+    """
+    return f"""
+        DELETE FROM {table} t WHERE {column} IN (SELECT address FROM wallet WHERE user_id = :user)
+        AND NOT EXISTS (SELECT 1 FROM wallet w WHERE w.address = t.{column} AND w.user_id <> :user
+                        AND w.chain IN ('', t.chain))
+    """
+
+
 # The order matters: readings are found by the wallet. Sessions, wallets, challenges with their trails, and choices are
 # deleted with the user's own row.
 _AT_ONCE = (
@@ -152,14 +164,8 @@ _AT_ONCE = (
     INSERT INTO farewell (discord_id, pseudonym, asked_at) VALUES (:who, :pseudonym, now())
     ON CONFLICT (discord_id) DO UPDATE SET asked_at = now(), renamed_at = NULL
     """,
-    *(
-        f"DELETE FROM {table} WHERE address IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in (*READINGS, "sighting", "quarantine")
-    ),
-    *(
-        f"DELETE FROM {table} WHERE delegate IN (SELECT address FROM wallet WHERE user_id = :user)"
-        for table in ("delegation", "ended_delegation", "delegation_read")
-    ),
+    *(_about_wallets(table, "address") for table in (*READINGS, "sighting", "quarantine")),
+    *(_about_wallets(table, "delegate") for table in ("delegation", "ended_delegation", "delegation_read")),
     "DELETE FROM notice WHERE discord_id = :who",
     "DELETE FROM access WHERE discord_id = :who",
     "DELETE FROM truce WHERE discord_id = :who",
