@@ -1,11 +1,13 @@
 """Texts that are stored and read later, each time in the language of the reader."""
 
 import json
+from collections.abc import Collection
 from typing import Any, cast
 
 from locales import _, ngettext
 
 _BEGINNING = '{"text": '
+_OF_TOKENS = frozenset({"token", "host"})
 
 
 def storable(text: str, **values: str | int) -> str:
@@ -29,12 +31,17 @@ def with_token_hidden(text: str) -> str:
 
     That is the token's id, and the host of its own link, which its contract may choose for this token alone.
     """
+    return with_hidden(text, _OF_TOKENS)
+
+
+def with_hidden(text: str, names: Collection[str]) -> str:
+    """Return a stored text with `…` in place of the values with these names, in the texts within it too."""
     if not text.startswith(_BEGINNING):
         return text
     try:
         found = cast("dict[str, Any]", json.loads(text))
         values = {
-            name: "…" if name in {"token", "host"} else with_token_hidden(one) if isinstance(one, str) else one
+            name: "…" if name in names else with_hidden(one, names) if isinstance(one, str) else one
             for name, one in found["values"].items()
         }
         return json.dumps(found | {"values": values}, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from locales import N_, _
+from locales.stored_texts import with_hidden
 from models import now
 from models.db.session import AsyncSession
 from services.core.actors import Actor
@@ -13,6 +14,9 @@ NOT_IN_HERE = N_(
     "Session ids, the codes of wallet challenges and Discord's access tokens are secrets, and of sessions and tokens "
     "not even we have a readable copy; they are not in this file."
 )
+
+_SECRET_VALUES = frozenset({"code", "amount"})
+"""The values in a challenge's note that would answer the challenge."""
 
 # Servers where the bot only searched for the person and never saw them. They belong to others, so they are counted and
 # not named.
@@ -214,5 +218,7 @@ async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
             f"SELECT COALESCE(json_agg(row_to_json(part)), '[]'::json) FROM ({statement}) part", values
         )
         document[part] = rows.scalar_one()
+    for challenge in document["walletChallenges"]:
+        challenge["note"] = with_hidden(challenge["note"], _SECRET_VALUES)
     document["account"] = document["account"][0] if document["account"] else None
     return document

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 from sqlmodel import SQLModel, col, select
 
+from locales.stored_texts import storable
 from models import (
     Access,
     Alert,
@@ -54,6 +55,7 @@ from services.guilds.gateway import known_people
 from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
 from services.servers import verified_counts
+from services.wallets.transaction_check import in_coins
 from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
 
 
@@ -101,7 +103,8 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
             Breaker(server_id=elsewhere.id or 0, role_id="7001", would_lose=6, holders=9, approved_at=now(),
                     approved_by=who, dismissed_at=now(), dismissed_by=who),
             Challenge(user_id=user_id, family="evm", address=one.wallet, code="holdfast-secretcode",
-                      amount_wei=12345, expires_at=now()),  # pyright: ignore[reportArgumentType]
+                      amount_wei=12345, expires_at=now(),  # pyright: ignore[reportArgumentType]
+                      note=storable("{code} or {amount}", code="holdfast-secretcode", amount=in_coins(12345))),
             Handover(user_id=user_id, code_hash=b"codehash", expires_at=now()),
             Delegation(chain="base", delegate=one.wallet, vault=address(), contract="", token_id=""),
             DelegationRead(chain="base", delegate=one.wallet, block=9, endpoint=0, read_at=now()),
@@ -252,6 +255,29 @@ async def test_others_keep_what_is_theirs(database: str) -> None:
         assert (await db.exec(select(Wallet.address))).all() == [other.wallet]
 
 
+async def test_what_was_read_about_anothers_contract_account_at_the_same_address_stays(database: str) -> None:
+    """A contract account is its owner's on one chain, and anybody may deploy another one to its address elsewhere."""
+    async with transaction() as db:
+        one, other = await somebody(db), await somebody(db)
+        await known_everywhere(db, other)
+        for who, chain in ((one, "polygon"), (other, "base")):
+            wallet = (await db.exec(select(Wallet).where(Wallet.user_id == who.actor.user_id))).one()
+            wallet.address, wallet.chain = other.wallet, chain
+            db.add(wallet)
+        db.add(Sighting(chain="polygon", address=other.wallet, block=8))
+    about = {
+        "surveyed", "observation", "tally", "token_trail", "sighting", "quarantine", "delegation", "ended_delegation",
+        "delegation_read",
+    }  # fmt: skip
+    async with transaction() as db:
+        before = await tables_that_name(db, other.wallet)
+        await preferences.forget(db, one.actor)
+        assert about <= before == await tables_that_name(db, other.wallet)
+        assert (await db.exec(select(Sighting.chain))).all() == ["base"]
+        await preferences.forget(db, other.actor)
+        assert not about & await tables_that_name(db, other.wallet)
+
+
 async def test_forgetting_twice_is_no_error_and_coming_back_starts_from_nothing(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
@@ -341,7 +367,7 @@ async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_
         (True, True, "somebody"), (False, False, None),
     }  # fmt: skip
     assert document["walletHoldings"][0]["amount"] == "3"
-    for secret in ("secretcode", "secretverifier", "hash", "token_", "12345"):
+    for secret in ("secretcode", "secretverifier", "hash", "token_", "12345", in_coins(12345)):
         assert secret not in str(document), secret
 
 
