@@ -242,6 +242,8 @@ def exact_trait(kind: object, value: object) -> tuple[str, str]:
 
     A rule here compares numbers where a value begins with a sign or has two dots.
     """
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise Unmapped(_("Its traits cannot be read."))  # the document has a number with more digits than are read
     value = str(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else value
     if not isinstance(kind, str) or not isinstance(value, str) or not kind.strip() or not value.strip():
         raise Unmapped(_("One of its traits has no type or no value."))

@@ -1,12 +1,13 @@
 """Rules of other bots: each is translated exactly, or skipped with the reason."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from services.core.errors import FieldRefused
-from services.rules.documents import collabland, guild_xyz, own_format
+from services.rules.documents import collabland, guild_xyz, json_documents, own_format
 from services.rules.documents.entry import ParsedEntry, ParsedRule, SkippedEntry
 from services.rules.documents.json_documents import DocumentRefused
 from services.rules.draft import RuleDraft, check
@@ -141,6 +142,13 @@ def test_nothing_of_collabland_is_guessed(fields: dict[str, Any], why: str) -> N
     if why:
         assert isinstance(found, SkippedEntry), found
         assert why in found.why
+
+
+async def test_a_trait_whose_number_has_more_digits_than_are_read_makes_no_rule() -> None:
+    rank = {"trait_type": "Rank", "value": 10**100}
+    (found,) = collabland.read(await json_documents.read(json.dumps([NFT | {"attributes": [rank]}])), "1")
+    assert isinstance(found, SkippedEntry), found
+    assert "cannot be read" in found.why
 
 
 @pytest.mark.parametrize(
