@@ -1,25 +1,29 @@
 """The caller's own data: their sessions, everything stored about them, and where their wallets count."""
 
-from typing import Any
+from collections.abc import AsyncIterator
+from tempfile import SpooledTemporaryFile
 
 from fastapi import Response
-from fastapi.responses import JSONResponse
 from pydantic import StrictBool, StrictInt
+from starlette.responses import StreamingResponse
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
 from app.api.requests.routers import calls
-from app.api.requests.shapes import Done, Loose, PathId, Payload, Text, disposition
+from app.api.requests.shapes import Done, Loose, PathId, Payload, Text, attachment
 from gateways import gateways
 from models import reading, transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.sessions import SessionView
+from services.core.actors import Actor
 from services.privacy import preferences, wallet_handover
 from services.privacy.preferences import ChoiceView, EndingRole
 from services.privacy.wallet_handover import HandoverCode, HandoverView
 from settings import settings
 
 router = calls("/me", tags=["me"])
+KEPT_IN_MEMORY = 1 << 20
+"""Characters of a download that are in memory at a time."""
 
 
 @router.get("/sessions")
@@ -130,12 +134,26 @@ async def take_handover(caller: Caller, payload: HandoverCodePayload) -> Handove
 
 
 @router.get("/export")
-async def export_me(caller: Caller) -> JSONResponse:
+async def export_me(caller: Caller) -> StreamingResponse:
     """Return everything that is stored about the caller, as a file."""
-    async with transaction() as db:
-        document: dict[str, Any] = await preferences.export(db, caller)
-    name = f"{settings().product_name.lower()}-my-data.json"
-    return JSONResponse(document, headers={"Content-Disposition": disposition(name), "Cache-Control": "no-store"})
+    document = _document(caller)
+    await anext(document)
+    return attachment(document, f"{settings().product_name.lower()}-my-data.json", "application/json")
+
+
+async def _document(caller: Actor) -> AsyncIterator[str]:
+    """Yield an empty text once everything was read, and then the document.
+
+    It is written to a file first, so that a slow client keeps no connection to the database.
+    """
+    with SpooledTemporaryFile(KEPT_IN_MEMORY, "w+", encoding="utf-8") as file:
+        async with transaction() as db:
+            async for piece in preferences.export(db, caller):
+                file.write(piece)
+        file.seek(0)
+        yield ""
+        while piece := file.read(KEPT_IN_MEMORY):
+            yield piece
 
 
 @router.get("/forget")

@@ -1,6 +1,9 @@
 """Export all data about one person as one document, without secrets."""
 
-from typing import Any
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+
+from sqlalchemy import text
 
 from locales import N_, _
 from locales.stored_texts import with_hidden
@@ -10,6 +13,8 @@ from services.core.actors import Actor
 from services.rules.rule_rows import newest_role_name
 from settings import settings
 
+ROWS_A_PIECE = 20
+"""Rows that are in memory at a time."""
 NOT_IN_HERE = N_(
     "Session ids, the codes of wallet challenges and Discord's access tokens are secrets, and of sessions and tokens "
     "not even we have a readable copy; they are not in this file."
@@ -205,20 +210,36 @@ _PARTS = {
 }  # fmt: skip
 
 
-async def export(db: AsyncSession, actor: Actor) -> dict[str, Any]:
-    """Return one JSON document with a part for each kind of data about the person; times are ISO 8601."""
-    document: dict[str, Any] = {
-        "product": settings().product_name,
-        "exportedAt": now().isoformat(),
-        "notInHere": _(NOT_IN_HERE),
-    }
+async def export(db: AsyncSession, actor: Actor) -> AsyncGenerator[str]:
+    """Yield the text of one JSON document with a part for each kind of data about the person; times are ISO 8601.
+
+    It comes in pieces of at most ROWS_A_PIECE rows, because a whole document can be larger than the memory: a wallet
+    has a row for every contract that a rule names, each with up to thousands of tokens.
+    """
+    head = {"product": settings().product_name, "exportedAt": now().isoformat(), "notInHere": _(NOT_IN_HERE)}
+    yield json.dumps(head, ensure_ascii=False).removesuffix("}")
     values = {"user": actor.user_id, "who": actor.discord_id}
     for part, statement in _PARTS.items():
-        rows = await db.execute(
-            f"SELECT COALESCE(json_agg(row_to_json(part)), '[]'::json) FROM ({statement}) part", values
-        )
-        document[part] = rows.scalar_one()
-    for challenge in document["walletChallenges"]:
-        challenge["note"] = with_hidden(challenge["note"], _SECRET_VALUES)
-    document["account"] = document["account"][0] if document["account"] else None
-    return document
+        before, between, end = (', "{}": ', "", "") if part == "account" else (', "{}": [', ",\n", "]")
+        yield before.format(part)
+        begun = False
+        async for rows in _pieces(db, statement, values):
+            told = map(_without_secrets, rows) if part == "walletChallenges" else rows
+            yield (between if begun else "") + between.join(told)
+            begun = True
+        yield end if begun or end else "null"
+    yield "}"
+
+
+async def _pieces(db: AsyncSession, statement: str, values: Mapping[str, object]) -> AsyncGenerator[Sequence[str]]:
+    """Yield the rows as JSON texts, ROWS_A_PIECE at a time, read by a cursor of the database."""
+    connection = await db.connection()
+    query = text(f"SELECT CAST(row_to_json(part) AS text) FROM ({statement}) part")
+    async with connection.stream(query, values, execution_options={"yield_per": ROWS_A_PIECE}) as rows:
+        async for piece in rows.scalars().partitions(ROWS_A_PIECE):
+            yield piece
+
+
+def _without_secrets(challenge: str) -> str:
+    row = json.loads(challenge)
+    return json.dumps(row | {"note": with_hidden(row["note"], _SECRET_VALUES)}, ensure_ascii=False)

@@ -15,11 +15,12 @@ from models.db.database import libpq_url
 from models.db.session import AsyncSession
 from services.core import audit, rollups
 from services.core.actors import Actor
-from services.privacy import erasure, export, log_partitions, retention
+from services.privacy import erasure, log_partitions, retention
 from services.servers import activity, verified_counts
 from services.servers.activity import LogFilter
 from settings import settings
 from tests.models.log_months import first_id, middle, month, months_since
+from tests.services.privacy.test_export import exported
 from tests.support.builders import a_member, a_server, address
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -230,8 +231,8 @@ async def test_somebody_is_forgotten_exported_and_paged_over_all_months() -> Non
             await a_line(db, back, kind="rule.created", server_id=server_id, actor="77")
             await a_line(db, back, kind="role.given", server_id=server_id, subject="78")
         actor = Actor(user.id or 0, "77", "x")
-        exported = (await export.export(db, actor))["events"]
-        assert [one["kind"] for one in exported] == ["wallet.proved", "rule.created"] * 6
+        told = (await exported(db, actor))["events"]
+        assert [one["kind"] for one in told] == ["wallet.proved", "rule.created"] * 6
     for since, until, months in ((None, None, 6), (middle(3), None, 4), (middle(3), middle(1), 2)):
         pages: list[int] = []
         async with transaction() as db:
