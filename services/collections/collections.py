@@ -92,12 +92,13 @@ async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str)
 async def _found(
     db: AsyncSession, outside: Gateways, named: CollectionReference, blockchain: str, by_contract: lookup.ByContract
 ) -> CollectionView:
+    if named.contract is not None:
+        return await by_contract(asked_chain(named.chain or blockchain), named.contract)
+    await release(db)
     if named.mint is not None:
         return await lookup.by_mint(outside, named.mint, by_contract)
     if named.symbol is not None:
         return await lookup.by_symbol(outside, named.symbol, by_contract)
-    if named.contract is not None:
-        return await by_contract(asked_chain(named.chain or blockchain), named.contract)
     return await _keep(db, await lookup.by_slug(outside, named, blockchain))
 
 

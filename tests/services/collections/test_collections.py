@@ -1,15 +1,17 @@
 """Which collection is meant when a marketplace's answer is not enough."""
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from sqlalchemy import QueuePool
 
 from gateways import Gateways, close_gateways, gateways
 from gateways.marketplaces.types import CollectionFacts, ContractFacts
 from gateways.transport.errors import ProviderDown
-from models import transaction
+from models import engine, transaction
 from services.collections import collections
 from services.core.errors import CollectionNotFound, FieldRefused, ProviderUnavailable
 from settings import settings
@@ -97,6 +99,41 @@ async def test_while_nobody_answers_a_collection_is_neither_found_nor_missing(ou
     async with transaction() as db:
         with pytest.raises(ProviderUnavailable):
             await collections.parse(db, replace(outside, opensea=OpenSeaSays("", None)), address(), "base")
+
+
+class SeesConnections(SymbolSays, OpenSeaSays):
+    """Providers that note how many connections to the database are in use while they are asked."""
+
+    def __init__(self, belong: dict[str, str | None], contract: str) -> None:
+        SymbolSays.__init__(self, belong)
+        OpenSeaSays.__init__(self, contract, None)
+        self.seen = list[int]()
+
+    def _note(self) -> None:
+        pool = engine().pool
+        assert isinstance(pool, QueuePool)
+        self.seen.append(pool.checkedout())
+
+    async def collection(self, slug: str) -> CollectionFacts:
+        self._note()
+        return await super().collection(slug)
+
+    async def collection_of(self, mint: str) -> str | None:
+        self._note()
+        return await super().collection_of(mint)
+
+
+@pytest.mark.parametrize(
+    "page", ["opensea.io/collection/x", "magiceden.io/marketplace/x", f"magiceden.io/item-details/{OTHER}"]
+)
+async def test_no_connection_is_kept_while_a_marketplaces_page_is_looked_up(outside: Gateways, page: str) -> None:
+    says = SeesConnections({OTHER: None}, address())
+    told = replace(outside, opensea=says, magiceden=says, mints=says)
+    async with transaction() as db:
+        await db.execute("SELECT 1")  # a token's rights are read in the same transaction
+        with suppress(CollectionNotFound):
+            await collections.parse(db, told, f"https://{page}", "")
+    assert set(says.seen) == {0}
 
 
 class ChainsSay:
