@@ -8,7 +8,7 @@ from sqlalchemy import delete, tuple_
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col, select
 
-from gateways.chains.metadata_traits import Trait
+from gateways.chains.metadata_traits import LONGEST_NUMBER, Trait
 from gateways.transport.chunks import chunks
 from models import Collection, Token, now
 from models.db.session import AsyncSession
@@ -109,12 +109,21 @@ def _of_document(document: Mapping[str, Any], read_at: datetime) -> TokenTraits:
     pairs = cast("list[tuple[str, str | int | float]]", document.get("traits", []))
     also = document.get("also")
     return TokenTraits(
-        tuple(Trait(kind, value) for kind, value in pairs),
+        tuple(Trait(kind, _as_read(value)) for kind, value in pairs),
         str(document.get("source", "")),
         read_at,
         bool(document.get("whole", False)),
         None if also is None else _of_document(also, read_at),
     )
+
+
+def _as_read(value: str | int | float) -> str | int | float:
+    """Return a stored value as its source gave it: the database writes out all digits of a large number."""
+    return float(value) if isinstance(value, int) and abs(value) >= _WRITTEN_OUT else value
+
+
+_WRITTEN_OUT = 10**LONGEST_NUMBER
+"""From here on a number without a fraction was a float: no longer one is read as a whole number."""
 
 
 async def _collection_ids(db: AsyncSession, contracts: set[tuple[str, str]]) -> dict[tuple[str, str], int]:

@@ -101,6 +101,16 @@ def test_at_least_and_at_most_are_those_of_numbers(value: int, limit: int) -> No
     assert (matches(token, "level", str(limit)) is YES) == (value == limit)
 
 
+@pytest.mark.parametrize("value", [1e90, -1.5e300, 1e16, 0.1, 10**79])
+async def test_a_number_fits_the_same_whether_it_was_stored_or_just_read(database: str, value: float) -> None:
+    place, told = ("base", address(), "1"), a_token(Trait("Power", value))
+    await remembered({place: told})
+    async with transaction() as db:
+        (known,) = (await stored_traits.known(db, [place])).values()
+    for wanted in (">=10", "<10", f"{value:e}", f"{value}"):
+        assert matches(known, "Power", wanted) is matches(told, "Power", wanted) is not UNKNOWN
+
+
 async def remembered(found: dict[TokenKey, TokenTraits | str]) -> None:
     async with transaction() as db:
         await stored_traits.remember(db, found)
