@@ -92,6 +92,7 @@ class CoinRead:
                     await self._scan(crowded, head, deadline)
                 if left := [mint for mint in mints if mint not in self._whole]:
                     await self._tokens(left, faults)
+                    await self._take_empty([mint for mint in left if len(self.held[mint]) < len(self.owners[mint])])
         except TimeoutError:
             faults.append(ProviderDown(self.node.name, NOT_IN_TIME))
         if not self._lists_work and (listed := [mint for mint in mints if self.held[mint] and mint not in self._whole]):
@@ -138,15 +139,21 @@ class CoinRead:
         self._whole.update(scans)
 
     async def _take_empty(self, mints: Sequence[str]) -> None:
-        """Note 0 for all owners of the coins whose mints show a supply of 0. A failed request is ignored."""
+        """Note 0 for all owners of the coins whose mints show a supply of 0, or were closed. Ignore a failed request.
+
+        Only a mint without any supply can be closed (docs/facts.md#solana-coins). A missing account counts only beside
+        one that every working node has.
+        """
         mints = [mint for mint in mints if mint not in WRAPPED_SOL]
-        for start in range(0, len(mints), A_REQUEST):
-            asked = mints[start : start + A_REQUEST]
+        for start in range(0, len(mints), A_REQUEST - 1):
+            asked = [*mints[start : start + A_REQUEST - 1], KNOWN_ACCOUNT]
             try:
                 said = Shape(await self.node.ask("getMultipleAccounts", [asked, PARSED]), "the answer", self.node.name)
                 accounts = said.items("value")
-                found = [mint for mint, item in zip(asked, accounts, strict=False) if _is_empty(self.node, item)]
-                if found and len(accounts) == len(asked):
+                if len(accounts) != len(asked) or not _lamports_of(self.node, accounts[-1]):
+                    continue
+                found = [mint for mint, item in zip(asked, accounts[:-1], strict=False) if _is_empty(self.node, item)]
+                if found:
                     self._note_slot(said)
                     for mint in found:
                         self.held[mint] = dict.fromkeys(self.owners[mint], 0)
@@ -304,7 +311,9 @@ def _lamports_of(node: SolanaNode, item: object) -> int:
 
 
 def _is_empty(node: SolanaNode, item: object) -> bool:
-    """Return whether an account is a mint whose supply is 0; False for any other or missing account."""
+    """Return whether an account is a mint whose supply is 0, or is missing; False for any other account."""
+    if item is None:
+        return True
     try:
         account = Shape(item, "a mint", node.name)
         if account.text("owner") not in TOKEN_PROGRAMS:

@@ -164,6 +164,28 @@ async def test_a_coin_that_shows_no_holder_is_unknown_alone(
         await read(chains, [odd], crowd)
 
 
+@pytest.mark.parametrize("owners", [1, 31])
+async def test_a_coin_whose_mint_was_closed_is_nobodys_at_a_node_that_has_other_accounts(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch, owners: int
+) -> None:
+    """Without it, a rule on such a coin would never again say anything about anybody."""
+    closed, crowd = NOBODY[3], [encode((number + 1).to_bytes(32, "big")) for number in range(owners)]
+    accounts, gone = sandbox_node.get_multiple_accounts, {closed}
+
+    def without_closed(view: View, params: list[Any]) -> Any:
+        said = accounts(view, params)
+        value = [None if one in gone else item for one, item in zip(params[0], said["value"], strict=True)]
+        return said | {"value": value}
+
+    monkeypatch.setitem(sandbox_node.DATA, "getMultipleAccounts", (without_closed, []))
+    for at in (NEWEST, ReadPoint(0, settled=True)):
+        sheet = await read(chains, [closed], crowd, at)
+        assert [sheet.amount(closed, owner) for owner in crowd] == [0] * owners
+    gone.add(coins.KNOWN_ACCOUNT)
+    with pytest.raises(ProviderError):
+        await read(chains, [closed], crowd)
+
+
 async def test_a_coin_is_read_only_for_those_who_are_asked_about_it(chains: SolanaChains, otters: Otters) -> None:
     reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
     other = await deployed(otters, "SPL", decimals=0)
