@@ -25,6 +25,9 @@ from settings import settings
 LIFETIME = timedelta(minutes=10)
 LATER = timedelta(seconds=60)
 """How long after the new account the old one is reconciled."""
+ONCE_IN = timedelta(hours=1)
+"""An account that handed wallets over within this time before is reconciled at once. Accounts that hand one wallet to
+each other every minute would all keep its roles otherwise."""
 _LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"
 _LENGTH = 12
 NO_SUCH_CODE = N_("This code is not valid. It may have expired or been used: make a new one in the other account.")
@@ -110,12 +113,23 @@ async def take(db: AsyncSession, actor: Actor, code: str) -> HandoverView:
     who = {"giver": row.user_id, "taker": actor.user_id, "moved": ids, "fresh": has == 0}
     await db.execute(_CHOICES, who)
     await db.execute(_PAYOUTS_GONE, who)
-    await db.execute(_LATER, {"giver": giver.discord_id, "seconds": LATER.total_seconds()})
+    if not await _gave_before(db, giver.discord_id):
+        await db.execute(_LATER, {"giver": giver.discord_id, "seconds": LATER.total_seconds()})
     await db.delete(row)
     db.add(Notice(discord_id=giver.discord_id, kind="wallet.handed_over", data={"count": len(wallets)}))
     await _record(db, actor, giver.discord_id)
     await db.flush()
     return _view(giver, wallets, moved=True)
+
+
+async def _gave_before(db: AsyncSession, giver: str) -> bool:
+    """Return whether the account handed wallets over within ONCE_IN, by the notice that it got about that."""
+    found = await db.execute(
+        "SELECT 1 FROM notice "
+        "WHERE discord_id = :giver AND kind = 'wallet.handed_over' AND created_at > now() - :before",
+        {"giver": giver, "before": ONCE_IN},
+    )
+    return found.first() is not None
 
 
 async def _record(db: AsyncSession, actor: Actor, giver: str) -> None:

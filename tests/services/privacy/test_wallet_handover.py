@@ -101,6 +101,27 @@ async def test_both_accounts_say_so_and_wallets_choices_and_payouts_move_at_once
             await wallet_handover.take(db, two.new, made.code)
 
 
+async def test_accounts_that_hand_a_wallet_to_each_other_again_and_again_do_not_all_keep_its_roles(
+    database: str,
+) -> None:
+    async with transaction() as db:
+        two = await two_accounts(db)
+    delays = list[timedelta]()
+    for giver, taker in ((two.old, two.new), (two.new, two.old)) * 2:
+        async with transaction() as db:
+            await wallet_handover.take(db, taker, (await wallet_handover.offer(db, giver)).code)
+        async with transaction() as db:
+            due = {one.key.partition(":")[2]: one.due_at for one in (await db.exec(select(Due))).all()}
+            delays.append(due[giver.discord_id] - due[taker.discord_id])
+            await db.execute(text("DELETE FROM due"))
+    assert delays == [wallet_handover.LATER] * 2 + [timedelta()] * 2
+    async with transaction() as db:
+        await db.execute(text("UPDATE notice SET created_at = now() - interval '1 hour'"))
+        await wallet_handover.take(db, two.new, (await wallet_handover.offer(db, two.old)).code)
+        due = {one.key.partition(":")[2]: one.due_at for one in (await db.exec(select(Due))).all()}
+    assert due[two.old.discord_id] - due[two.new.discord_id] == wallet_handover.LATER
+
+
 async def test_one_wallet_moves_back_the_same_way_and_the_stricter_choice_counts(database: str) -> None:
     async with transaction() as db:
         two = await two_accounts(db)
