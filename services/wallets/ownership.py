@@ -1,5 +1,6 @@
 """Ownership of proved wallets: one user at a time, and only a strong proof moves a wallet to another."""
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -195,13 +196,17 @@ async def _spend(db: AsyncSession, hash: str, chain: str) -> None:
 
 
 def spent_by(hash: str, account: str) -> str:
-    """Return the key of one account's part of a transaction: a bundle can hold the operations of many accounts."""
-    return f"{hash}:{account}"
+    """Return the key of one account's part of a transaction: a bundle can hold the operations of many accounts.
+
+    It stays when the person deletes their data, so it does not name the account.
+    """
+    return f"{hash}:{hashlib.sha256(f'{hash}:{account}'.encode()).hexdigest()}"
 
 
 async def is_spent(db: AsyncSession, hash: str, account: str = "") -> bool:
     """Return whether the transaction, or the account's part of it, has proved a wallet before."""
-    either = col(SpentTransaction.hash).in_([hash, spent_by(hash, account)])
+    # Earlier versions named the account in the key.
+    either = col(SpentTransaction.hash).in_([hash, spent_by(hash, account), f"{hash}:{account}"])
     return (await db.exec(select(SpentTransaction.hash).where(either))).first() is not None
 
 

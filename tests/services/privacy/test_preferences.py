@@ -33,6 +33,7 @@ from models import (
     Server,
     Sighting,
     SignIn,
+    SpentTransaction,
     Survey,
     Surveyed,
     Tally,
@@ -52,6 +53,7 @@ from services.core.errors import ServerNotFound
 from services.privacy import erasure, preferences
 from services.privacy.preferences import RoleEnd
 from services.servers import verified_counts
+from services.wallets.ownership import spent_by
 from services.wallets.transaction_check import in_coins
 from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
 
@@ -132,6 +134,7 @@ async def known_everywhere(db: AsyncSession, one: Somebody) -> None:
         [
             Trail(challenge_id=challenge.id or 0, chain="base", nonce=1, block=2, first_block=2),
             Sighting(chain="base", address=one.wallet, block=7),
+            SpentTransaction(hash=spent_by("0xabc", one.wallet), chain="base"),
             Quarantine(chain="base", kind="wallets", address=one.wallet, reason="too many logs", until=now()),
         ]
     )
