@@ -19,9 +19,11 @@ MOST_CLAIMS = 100
 
 Who = tuple[int, str]
 """A server and one of its members."""
-Owned = Mapping[tuple[int, str, str], str]
-"""Server, chain and vault → the member whose own wallet it is."""
-Claims = Mapping[tuple[int, str, str], Sequence[tuple[str, Stake]]]
+VaultPlace = tuple[int, str, str]
+"""A server, a chain and a vault."""
+Owned = Mapping[VaultPlace, str]
+"""The member whose own wallet a vault is."""
+Claims = Mapping[VaultPlace, Sequence[tuple[str, Stake]]]
 """Server, chain and vault → the claims in their order, each with its member."""
 
 
@@ -34,9 +36,11 @@ async def load(
     if not pairs:
         return {}
     reads, said = await _reads(db, pairs), await said_before(db, pairs)
-    vaults = sorted({(chain, one[0]) for (chain, _), listed in said.items() for one in listed})
-    claims = await _claims(db, [who for who, found in asked.items() if found], vaults)
-    owned = await _owned(db, sorted({server_id for server_id, _ in asked}), vaults)
+    places = sorted({
+        (who[0], pair[0], one[0]) for who, found in asked.items() for pair in found for one in said.get(pair, ())
+    })  # fmt: skip
+    claims = await _claims(db, [who for who, found in asked.items() if found], places)
+    owned = await _owned(db, places)
     return {
         who: Delegated(
             vaults=tuple(_vaults(who, found, said, claims, owned)),
@@ -164,34 +168,32 @@ async def _reads(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[Delegat
     return found
 
 
-async def _claims(db: AsyncSession, people: Sequence[Who], vaults: Sequence[DelegateKey]) -> Claims:
-    """Return the claims on these vaults by members whose wallets count, the oldest first.
+async def _claims(db: AsyncSession, people: Sequence[Who], places: Sequence[VaultPlace]) -> Claims:
+    """Return the claims on vaults of these servers by members whose wallets count, the oldest first.
 
+    Not every vault in every server: one member may have thousands, and a batch has members of thousands of servers.
     A claim is as old as the later of its delegation and its member's proof of the wallet.
     """
     result = await db.execute(
         """
-        SELECT s.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount, d.single,
+        SELECT v.server_id, d.chain, d.vault, u.discord_id, d.delegate, d.contract, d.token_id, d.amount, d.single,
                k.standard
-        FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+        FROM unnest(CAST(:at AS integer[]), CAST(:chains AS text[]), CAST(:vaults AS text[]))
+            AS v (server_id, chain, vault)
         JOIN delegation d ON d.chain = v.chain AND d.vault = v.vault
         LEFT JOIN collection k ON k.chain = d.chain AND k.contract = d.contract
         JOIN wallet w ON w.family = 'evm' AND w.address = d.delegate AND w.chain IN ('', d.chain)
         JOIN "user" u ON u.id = w.user_id
-        CROSS JOIN (SELECT DISTINCT unnest(CAST(:servers AS integer[])) AS server_id) s
-        LEFT JOIN member m ON m.server_id = s.server_id AND m.discord_id = u.discord_id
-        LEFT JOIN member_choice c ON c.server_id = s.server_id AND c.user_id = u.id
+        LEFT JOIN member m ON m.server_id = v.server_id AND m.discord_id = u.discord_id
+        LEFT JOIN member_choice c ON c.server_id = v.server_id AND c.user_id = u.id
         WHERE COALESCE(c.use_wallets, true) AND m.left_at IS NULL AND (
-            m.discord_id IS NOT NULL OR (s.server_id, u.discord_id) IN (
+            m.discord_id IS NOT NULL OR (v.server_id, u.discord_id) IN (
                 SELECT * FROM unnest(CAST(:servers AS integer[]), CAST(:people AS text[]))))
         ORDER BY 1, 2, 3, GREATEST(d.first_seen_at, w.created_at), w.id, d.contract, d.token_id
         """,
-        {
-            "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
-            "servers": [server_id for server_id, _ in people], "people": [who for _, who in people],
-        },
-    )  # fmt: skip
-    found: dict[tuple[int, str, str], list[tuple[str, Stake]]] = {}
+        {**_columns(places), "servers": [server_id for server_id, _ in people], "people": [who for _, who in people]},
+    )
+    found: dict[VaultPlace, list[tuple[str, Stake]]] = {}
     for server_id, chain, vault, who, delegate, contract, token_id, amount, single, standard in result.all():
         most = _counting(int(amount or 0), single, standard) if token_id else None
         if most != 0:
@@ -213,21 +215,27 @@ def _counting(amount: int, single: bool, standard: str | None) -> int:
     return max(amount, int(single))
 
 
-async def _owned(db: AsyncSession, servers: Sequence[int], vaults: Sequence[DelegateKey]) -> Owned:
-    """Return which of these vaults are proved wallets of members in these servers, by server, chain and address."""
+async def _owned(db: AsyncSession, places: Sequence[VaultPlace]) -> Owned:
+    """Return which of these vaults are proved wallets of members of the server, by server, chain and address."""
     result = await db.execute(
         """
-        SELECT m.server_id, v.chain, v.vault, u.discord_id
-        FROM unnest(CAST(:chains AS text[]), CAST(:vaults AS text[])) AS v (chain, vault)
+        SELECT v.server_id, v.chain, v.vault, u.discord_id
+        FROM unnest(CAST(:at AS integer[]), CAST(:chains AS text[]), CAST(:vaults AS text[]))
+            AS v (server_id, chain, vault)
         JOIN wallet w ON w.family = 'evm' AND w.address = v.vault AND w.chain IN ('', v.chain)
         JOIN "user" u ON u.id = w.user_id
-        JOIN member m ON m.discord_id = u.discord_id AND m.left_at IS NULL
+        JOIN member m ON m.server_id = v.server_id AND m.discord_id = u.discord_id AND m.left_at IS NULL
         LEFT JOIN member_choice c ON c.server_id = m.server_id AND c.user_id = u.id
-        WHERE m.server_id = ANY(CAST(:servers AS integer[])) AND COALESCE(c.use_wallets, true)
+        WHERE COALESCE(c.use_wallets, true)
         """,
-        {
-            "chains": [chain for chain, _ in vaults], "vaults": [vault for _, vault in vaults],
-            "servers": list(servers),
-        },
-    )  # fmt: skip
+        _columns(places),
+    )
     return {(int(server_id), str(chain), str(vault)): str(who) for server_id, chain, vault, who in result.all()}
+
+
+def _columns(places: Sequence[VaultPlace]) -> dict[str, object]:
+    return {
+        "at": [server_id for server_id, _, _ in places],
+        "chains": [chain for _, chain, _ in places],
+        "vaults": [vault for _, _, vault in places],
+    }

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import text
@@ -15,8 +15,9 @@ from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
 from locales import speaking
 from locales.stored_texts import said
+from models.db.session import AsyncSession
 from services.core import queue
-from services.holdings import delegations
+from services.holdings import delegated_vaults, delegations
 from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
 from tests.support.builders import a_member, a_server
@@ -198,3 +199,42 @@ async def test_an_answer_from_before_this_process_began_is_not_reused(monkeypatc
     assert await wanted() == set()
     monkeypatch.setattr(delegations, "BEGAN", time.monotonic())
     assert await wanted() == {"base"}
+
+
+def most_rows(plan: dict[str, Any]) -> int:
+    """Return the most rows that a step of a plan made, in all its runs."""
+    return max(plan["Actual Rows"] * plan["Actual Loops"], *map(most_rows, plan.get("Plans", ())), 0)
+
+
+async def test_one_members_thousands_of_vaults_are_not_looked_up_in_the_servers_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody can have thousands of vaults delegate to a wallet, and a batch has members of many servers."""
+    servers, vaults = 30, 200
+    async with models.transaction() as db:
+        members = [await a_member(db, await a_server(db), wallet=wallet) for wallet in WALLETS[:servers]]
+        db.add_all(
+            models.Delegation(chain="base", delegate=ONE, vault=vault, contract="", token_id="")
+            for vault in WALLETS[-vaults:]
+        )
+    wallets = {
+        (one.server_id, one.discord_id): [("evm", wallet)] for one, wallet in zip(members, WALLETS, strict=False)
+    }
+    asked, execute = list[tuple[str, Any]](), AsyncSession.execute
+
+    async def noting(db: AsyncSession, statement: Any, params: Any = None) -> Any:
+        if isinstance(statement, str):
+            asked.append((statement, params))
+        return await execute(db, statement, params)
+
+    monkeypatch.setattr(AsyncSession, "execute", noting)
+    chains = dict.fromkeys((server_id for server_id, _ in wallets), frozenset({"base"}))
+    async with models.transaction() as db:
+        found = await delegated_vaults.load(db, chains, wallets)
+        assert [len(found[who].vaults) for who in wallets] == [vaults] + [0] * (servers - 1)
+        plans = [
+            (await execute(db, f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", params)).scalar_one()
+            for statement, params in list(asked)
+        ]
+    assert plans
+    assert max(most_rows(plan[0]["Plan"]) for plan in plans) < 4 * vaults < servers * vaults
