@@ -1,5 +1,6 @@
 """The delegated vaults that a server's members may count: each for its owner first, then for the oldest claim."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqlalchemy import tuple_
@@ -16,6 +17,10 @@ from services.holdings.wallet_shares import TOO_MANY, Delegated, KnownVaults, Sa
 
 MOST_CLAIMS = 100
 """Maximum claims on one vault; a vault with more is unknown to everybody."""
+
+MOST_VAULTS = 500
+"""Maximum vaults of one member that are read on one chain: each costs requests, to indexers too, and a member with a
+hundred wallets could have twenty thousand."""
 
 Who = tuple[int, str]
 """A server and one of its members."""
@@ -41,19 +46,17 @@ async def load(
     })  # fmt: skip
     claims = await _claims(db, [who for who, found in asked.items() if found], places)
     owned = await _owned(db, places)
-    return {
-        who: Delegated(
-            vaults=tuple(_vaults(who, found, said, claims, owned)),
-            doubts=_doubts(who, found, reads, said, claims),
-            known={
+    result: dict[Who, Delegated] = {}
+    for who, found in asked.items():
+        if found:
+            vaults, cut = _that_fit(_vaults(who, found, said, claims, owned))
+            known = {
                 pair: KnownVaults(row.block, row.endpoint, said.get(pair, frozenset()))
                 for pair in sorted(found)
                 if (row := reads.get(pair)) is not None and row.read_at is not None
-            },
-        )
-        for who, found in asked.items()
-        if found
-    }
+            }
+            result[who] = Delegated(vaults, {**cut, **_doubts(who, found, reads, said, claims)}, known)
+    return result
 
 
 async def doubts_without_registry(
@@ -94,6 +97,26 @@ def _vaults(
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
             yield vault
+
+
+def _that_fit(vaults: Iterable[Vault]) -> tuple[tuple[Vault, ...], dict[str, str]]:
+    """Return at most MOST_VAULTS of a member's vaults on each chain, and by chain why there may be more.
+
+    The member's wallets take turns, so that the vaults of one do not displace those of another.
+    """
+    turns, on_chain = Counter[tuple[str, str]](), Counter[str]()
+    in_turn: list[tuple[int, Vault]] = []
+    for vault in vaults:
+        turns[vault.chain, vault.through] += 1
+        in_turn.append((turns[vault.chain, vault.through], vault))
+    kept, cut = list[Vault](), dict[str, str]()
+    for _, vault in sorted(in_turn, key=lambda one: one[0]):
+        on_chain[vault.chain] += 1
+        if on_chain[vault.chain] <= MOST_VAULTS:
+            kept.append(vault)
+        else:
+            cut[vault.chain] = unread(TOO_MANY)
+    return tuple(sorted(kept, key=lambda one: (one.chain, one.address))), cut
 
 
 def uncontested(address: str, fetched: Iterable[Fetched], known: Mapping[ContractKey, str]) -> Delegated:

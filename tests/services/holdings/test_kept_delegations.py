@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -238,3 +239,34 @@ async def test_one_members_thousands_of_vaults_are_not_looked_up_in_the_servers_
         ]
     assert plans
     assert max(most_rows(plan[0]["Plan"]) for plan in plans) < 4 * vaults < servers * vaults
+
+
+@pytest.mark.parametrize(("wallets", "read"), [(2, 400), (4, 500)])
+async def test_of_a_member_with_very_many_vaults_some_are_read_and_the_rest_is_unknown(wallets: int, read: int) -> None:
+    """Every wallet keeps its part: strangers who delegate to one of them do not hide the vaults of another."""
+    async with models.transaction() as db:
+        member = await a_member(db, await a_server(db), wallet=ONE)
+        user = (await db.execute(text('SELECT id FROM "user"'))).scalar_one()
+        mine = WALLETS[:wallets]
+        db.add_all(models.Wallet(user_id=user, family="evm", address=one, method="transaction") for one in mine[1:])
+        db.add_all(
+            models.Delegation(
+                chain="base", delegate=wallet, vault=WALLETS[1_000 * place + number], contract="", token_id=""
+            )
+            for place, wallet in enumerate(mine, 1)
+            for number in range(delegations.MOST_KEPT)
+        )
+        db.add_all(
+            models.DelegationRead(chain="base", delegate=one, block=7, endpoint=0, read_at=models.now()) for one in mine
+        )
+    who = member.server_id, member.discord_id
+    async with models.transaction() as db:
+        found = (
+            await delegated_vaults.load(
+                db, {member.server_id: frozenset({"base"})}, {who: [("evm", one) for one in mine]}
+            )
+        )[who]
+    each = Counter(vault.through for vault in found.vaults)
+    assert (sum(each.values()), set(each)) == (read, set(mine))
+    assert max(each.values()) - min(each.values()) <= 1
+    assert set(found.doubts) == ({"base"} if read < wallets * delegations.MOST_KEPT else set())
