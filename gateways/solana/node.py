@@ -12,8 +12,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
 from gateways.evm.rpc.node import CHAIN_AGAIN, LONGEST_PAUSE, SHORT_PAUSE, Head, Node
-from gateways.transport import provider_reports
-from gateways.transport.corrected_clock import LATEST
+from gateways.transport import corrected_clock, provider_reports
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
 
@@ -94,6 +93,8 @@ class SolanaNode(Node):
         time = await self.time_of(slot)
         if (age := self._age(time)) > self._stale_after:
             raise provider_reports.Stale(self.name, f"its head is {age:.0f} s old")
+        if corrected_clock.is_ahead(time):
+            raise ProviderConfused(self.name, "its head is dated in the future")
         await self._believe(slot)
         return Head(slot, time)
 

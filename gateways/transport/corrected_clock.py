@@ -17,6 +17,8 @@ KEPT = 600.0
 """Seconds for which a provider's time is used."""
 LATEST = 253_402_300_799
 """The last second (Unix time) that a datetime can be: the end of the year 9999."""
+AHEAD = 3_900.0
+"""Seconds by which a block may be dated ahead: an hour on some chains (docs/facts.md#finality), and clocks differ."""
 NOTED_EVERY = 5.0
 WARNED_EVERY = 3_600.0
 
@@ -70,6 +72,11 @@ def now() -> datetime:
         _warned = ticks
         log.warning("corrected this machine's clock seconds_ahead=%.0f hosts=%d", ahead, agreeing)
     return wall - timedelta(seconds=ahead)
+
+
+def is_ahead(moment: datetime) -> bool:
+    """Return whether a block's time is so far in the future that no right block has it."""
+    return (moment - now()).total_seconds() > AHEAD
 
 
 def is_right(host: str) -> bool:

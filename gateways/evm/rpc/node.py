@@ -294,6 +294,8 @@ class Node:
         age = self._age(head.time)
         if age > self._stale_after and not (self.chain.pauses and await self._is_newest(head)):
             raise provider_reports.Stale(self.name, f"its head is {age:.0f} s old")
+        if corrected_clock.is_ahead(head.time):
+            raise ProviderConfused(self.name, "its head is dated in the future")
         await self._believe(head.block)
         return head
 

@@ -289,6 +289,15 @@ async def test_a_stale_head_is_refused(lab: Lab) -> None:
     assert "s old" in await refused(node.head())
 
 
+async def test_a_head_dated_in_the_future_is_refused(lab: Lab) -> None:
+    """A node that stopped at such a block would otherwise never count as stale."""
+    [end], [node] = await lab.nodes(1)
+    end.age = -3_600
+    assert (await node.head()).block == end.block, "the sequencer may date a block an hour ahead"
+    end.age = -86_400
+    assert "in the future" in await refused(node.head())
+
+
 def ahead(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(corrected_clock, "_wall", lambda: datetime.now(UTC) + timedelta(seconds=seconds))
 
