@@ -164,6 +164,18 @@ _IS_NOBODYS = """
     NOT EXISTS (SELECT 1 FROM wallet w WHERE w.family IN ('evm', 'solana') AND w.address = t.address)
     AND NOT EXISTS (SELECT 1 FROM delegation d WHERE d.vault = t.address)
 """
+COLLECTIONS_KEPT = 100_000
+"""So many of the newest collections are kept whatever names them: anybody may look up all contracts of a chain. An
+older one, and its name, is kept while a rule names it or something was read about its tokens."""
+_IS_UNNAMED = """
+    t.id <= (SELECT max(id) FROM collection) - :kept
+    AND NOT EXISTS (SELECT 1 FROM token k WHERE k.collection_id = t.id)
+    AND NOT EXISTS (SELECT 1 FROM delegation d WHERE d.chain = t.chain AND d.contract = t.contract)
+    AND t.contract NOT IN (
+        SELECT contract FROM (
+            SELECT jsonb_path_query(r.expression, '$.**.contract') #>> '{}' AS contract FROM rule r) named
+        WHERE contract IS NOT NULL)
+"""
 STEPS = (
     # Secrets that are kept are sealed with the present key.
     Step("webhook_secrets", webhook_deliveries.seal_again),
@@ -197,6 +209,7 @@ STEPS = (
     *(_expired(table, f"NOT EXISTS (SELECT 1 FROM wallet w WHERE {_OWN_WALLET})")
       for table in ("delegation", "delegation_read")),
     *(_expired(table, _IS_NOBODYS, f"{table}_of_nobody") for table in READINGS),
+    _expired("collection", _IS_UNNAMED, kept=COLLECTIONS_KEPT),
     _expired("notice", "told_at < now() - make_interval(days => :days)", "told_notices", days=TOLD_DAYS),
     _expired("notice", "created_at < now() - make_interval(days => :days)", "untold_notices", days=UNTOLD_DAYS),
     _expired("alert", "ended_at < now() - make_interval(days => :days)", days=UNTOLD_DAYS),

@@ -13,6 +13,7 @@ from jobs import scheduler
 from models import (
     Alert,
     Challenge,
+    Collection,
     Delegation,
     DelegationRead,
     Event,
@@ -26,6 +27,7 @@ from models import (
     SignIn,
     Surveyed,
     Tally,
+    Token,
     TokenTrail,
     User,
     Wallet,
@@ -38,10 +40,11 @@ from services.core.actors import Actor
 from services.guilds.gateway import interaction_claims
 from services.holdings.last_known import READINGS
 from services.privacy import retention
+from services.rules.expression import Requirement, to_document
 from services.runtime import schedules
 from services.wallets import wallets
 from settings import settings
-from tests.support.builders import a_member, a_server, address
+from tests.support.builders import a_member, a_rule, a_server, address
 from tests.support.statements import Statements, waits_for_a_lock
 
 
@@ -96,6 +99,27 @@ async def test_readings_are_kept_as_long_as_the_wallet_or_the_vault_is_somebodys
         for table in READINGS:
             kept = await db.execute(text(f"SELECT address FROM {table} ORDER BY address"))
             assert (table, [one for (one,) in kept.all()]) == (table, sorted([mine, vault]))
+
+
+async def test_of_collections_that_no_rule_names_the_newest_are_kept(database: str) -> None:
+    old, named, read, delegated, newest, mine = (address() for _ in range(6))
+    async with transaction() as db:
+        server = await a_server(db)
+        await a_member(db, server, wallet=mine)
+        rule = await a_rule(db, server, "7001")
+        rule.expression = {"any": [rule.expression, {"not": to_document(Requirement("basic", "base", named))}]}
+        db.add(rule)
+        for number, contract in enumerate((old, named, read, delegated), 1):
+            db.add(Collection(id=number, chain="base", contract=contract, name="x"))
+        db.add(Collection(id=retention.COLLECTIONS_KEPT + 4, chain="base", contract=newest, name="x"))
+        await db.flush()
+        db.add(Token(collection_id=3, token_id="1"))
+        db.add(Delegation(chain="base", delegate=mine, vault=address(), contract=delegated, token_id=""))
+    async with transaction() as db:
+        await retention.housekeep(db)
+    async with transaction() as db:
+        kept = (await db.exec(select(Collection.contract).order_by(col(Collection.id)))).all()
+    assert kept == [named, read, delegated, newest]
 
 
 async def test_claims_on_interactions_are_kept_while_discord_may_send_them_again(database: str) -> None:
