@@ -1,9 +1,11 @@
 """Automatic changes to rules: pause, resume, and delete those that are settled; how a paused rule can resume."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, delete, func, true, update
+from sqlalchemy import ARRAY, ColumnElement, Integer, and_, any_, delete, func, literal, or_, true, tuple_, update
 from sqlmodel import col
 
 from locales import N_
@@ -44,15 +46,8 @@ def mend_of(cause: str | None) -> str:
 
 
 async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str, cause: str) -> int:
-    """Pause every deciding rule of a role with the reason; return how many. Given roles stay.
-
-    A rule paused for another cause gets the new one, and a rule paused for the same cause the new words, which name the
-    role. A rule that an admin paused stays unchanged, and so does a rule beyond the limits, because it would be resumed
-    once the new cause ends.
-    """
-    same = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id, col(Rule.pause_cause) == cause)
-    await db.execute(update(Rule).where(*same, col(Rule.pause_reason) != reason).values(pause_reason=reason))
-    return await _pause(db, server_id, reason, cause, col(Rule.role_id) == role_id)
+    """Pause every deciding rule of a role with the reason, as `roles_judged` does; return how many."""
+    return await roles_judged(db, server_id, paused={role_id: (reason, cause)})
 
 
 async def pause_all(db: AsyncSession, server_id: int, reason: str, cause: str) -> int:
@@ -66,6 +61,23 @@ async def pause_rules(db: AsyncSession, server_id: int, rules: Sequence[int], re
 
 
 async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool]) -> int:
+    paused = await _pause_rules(db, server_id, reason, cause, which)
+    await _change_grants(db, paused=paused)
+    return len(paused)
+
+
+class _RuleOf(NamedTuple):
+    """A rule whose state has just changed, with its role."""
+
+    server_id: int
+    role_id: str
+    rule_id: int
+
+
+async def _pause_rules(
+    db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool]
+) -> list[_RuleOf]:
+    """Pause the deciding rules that meet the condition, and record it; return them. `_change_grants` has to follow."""
     by_itself = (col(Rule.state) == "paused") & col(Rule.pause_cause).not_in([cause, TOO_MANY])
     result = await db.execute(
         update(Rule)
@@ -78,24 +90,113 @@ async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, whic
         .values(state="paused", pause_reason=reason, pause_cause=cause, paused_at=func.now(), updated_at=func.now())
         .returning(col(Rule.id), col(Rule.role_id))
     )
-    paused = [(int(rule_id), str(role_id)) for rule_id, role_id in result.all()]
+    paused = [_RuleOf(server_id, str(role_id), int(rule_id)) for rule_id, role_id in result.all()]
     batch = uuid4()
     await audit.record_all(
         db,
         [
-            audit.line(
-                "rule.paused", server_id=server_id, role_id=role_id, rule_id=rule_id, batch=batch,
-                data={"reason": reason, "cause": cause},
-            )
-            for rule_id, role_id in paused
+            audit.line("rule.paused", **one._asdict(), batch=batch, data={"reason": reason, "cause": cause})
+            for one in paused
         ],
-    )  # fmt: skip
+    )
+    return paused
+
+
+async def roles_judged(
+    db: AsyncSession,
+    server_id: int,
+    *,
+    resumed: Collection[str] = (),
+    paused: Mapping[str, tuple[str, str]] | None = None,
+    gone: Collection[str] = (),
+) -> int:
+    """Resume or pause the rules of a server's roles; return how many rules changed. Given roles stay.
+
+    `resumed` may be granted again. `paused` has the reason and the cause of each role that may not. `gone` were deleted
+    in Discord: their grants are deleted, and no removal of them waits for an admin any more.
+
+    A rule paused for another cause gets the new one, and a rule paused for the same cause the new words, which name the
+    role. A rule that an admin paused stays unchanged, and so does a rule beyond the limits: the cause is not in its
+    role. Rules paused because Discord refused a change are not resumed here: their role never looked wrong, so each
+    event about it would cause the next refusal.
+    """
+    refused = {**(paused or {}), **dict.fromkeys(gone, (_GONE_REASON, GONE))}
+    healed, stopped = list[_RuleOf](), list[_RuleOf]()
+    for role_id in sorted({*refused, *resumed}):
+        if role_id not in refused:
+            healed += await _resume_rules(db, server_id, role_id, col(Rule.pause_cause).not_in([REFUSED, TOO_MANY]))
+            continue
+        reason, cause = refused[role_id]
+        same = (col(Rule.server_id) == server_id, col(Rule.role_id) == role_id, col(Rule.pause_cause) == cause)
+        await db.execute(update(Rule).where(*same, col(Rule.pause_reason) != reason).values(pause_reason=reason))
+        stopped += await _pause_rules(db, server_id, reason, cause, col(Rule.role_id) == role_id)
+    await _change_grants(db, resumed=healed, paused=stopped, gone=[(server_id, role_id) for role_id in sorted(gone)])
+    return len(healed) + len(stopped)
+
+
+_GONE_REASON = N_("The role was deleted in Discord. Choose another role for this rule.")
+
+
+async def _change_grants(
+    db: AsyncSession,
+    *,
+    resumed: Collection[_RuleOf] = (),
+    paused: Collection[_RuleOf] = (),
+    gone: Collection[tuple[int, str]] = (),
+) -> None:
+    """Queue the members whom resumed rules concern, and change the grants of rules and roles that changed.
+
+    The grants of all roles are locked at once, in the order of their keys, and before any breaker, as by a reconcile.
+    Role by role, this could deadlock with a reconcile of two members.
+    """
+    if resumed:
+        await queue.mark_servers(db, sorted({one.server_id for one in resumed}), queue.CHANGED)
+    role = tuple_(col(Grant.server_id), col(Grant.role_id))
+    by_resumed = col(Grant.rule_ids).op("&&")([one.rule_id for one in resumed])
+    by_paused = col(Grant.rule_ids).op("&&")([one.rule_id for one in paused])
+    called_off = list[ColumnElement[bool]]()
+    if resumed:
+        called_off.append(role.in_(_roles(resumed)))
     if paused:
-        by_these = col(Grant.rule_ids).op("&&")([rule_id for rule_id, _ in paused])
-        of_roles = col(Grant.role_id).in_({role_id for _, role_id in paused})
-        await queue.call_off_where(db, col(Grant.server_id) == server_id, of_roles, by_these)
+        called_off.append(role.in_(_roles(paused)) & by_paused)
+    which = [and_(col(Grant.state) == "taking", one) for one in called_off]
+    if resumed:
+        which.append(and_(*_GRACE_RUNS, by_resumed))
+    if gone:
+        which.append(role.in_(gone))
+    if not which:
+        return
+    locked = list((await db.exec(queue.locking_in_order(or_(*which)))).all())
+    # No others, which another transaction may have changed meanwhile: they would be locked in another order.
+    among = col(Grant.id) == any_(literal(locked, ARRAY(Integer)))
+    if called_off:
+        await queue.call_off_where(db, among, or_(*called_off))
+    if resumed:
+        await _begin_grace(db, among, by_resumed)
+    if gone:
+        await _delete_grants(db, among, gone)
+    for server_id in sorted({one.server_id for one in paused}):
         await queue.invalidate_running(db, server_id)
-    return len(paused)
+
+
+def _roles(rules: Collection[_RuleOf]) -> list[tuple[int, str]]:
+    return sorted({(one.server_id, one.role_id) for one in rules})
+
+
+async def _delete_grants(db: AsyncSession, locked: ColumnElement[bool], gone: Collection[tuple[int, str]]) -> None:
+    """Delete the locked grants of deleted roles, and what waits for an admin about these roles."""
+    of_roles = delete(Grant).where(locked, tuple_(col(Grant.server_id), col(Grant.role_id)).in_(gone))
+    given = await db.execute(of_roles.returning(col(Grant.server_id), col(Grant.role_id), col(Grant.rule_ids)))
+    holders, rule_ids = Counter[tuple[int, str]](), set[int]()
+    for server_id, role_id, given_by in given.all():
+        holders[server_id, role_id] += 1
+        rule_ids.update(given_by)
+    await db.execute(delete(Breaker).where(tuple_(col(Breaker.server_id), col(Breaker.role_id)).in_(gone)))
+    for (server_id, role_id), count in sorted(holders.items()):
+        data = {"holders": count}
+        await audit.record(db, audit.line("role.deleted", server_id=server_id, role_id=role_id, data=data))
+    if rule_ids:
+        await sweep_deleted(db, rule_ids)
 
 
 async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] | None = None) -> None:
@@ -143,8 +244,11 @@ async def begin_grace_of_kept(
 
 
 async def _begin_grace(db: AsyncSession, *which: ColumnElement[bool]) -> None:
-    waiting = col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_not(None)
-    await db.execute(update(Grant).where(queue.in_order_of_key(*which, *waiting)).values(no_since=func.now()))
+    await db.execute(update(Grant).where(queue.in_order_of_key(*which, *_GRACE_RUNS)).values(no_since=func.now()))
+
+
+_GRACE_RUNS = (col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_not(None))
+"""The conditions on grants whose grace time runs."""
 
 
 def _grants_of(server_id: int, roles: Collection[str] | None, member: str | None) -> list[ColumnElement[bool]]:
@@ -182,7 +286,7 @@ async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
         "DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role",
         {"server": server_id, "role": role_id},
     )
-    await _resume(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
+    await _change_grants(db, resumed=await _resume_rules(db, server_id, role_id, col(Rule.pause_cause) == REFUSED))
 
 
 async def retry_refused(db: AsyncSession) -> int:
@@ -204,9 +308,13 @@ async def retry_refused(db: AsyncSession) -> int:
         ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
         """
     )
-    roles = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
-    for server_id, role_id in roles:
-        await _resume(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
+    roles = sorted((int(server_id), str(role_id)) for server_id, role_id in found.all())
+    resumed = [
+        one
+        for server_id, role_id in roles
+        for one in await _resume_rules(db, server_id, role_id, col(Rule.pause_cause) == REFUSED)
+    ]
+    await _change_grants(db, resumed=resumed)
     return len(roles)
 
 
@@ -222,15 +330,15 @@ async def forget_refusals(db: AsyncSession) -> None:
 
 
 async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
-    """Resume the rules of a role that may be granted again; return how many.
+    """Resume the rules of a role that may be granted again, as `roles_judged` does; return how many."""
+    return await roles_judged(db, server_id, resumed=[role_id])
 
-    Rules paused because Discord refused a change stay paused: their role never looked wrong, so each role event would
-    cause the next refusal. Rules beyond the limits stay paused too: the cause is not in their role.
+
+async def _resume_rules(db: AsyncSession, server_id: int, role_id: str, which: ColumnElement[bool]) -> list[_RuleOf]:
+    """Resume the paused rules of a role that meet the condition, and record it; return them.
+
+    `_change_grants` has to follow.
     """
-    return await _resume(db, server_id, role_id, col(Rule.pause_cause).not_in([REFUSED, TOO_MANY]))
-
-
-async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnElement[bool]) -> int:
     result = await db.execute(
         update(Rule)
         .where(
@@ -243,39 +351,17 @@ async def _resume(db: AsyncSession, server_id: int, role_id: str, which: ColumnE
         .values(state="active", pause_reason=None, pause_cause=None, paused_at=None, updated_at=func.now())
         .returning(col(Rule.id))
     )
-    resumed = [int(rule_id) for (rule_id,) in result.all()]
+    resumed = [_RuleOf(server_id, role_id, int(rule_id)) for (rule_id,) in result.all()]
     batch = uuid4()
     await audit.record_all(
-        db,
-        [
-            audit.line(
-                "rule.resumed", server_id=server_id, role_id=role_id, rule_id=rule_id, batch=batch,
-                data={"healed": True},
-            )
-            for rule_id in resumed
-        ],
-    )  # fmt: skip
-    if resumed:
-        await decide_again(db, server_id, [role_id])
-        await begin_grace_again(db, server_id, resumed)
-    return len(resumed)
+        db, [audit.line("rule.resumed", **one._asdict(), batch=batch, data={"healed": True}) for one in resumed]
+    )
+    return resumed
 
 
 async def role_gone(db: AsyncSession, server_id: int, role_id: str) -> None:
-    """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen.
-
-    No removal of it waits for an admin any more.
-    """
-    reason = N_("The role was deleted in Discord. Choose another role for this rule.")
-    await pause_role(db, server_id, role_id, reason, GONE)
-    of_role = queue.in_order_of_key(col(Grant.server_id) == server_id, col(Grant.role_id) == role_id)
-    gone = delete(Grant).where(of_role)
-    given_by: list[list[int]] = [rule_ids for (rule_ids,) in await db.execute(gone.returning(col(Grant.rule_ids)))]
-    await db.execute(delete(Breaker).where(col(Breaker.server_id) == server_id, col(Breaker.role_id) == role_id))
-    if given_by:
-        data = {"holders": len(given_by)}
-        await audit.record(db, audit.line("role.deleted", server_id=server_id, role_id=role_id, data=data))
-        await sweep_deleted(db, {rule_id for rule_ids in given_by for rule_id in rule_ids})
+    """Record that a role was deleted in Discord: delete its grants, and pause its rules until another is chosen."""
+    await roles_judged(db, server_id, gone=[role_id])
 
 
 async def role_renamed(db: AsyncSession, server_id: int, role_id: str, name: str) -> None:
@@ -294,14 +380,18 @@ async def role_recolored(db: AsyncSession, server_id: int, role_id: str, was: in
 async def sweep_deleted(db: AsyncSession, rule_ids: Collection[int] | None = None) -> int:
     """Delete the rows of deleted rules that no grant depends on any more, of `rule_ids` or of all; return how many.
 
-    Each removal of a role passes `rule_ids`: to look through the deleted rules of all servers takes long.
+    Each removal of a role passes `rule_ids`: to look through the deleted rules of all servers takes long. Housekeeping
+    deletes those that are locked now.
     """
+    # A change of the role in Discord locks its rules before the grants, of which a removal has locked one.
     which = "" if rule_ids is None else "AND r.id = ANY(CAST(:rules AS integer[]))"
     result = await db.execute(
         f"""
-        DELETE FROM rule r WHERE r.deleted_at IS NOT NULL {which} AND NOT EXISTS (
-            SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND r.id = ANY(g.rule_ids))
-        RETURNING r.id
+        DELETE FROM rule WHERE id = ANY(ARRAY(
+            SELECT r.id FROM rule r WHERE r.deleted_at IS NOT NULL {which} AND NOT EXISTS (
+                SELECT 1 FROM "grant" g WHERE g.server_id = r.server_id AND r.id = ANY(g.rule_ids))
+            FOR UPDATE OF r SKIP LOCKED))
+        RETURNING id
         """,
         {} if rule_ids is None else {"rules": list(rule_ids)},
     )

@@ -247,15 +247,13 @@ async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str]
         if (was := before.get(role_id, role.color)) != role.color:
             await pausing.role_recolored(db, server.id or 0, role_id, was, role.color)
     judged = {role_id: judge(role, guild.id, bot) for role_id, role in there.items()}
-    # First, because it marks members, and that comes before any lock on a grant.
-    for role_id in (one for one, refused in judged.items() if refused is None):
-        await pausing.resume_role(db, server.id or 0, role_id)
-    for role_id, refused in judged.items():
-        if refused is not None:
-            await pausing.pause_role(db, server.id or 0, role_id, refused.kept, refused.cause)
-    for role_id in sorted(names.keys() - there.keys()):
-        if gone is None or role_id in gone:
-            await pausing.role_gone(db, server.id or 0, role_id)
+    await pausing.roles_judged(
+        db,
+        server.id or 0,
+        resumed=[role_id for role_id, refused in judged.items() if refused is None],
+        paused={role_id: (one.kept, one.cause) for role_id, one in judged.items() if one is not None},
+        gone=[role_id for role_id in names.keys() - there.keys() if gone is None or role_id in gone],
+    )
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
