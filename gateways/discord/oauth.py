@@ -13,6 +13,7 @@ from gateways.discord.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuil
 from gateways.discord.rest import VERSION, json_of
 from gateways.discord.types import DISCORD, OAuthUser, UserGuild, refusal
 from gateways.transport import provider_reports
+from gateways.transport.bounded_client import BoundedClient
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     ProviderBusy,
@@ -64,6 +65,14 @@ _KINDS: Mapping[str, type[ProviderRefused]] = {"invalid_grant": GrantRefused, "i
 """What the errors of RFC 6749 §5.2 mean; the others say nothing about the grant."""
 
 
+_AUTHLIBS_CLIENT: Any = AsyncOAuth2Client
+"""Authlib's client has no types; everything that it returns is checked below."""
+
+
+class _SignInClient(_AUTHLIBS_CLIENT, BoundedClient):
+    """Authlib's client, with bounded answers."""
+
+
 class DiscordOAuth:
     """OAuth2 with Discord (docs/facts.md#discord-oauth2, docs/facts.md#discord-users).
 
@@ -94,7 +103,7 @@ class DiscordOAuth:
         }
 
         def oauth() -> Any:
-            client: Any = AsyncOAuth2Client(
+            client: Any = cast("Any", _SignInClient)(
                 client_id=client_id,
                 client_secret=client_secret,
                 token_endpoint_auth_method="client_secret_basic",
@@ -106,10 +115,9 @@ class DiscordOAuth:
                 client.register_compliance_hook(hook, _only_oauth_answers)
             return client
 
-        # Authlib's client has no types; everything that it returns is checked below.
         self._oauth: GatedClient[Any] = GatedClient("Discord's sign-in", oauth, FairGate(CONNECTIONS))
         self._http = GatedClient(
-            "Discord's sign-in", lambda: httpx.AsyncClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
+            "Discord's sign-in", lambda: BoundedClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
         )
 
     async def close(self) -> None:

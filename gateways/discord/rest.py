@@ -34,6 +34,7 @@ from gateways.discord.types import (
     refusal,
 )
 from gateways.transport import corrected_clock, provider_reports
+from gateways.transport.bounded_client import BoundedClient
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     LONGEST_PAUSE,
@@ -106,7 +107,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
 
         def client() -> httpx.AsyncClient:
-            return httpx.AsyncClient(
+            return BoundedClient(
                 headers=headers, transport=transport, timeout=timeouts(deadline), follow_redirects=False, verify=tls(),
                 limits=httpx.Limits(max_connections=CONNECTIONS),
             )  # fmt: skip

@@ -13,6 +13,7 @@ from gateways.evm.rpc.errors import NodeTimedOut
 from gateways.evm.rpc.failover import REQUEST_SECONDS, first_answer, rested_first
 from gateways.evm.rpc.node import CHAIN_AGAIN, LONGEST_PAUSE, SHORT_PAUSE, Head, Node
 from gateways.transport import corrected_clock, provider_reports
+from gateways.transport.corrected_clock import LATEST
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, ProviderRefused
 from gateways.transport.fair_turns import FairGate
 
