@@ -19,7 +19,7 @@ from services.health import backlog
 from services.runtime import garbage_collection
 from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
-from services.runtime.retries import database_errors_logged
+from services.runtime.retries import database_errors_logged, doubled
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -57,6 +57,8 @@ BREATH_SECONDS = 0.05
 """Pause in seconds after fewer than FEW members, in which the writer gives their roles before the next claim."""
 IDLE_SECONDS = 1.0
 """Seconds between claims without a notification, which find members whose pause has ended."""
+LONGEST_REST_SECONDS = 60.0
+"""The longest pause of members whose part ends with a database error each time; the first one is IDLE_SECONDS."""
 RENEW_SECONDS = 20
 COUNT_SECONDS = 60.0
 """Seconds between updates of the queue's row estimate, for the database's query planner, while batches are full."""
@@ -87,6 +89,9 @@ class Reconciler:
         """Running tasks that read balances."""
         self._slow: dict[asyncio.Task[None], int] = {}
         """Tasks in a lane or waiting for one, with their number of members."""
+        self._faults: dict[str, tuple[int, float]] = {}
+        """Members, by the keys of their claims, whose last parts ended with database errors: how many in a row, and
+        when the last one did (loop time)."""
 
     async def run(self) -> None:
         """Reconcile queued members until cancelled."""
@@ -223,12 +228,28 @@ class Reconciler:
         undisturbed = garbage_collection.undisturbed() if len(part) > FEW else nullcontext()
         with database_errors_logged(log, "the members will be claimed again"), undisturbed:
             work = partial(reconcile.reconcile_part, gateways(), self.name, part)
-            return bool(await self._careful(part.claims, work))
+            answered = bool(await self._careful(part.claims, work))
+            for claim in part.claims:
+                self._faults.pop(claim.key, None)
+            return answered
         # Their leases would be renewed with the worker's others. If the database is away, this fails too, and the
         # worker begins again with all of its claims.
         async with transaction() as db:
-            await queue.postpone(db, self.name, part.claims, IDLE_SECONDS)
+            await queue.postpone(db, self.name, part.claims, self._rest(part.claims))
         return False
+
+    def _rest(self, claims: Sequence[Claim]) -> float:
+        """Count a database error of a part with these claims; return the seconds until they are claimed again.
+
+        What has failed several times mostly fails again, for instance at a statement's time limit, and costs the
+        database that much each time.
+        """
+        now = asyncio.get_running_loop().time()
+        # Others may have reconciled these members since.
+        recent = {key: last for key, last in self._faults.items() if now - last[1] < 2 * LONGEST_REST_SECONDS}
+        times = max(recent.get(claim.key, (0, now))[0] for claim in claims)
+        self._faults = recent | {claim.key: (times + 1, now) for claim in claims}
+        return doubled(IDLE_SECONDS, times, LONGEST_REST_SECONDS)
 
     def _resize(self, server_id: int, members: int, seconds: float) -> None:
         """Set the size of the server's next part according to the time that this one took.

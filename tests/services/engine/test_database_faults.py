@@ -6,6 +6,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from jobs import reconciler
 from jobs.reconciler import Reconciler
 from models import AsyncSession
 from services.core import queue
@@ -20,18 +21,19 @@ pytestmark = pytest.mark.usefixtures("database")
 FAULT = OperationalError("", {}, psycopg.errors.DeadlockDetected("deadlock detected"))
 
 
-class FailingOnce:
-    """A reconcile whose first try for server 2 ends with a database error."""
+class Failing:
+    """A reconcile whose first tries for server 2 end with a database error."""
 
-    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, stage: Stage, monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
         self.stage = stage
+        self.times = times
         self.tries: list[int] = []
         monkeypatch.setattr(reconcile, "reconcile_part", self)
 
     async def __call__(self, outside: object, worker: str, part: BatchPart) -> bool:
         (server_id,) = {claim.server_id for claim in part.claims}
         self.tries.append(server_id)
-        if self.tries.count(2) == 1 and server_id == 2:
+        if server_id == 2 and self.tries.count(2) <= self.times:
             raise FAULT
         return await self.stage.reconcile_part(outside, worker, part)
 
@@ -40,7 +42,7 @@ class FailingOnce:
 async def test_a_deadlock_in_one_part_drops_no_other_reads(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
 ) -> None:
-    failing = FailingOnce(stage, monkeypatch)
+    failing = Failing(stage, monkeypatch)
     stage.held = {1}
     stage.dear = {1, 2} if dear else set()
 
@@ -60,7 +62,7 @@ async def test_a_deadlock_in_one_part_drops_no_other_reads(
 async def test_when_the_database_is_away_the_worker_begins_again_with_all_its_members(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    failing = FailingOnce(stage, monkeypatch)
+    failing = Failing(stage, monkeypatch)
     stage.held = {1}
     postponed: list[Sequence[Claim]] = []
 
@@ -80,4 +82,32 @@ async def test_when_the_database_is_away_the_worker_begins_again_with_all_its_me
 
     await while_it_works(doing)
     assert len(postponed) == 1
+    assert await left() == 0
+
+
+async def test_a_part_that_fails_each_time_is_tried_after_growing_pauses_up_to_a_limit(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = Failing(stage, monkeypatch, times=4)
+    pauses: list[float] = []
+    postpone = queue.postpone
+
+    async def at_once(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
+        pauses.append(seconds)
+        await postpone(db, worker, claims, 0)
+
+    monkeypatch.setattr(queue, "postpone", at_once)
+    monkeypatch.setattr(reconciler, "LONGEST_REST_SECONDS", 5 * reconciler.IDLE_SECONDS)
+
+    async def doing(_: Reconciler) -> None:
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled())
+        failing.times = failing.tries.count(2) + 1
+        stage.settled.clear()
+        await mark(2)
+        await until(lambda: 2 in stage.servers_settled())
+
+    await while_it_works(doing)
+    first = reconciler.IDLE_SECONDS
+    assert pauses == [first, 2 * first, 4 * first, 5 * first, first], "a success ends the growth"
     assert await left() == 0
