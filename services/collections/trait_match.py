@@ -17,9 +17,10 @@ OF_INDEX = " by "
 """Separates a source from the name of the index that read it."""
 FROM_LINK = "linked token metadata"
 """The source if an index gave only the link to the metadata: one document, however many indexes link to it."""
-_COMPARE = {">=": ge, "≥": ge, "<=": le, "≤": le, ">": gt, "<": lt}
+COMPARED = {">=": ge, "≥": ge, "<=": le, "≤": le, ">": gt, "<": lt}
+"""How a wanted bound compares a trait's number with its own, by the sign that it begins with."""
 _BOUND = re.compile(r"\s*(>=|<=|≥|≤|>|<)\s*(\S+)\s*")
-_RANGE = re.compile(r"\s*([^\s.]+(?:\.[0-9]+)?)\s*\.\.\s*(\S+)\s*")
+_RANGE = re.compile(r"\s*([^\s.]+(?:\.[0-9]+)?|\.[0-9]+)\s*\.\.\s*(\S+)\s*")
 _NUMBER = re.compile(r"[+-]?(\d{1,80}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
@@ -124,7 +125,7 @@ def _fits(value: str | int | float, wanted: str) -> bool:
         return False
     if bound is None:
         return number == limit
-    return _COMPARE[bound[1]](number, limit)
+    return COMPARED[bound[1]](number, limit)
 
 
 def range_in(wanted: str) -> tuple[str, str] | None:

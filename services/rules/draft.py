@@ -11,7 +11,7 @@ from gateways.chains.balance_sheet import NATIVE
 from gateways.chains.catalogue import CHAINS, form_order
 from gateways.transport.plain_text import one_line, plain
 from locales import N_, _, language
-from services.collections.trait_match import number_in, range_in
+from services.collections.trait_match import COMPARED, number_in, range_in
 from services.core.addresses import AddressRefused, is_solana, parse_evm
 from services.core.chain_names import chain_title
 from services.core.errors import FieldRefused
@@ -37,7 +37,7 @@ TYPES = tuple(RULE_TYPES)
 MOST_TOKENS = 2**31 - 1
 WHOLE_TOKENS = N_("Minimum tokens must be a whole number")
 SOLANA = "solana"
-_BOUND = re.compile(r"(>=|<=|≥|≤)\s*")
+_BOUND = re.compile(r"(>=|<=|=>|=<|≥|≤)\s*")
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
 _CONTROLS = frozenset({"Cc", "Zl", "Zp"})
@@ -255,7 +255,9 @@ def _normal_leaf(leaf: Requirement) -> Requirement:
     found = _checked_leaf(replace(leaf, min_tokens=1, max_tokens=None), language())
     if isinstance(found, tuple):
         raise FieldRefused(*found)
-    return replace(found, min_tokens=leaf.min_tokens, max_tokens=leaf.max_tokens)
+    # A type that does not count is met by one token, so the rule says so.
+    least = leaf.min_tokens if leaf.kind.counts else min(leaf.min_tokens, 1)
+    return replace(found, min_tokens=least, max_tokens=leaf.max_tokens)
 
 
 def _without_empty(leaf: Requirement) -> Requirement:
@@ -325,7 +327,8 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
     trait = plain(trait[0], LONGEST_TRAIT), plain(trait[1], LONGEST_TRAIT)
     if not all(trait):
         raise FieldRefused("traitType", _("Trait type and value are required for trait verification"))
-    if (bound := _BOUND.match(trait[1])) and not _NUMBER.fullmatch(trait[1][bound.end() :]):
+    bound = _BOUND.match(trait[1])
+    if bound and not (bound[1] in COMPARED and _NUMBER.fullmatch(trait[1][bound.end() :])):
         raise FieldRefused("traitValue", _("A trait can be at least or at most a number, like >=10 or <=5."))
     if (between := range_in(trait[1])) is not None:
         _check_range(trait[1], *between)
@@ -335,7 +338,8 @@ def _trait(given: tuple[str, str]) -> tuple[str, str]:
 def _check_range(wanted: str, first: str, last: str) -> None:
     """Raise FieldRefused for a range that runs backwards, or whose third dot may belong to its second number."""
     if "..." in wanted:
-        raise FieldRefused("traitValue", _("Write a range of numbers with two dots, like 5..10 or 0..0.5."))
+        said = _("{value} is not clear: write a range of numbers with two dots, like 5..10 or 0..0.5.")
+        raise FieldRefused("traitValue", said.format(value=wanted[:60]))
     smaller, larger = number_in(first), number_in(last)
     if smaller is not None and larger is not None and smaller > larger:
         raise FieldRefused(

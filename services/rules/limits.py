@@ -22,9 +22,10 @@ from settings import settings
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
-_CHAINLESS = "".join(f' || @.type == "{name}"' for name, kind in RULE_TYPES.items() if kind.chainless)
-_CONDITIONS = f"strict $.** ? (exists(@.chain){_CHAINLESS})"
-"""The conditions in an expression's document; those that our own tables answer have no chain."""
+_CHAINLESS = " || ".join(f'@.type == "{name}"' for name, kind in RULE_TYPES.items() if kind.chainless)
+_CONDITIONS = f"strict $.** ? (exists(@.chain) || ({_CHAINLESS}) && !exists(@.value))"
+"""The conditions in an expression's document; those that our own tables answer have no chain. A trait may have one of
+their names as its type, and has a value."""
 LARGEST_RULE = 64 * 1024
 """Maximum bytes of one rule's conditions in JSON, without the addresses of its lists. A line of the log contains the
 conditions twice."""

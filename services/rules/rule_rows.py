@@ -13,6 +13,7 @@ from services.guilds.permissions import Rights
 from services.guilds.role_safety import find, refusal, taking_refusal
 from services.rules.draft import RuleDraft, check, expression_of, parsed
 from services.rules.expression import Expression, Requirement, requirements, to_document
+from services.rules.pausing import TOO_MANY
 from services.rules.types.registry import DETAIL_FIELDS
 
 STATES = ("active", "paused", "shadow")
@@ -94,8 +95,9 @@ def apply(rule: Rule, changes: Mapping[str, Any], found: Rights) -> None:
         raise FieldRefused("roleId", reason)
     if fields or (state != "paused" and state != rule.state):
         fill(rule, _changed(_draft_of(rule), fields), found)
-    if fields and rule.pause_cause is not None and not names_state:
-        # The check has just shown that the cause of the automatic pause is gone, so the rule resumes.
+    if fields and rule.pause_cause not in {None, TOO_MANY} and not names_state:
+        # The check has just shown that the cause of the automatic pause is gone, so the rule resumes. It does not
+        # count the server's rules: one beyond the limits would resume until housekeeping pauses it again.
         state = "active"
     if names_state or state != rule.state:
         rule.pause_reason = N_("Paused by an admin") if state == "paused" else None

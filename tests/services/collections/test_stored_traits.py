@@ -48,6 +48,7 @@ def a_token(*found: Trait, whole: bool = True) -> TokenTraits:
         ("Speed", "1.50", YES), ("Speed", ">=1.6", NO), ("Rank", ">=12", YES), ("Rank", "12.0", YES),
         ("Born", ">=1600000000", YES), ("Fur", ">=1", NO), ("Mood", "<3", YES), ("Mood", "<=3", NO),
         ("", "big", YES), ("äTHER", "CAFE\u0301", YES), ("Fur\u200b", "G\u200dold", YES), ("Level", "1e400", NO),
+        ("Speed", ".5..2", YES), ("Speed", "-.5 .. 1.5", YES), ("Speed", ".5..1", NO), ("Speed", "....5", NO),
     ],
 )  # fmt: skip
 def test_a_trait_fits_without_regard_to_case_and_outer_spaces_and_numbers_as_numbers(

@@ -93,7 +93,11 @@ def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> No
         ({"verification_type": "trait", "trait_type": "Fur", "trait_value": "a\u2028b"}, "no line breaks"),
         ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "10..5"}, "first: 5..10."),
         ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "1e3..5"}, "first: 5..1e3."),
-        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "0...5"}, "two dots"),
+        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "0...5"}, "0...5 is not clear: write"),
+        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": ".5...7"}, ".5...7 is not clear: write"),
+        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "1...5"}, "dots, like 5..10 or 0..0.5."),
+        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "=>5"}, "like >=10 or <=5."),
+        ({"verification_type": "trait", "trait_type": "Rank", "trait_value": "=< 5"}, "like >=10 or <=5."),
         ({"verification_type": "gold"}, "The rule type must be one of"),
         ({"verification_type": "call", "contract_address": " "}, "Contract address is required"),
         ({"min_tokens": True}, "Minimum tokens must be at least 1"),
@@ -121,6 +125,12 @@ def test_a_condition_keeps_only_what_its_type_asks_for() -> None:
     assert expression_of(check(shouted)) == Requirement("basic", "base", LOWER)
     ids = replace(full, verification_type="token_id", token_ids=("1, 02", "100-200"))
     assert expression_of(check(ids)) == Requirement("token_id", "base", LOWER, token_ids=("1", "2", "100-200"))
+    # One token of these is enough, so a rule that asks for more would say something else than it does.
+    assert expression_of(check(replace(ids, min_tokens=2))) == expression_of(check(ids))
+    several = replace(GOOD, expression=leaf(type="any_nft", contract="any", minTokens=2))
+    assert expression_of(check(several)) == Requirement("any_nft", "base", "any", 1)
+    nothing = replace(GOOD, expression=leaf(type="any_nft", contract="any", minTokens=0, maxTokens=0))
+    assert expression_of(check(nothing)) == Requirement("any_nft", "base", "any", 0, max_tokens=0)
     anything = check(replace(full, verification_type="any_nft", contract_address=""))
     assert anything.contract_address == "any"
     assert expression_of(anything) == Requirement("any_nft", "base", "any")

@@ -1,6 +1,7 @@
 """Rules far beyond the limits, stored before limits existed: other servers are not slowed, and nobody loses a role."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -13,8 +14,10 @@ from services.core.queue import Claim
 from services.engine import snapshot
 from services.health import alert_conditions, backlog
 from services.privacy import retention
-from services.rules import limits, pausing
+from services.rules import limits, pausing, rule_rows
+from services.rules.draft import RuleDraft
 from services.rules.expression import AtLeast, Expression, Requirement, to_document
+from services.rules.types.any_wallet import AnyWallet
 from services.triggers import watch_list
 from settings import settings
 from tests.support.builders import a_server, address, snowflake
@@ -81,6 +84,37 @@ async def test_conditions_count_as_well() -> None:
     async with transaction() as db:
         assert await limits.pause(db) == 3
     assert await active(far) == rules[:2]
+
+
+async def test_a_trait_with_the_name_of_a_type_is_no_condition() -> None:
+    far, (rule_id,) = await server_with(1)
+    leaf = Requirement("trait", "base", address(), traits=(("address_list", "x"), ("any_wallet", "y")))
+    tree = AtLeast(1, (leaf, Requirement("any_wallet", "", "", details=AnyWallet())))
+    async with transaction() as db:
+        rule = await db.get_one(Rule, rule_id)
+        rule.expression = to_document(tree)
+        db.add(rule)
+        await db.flush()
+        assert (await limits.room(db, far)).conditions == 2
+
+
+@pytest.mark.parametrize(("cause", "state"), [(pausing.TOO_MANY, "paused"), ("above_bot", "active")])
+def test_a_change_resumes_a_rule_whose_cause_it_shows_to_be_gone(
+    monkeypatch: pytest.MonkeyPatch, cause: str, state: str
+) -> None:
+    rule = rule_of(1, 1)
+    rule.state, rule.pause_cause, rule.pause_reason = "paused", cause, "For a reason"
+
+    def filled(rule: Rule, draft: RuleDraft, _: object) -> None:
+        rule.name = draft.rule_name
+
+    monkeypatch.setattr(rule_rows, "fill", filled)
+    rights: Any = None
+    rule_rows.apply(rule, {"ruleName": "Another name"}, rights)
+    kept = (cause, "For a reason") if state == "paused" else (None, None)
+    assert (rule.name, rule.state, rule.pause_cause, rule.pause_reason) == ("Another name", state, *kept)
+    rule_rows.apply(rule, {"state": "active"}, rights)
+    assert (rule.state, rule.pause_cause) == ("active", None), "an admin resumes it"
 
 
 async def test_the_admins_are_told_why_once_and_roles_that_such_rules_gave_stay() -> None:
