@@ -146,7 +146,9 @@ async def end(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int,
     await limits.lock(db, server_id)
     migration = await _open(db, server_id, migration_id, lock=True)
     await _ending(db, found, migration)
-    return await _end(db, actor.discord_id, migration)
+    view = await _end(db, actor.discord_id, migration)
+    await pausing.decide_again(db, server_id)
+    return view
 
 
 def _of_migration(migration: ContractMigration) -> SelectOfScalar[Rule]:
@@ -169,19 +171,22 @@ async def _ending(db: AsyncSession, found: Rights, migration: ContractMigration)
 
 
 async def end_due(db: AsyncSession) -> int:
-    """End the migrations whose date has come, at most ENDED_AT_ONCE; return how many.
+    """End the migrations of one server whose date has come, at most ENDED_AT_ONCE; return how many.
 
-    A migration of rules that only a newer version can read stays open for that version, and the others go on.
+    A migration of rules that only a newer version can read stays open for that version, and the others go on. Of one
+    server, because its members are queued at the end: whoever then waits for the rules of another server could wait
+    for somebody who changes them, and they for a reconcile of members of both.
     """
     rows = await db.exec(
         select(ContractMigration.server_id, ContractMigration.id)
         .where(ContractMigration.state == "open", col(ContractMigration.until) <= await db.now())
         .order_by(col(ContractMigration.server_id), col(ContractMigration.id))
     )
-    ended = 0
+    ended, of_server = 0, 0
     for server_id, migration_id in rows.all():
-        if ended == ENDED_AT_ONCE:
+        if ended == ENDED_AT_ONCE or (ended and server_id != of_server):
             break
+        of_server = server_id
         await limits.lock(db, server_id)
         row = await db.get(ContractMigration, migration_id, populate_existing=True, with_for_update=True)
         if row is not None and row.state == "open" and row.until is not None and row.until <= await db.now():
@@ -189,6 +194,8 @@ async def end_due(db: AsyncSession) -> int:
                 async with db.begin_nested():
                     await _end(db, None, row)
                     ended += 1
+    if ended:
+        await pausing.decide_again(db, of_server)
     return ended
 
 
@@ -356,6 +363,7 @@ async def _write(
 
 
 async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration) -> MigrationView:
+    """End a migration and record it; `pausing.decide_again` has to follow."""
     batch = uuid4()
     rows = await db.exec(_of_migration(migration).execution_options(populate_existing=True).with_for_update())
     done, left, lines = list[MigratedRule](), list[LeftRule](), list[dict[str, Any]]()
@@ -381,7 +389,6 @@ async def _end(db: AsyncSession, actor: str | None, migration: ContractMigration
     ended = audit.line("rule.migration_ended", server_id=migration.server_id, actor=actor, batch=batch, data=said)
     await db.flush()
     await limits.record(db, [ended, *lines])
-    await pausing.decide_again(db, migration.server_id)
     return MigrationView(tuple(done), tuple(left), True, str(batch) if done else None, migration.id)
 
 
