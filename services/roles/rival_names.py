@@ -27,6 +27,8 @@ LOOK_BACK = timedelta(days=1)
 """The greatest age of a move that is still looked up, and of an entry that is stored although nothing else shows it."""
 FORWARD, BACKWARD = timedelta(seconds=60), timedelta(seconds=5)
 """How much newer than the noticed move, or older than our change before it, an entry may be, because clocks differ."""
+MOST_MOVES = 5_000
+"""The most moves of a server that are looked up at a time."""
 MOST_PAGES = 10
 """The most pages of a log that are read at a time; they contain our own changes too."""
 
@@ -54,8 +56,11 @@ class Search:
 
 
 async def claim(db: AsyncSession) -> Search | None:
-    """Return the moves of one server that are due, claimed for this process for a minute, or None."""
-    values = {"lease": LEASE, "bits": ADMINISTRATOR | VIEW_AUDIT_LOG, "old": LOOK_BACK, "denied": NO_PERMISSION}
+    """Return at most MOST_MOVES moves of one server that are due, claimed for this process for a minute, or None."""
+    values = {
+        "lease": LEASE, "bits": ADMINISTRATOR | VIEW_AUDIT_LOG, "old": LOOK_BACK, "denied": NO_PERMISSION,
+        "most": MOST_MOVES,
+    }  # fmt: skip
     rows = (await db.execute(_CLAIM, values)).all()
     if not rows:
         return None
@@ -70,7 +75,8 @@ async def give_up(db: AsyncSession) -> None:
 
 
 _ALLOWED = "s.bot_permissions & :bits <> 0"
-# Names that a missing permission hid are looked up once the bot has it.
+# Names that a missing permission hid are looked up once the bot has it. What another transaction has locked waits for
+# the next turn: waiting for several of its rows could deadlock.
 _CLAIM = f"""
     WITH turn AS (
         SELECT r.server_id, s.discord_id AS guild_id, {_ALLOWED} AS allowed
@@ -79,7 +85,10 @@ _CLAIM = f"""
         AND (r.reason IS DISTINCT FROM :denied OR {_ALLOWED}) ORDER BY r.next_at, r.id LIMIT 1
     )
     UPDATE rival_move r SET next_at = now() + CAST(:lease AS interval), reason = NULL FROM turn t
-    WHERE r.server_id = t.server_id AND r.next_at <= now() AND r.at > now() - CAST(:old AS interval)
+    WHERE r.id = ANY(ARRAY(
+        SELECT m.id FROM rival_move m JOIN turn USING (server_id)
+        WHERE m.next_at <= now() AND m.at > now() - CAST(:old AS interval)
+        ORDER BY m.next_at, m.id LIMIT :most FOR UPDATE OF m SKIP LOCKED))
     RETURNING r.server_id, t.guild_id, t.allowed, r.id, r.discord_id, r.role_id, r.taken, r.at, r.since
 """
 
