@@ -132,6 +132,9 @@ class WriteOutcome:
     """Whether Discord is failing, perhaps only for this guild."""
     code: int | None = None
     """Discord's code for a refusal."""
+    asked_at: float = field(default_factory=time.monotonic, compare=False)
+    """Before the first request, on this process's monotonic clock: what is said of the member may be older than what
+    became known since."""
 
 
 def question(limit: int, busy: Collection[int], resting: Collection[str] = (), after: int = 0) -> Question:
@@ -256,6 +259,13 @@ async def carry_out(
     offline. `begin` records that a removal is about to be sent, and returns whether it is still wanted. Raises
     TokenRejected, after which no writer may continue.
     """
+    began = time.monotonic()
+    return replace(await _carry_out(outside, intent, sure, begin), asked_at=began)
+
+
+async def _carry_out(
+    outside: Gateways, intent: Intent, sure: bool, begin: Callable[[], Awaitable[bool]] | None
+) -> WriteOutcome:
     sent = False
     try:
         if (unsent := await _unsent(outside, intent, sure, begin)) is not None:

@@ -3,6 +3,7 @@
 The sentences for Discord's refusals are here too.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -61,11 +62,13 @@ _IS_PROTECTED = f"""
 async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
     """Record the result of a change, if the ledger still wants it.
 
-    If the grant is gone, the member has left, and perhaps rejoined. The change may have reached either membership.
+    If the grant is gone, the member has left, and perhaps rejoined. The change may have reached either membership. A
+    member who was seen in the server since Discord was asked has not left: the change is tried again.
     """
     await _tell_others(db, intent, outcome)
     # In the order of a reconcile, which could deadlock with this otherwise: the stored member, then their grants.
-    _, found = await db.together((_LOCK_MEMBER, intent.line._asdict()), (_LOCK_GRANT, {"id": intent.id}))
+    locking = _LOCK_MEMBER, {**intent.line._asdict(), "ago": time.monotonic() - outcome.asked_at}
+    seen, found = await db.together(locking, (_LOCK_GRANT, {"id": intent.id}))
     state = str(found[0][0]) if found else None
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
@@ -90,7 +93,9 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
             if gone.first() is not None:
                 await rivals.record(db, [Reversal(*intent.line, taken=False)])
         case WriteResult.LEFT:
-            if state is not None:
+            # The event that they left was lost, and they came back while Discord was asked.
+            came_back = bool(seen and seen[0][0])
+            if state is not None and not came_back:
                 await record_left(db, [(intent.server_id, intent.discord_id)])
         case WriteResult.REFUSED:
             await _after_refusal(db, intent, outcome)
@@ -101,7 +106,11 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
-_LOCK_MEMBER = "SELECT 1 FROM member WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
+# It says whether the member was seen in the server since `ago` seconds ago.
+_LOCK_MEMBER = (
+    "SELECT left_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ago) FROM member "
+    "WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
+)
 _LOCK_GRANT = 'SELECT state FROM "grant" WHERE id = :id FOR UPDATE'
 
 
@@ -113,7 +122,7 @@ async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) 
     its grants, of which the member's own is one: the member is locked before those.
     """
     if outcome.result in {WriteResult.NO_ROLE, WriteResult.REFUSED}:
-        await db.together((_LOCK_MEMBER, intent.line._asdict()))
+        await db.together((_LOCK_MEMBER, {**intent.line._asdict(), "ago": 0.0}))
     match outcome.result:
         case WriteResult.AGAIN | WriteResult.THEIRS:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)

@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import func, update
 from sqlmodel import col, select
 
+from gateways.discord.types import MemberGone
 from models import Event, Grant, Member, Rule, Server, ServerMove, User, Wallet, now, transaction
 from services.core import queue
 from services.guilds import members
-from services.roles import write_results
+from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
@@ -65,6 +66,39 @@ async def test_a_role_that_was_given_in_a_membership_that_has_ended_is_nobodys()
         await members.joined(db, intent.server_id, members.MemberFacts(intent.discord_id, "back", frozenset()))
     await done(intent)
     assert await grants() == []
+
+
+class Returning:
+    """A Discord that a member has left; the bot hears that they came back before the last answer about them arrives."""
+
+    def __init__(self, intent: Intent, comes_back: bool) -> None:
+        self.intent, self.comes_back = intent, comes_back
+        self.discord = self
+
+    async def add_role(self, *_: str) -> None:
+        raise MemberGone("Discord", "Unknown Member", status=404, code=10007)
+
+    async def membership(self, *_: str) -> None:
+        if self.comes_back:
+            async with transaction() as db:
+                facts = members.MemberFacts(self.intent.discord_id, "back", frozenset())
+                await members.joined(db, self.intent.server_id, facts)
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+async def test_who_comes_back_while_a_role_is_given_has_not_left(comes_back: bool) -> None:
+    """The event that they left was lost, so their grant is still there."""
+    intent = await being_given(snowflake())
+    outside: Any = Returning(intent, comes_back)
+    outcome = await outbox.carry_out(outside, intent, sure=True)
+    assert outcome.result is WriteResult.LEFT
+    async with transaction() as db:
+        await write_results.record(db, intent, outcome)
+    async with transaction() as db:
+        left_at = (await db.get_one(Member, (intent.server_id, intent.discord_id))).left_at
+        again = await open_intents(db, 1, ())
+    assert (left_at is None, len(await grants())) == ((True, 1) if comes_back else (False, 0))
+    assert len(again) == comes_back, "the next try shows whether they are there"
 
 
 @pytest.mark.parametrize(
