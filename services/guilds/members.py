@@ -352,15 +352,12 @@ async def listed(db: AsyncSession, server_id: int, members: Sequence[MemberFacts
     )
     had = {str(discord_id): frozenset[str](roles) for discord_id, roles in result.all()}
     ruled = frozenset((await db.exec(select(Rule.role_id).where(Rule.server_id == server_id).distinct())).all())
-    stirred = sorted(
-        one.discord_id for one in members if one.discord_id not in had or (had[one.discord_id] - one.roles) & ruled
-    )
-    # Nobody is marked who is not stored. The others are marked before they are stored, as by all code that writes about
-    # members, and all of them in one statement.
-    await keep(db, server_id, [one for one in members if one.discord_id not in had])
-    if stirred:
-        await queue.mark_members(db, server_id, stirred, queue.JOINED)
-    await keep(db, server_id, [one for one in members if one.discord_id in had])
+    stirred = [one.discord_id for one in members if (had.get(one.discord_id, frozenset()) - one.roles) & ruled]
+    newcomers = {one.discord_id: one.roles for one in members if one.discord_id not in had and not one.bot}
+    # Before they are stored, as by all code that writes about members, and all of them in one statement.
+    if stirred or newcomers:
+        await queue.mark_listed(db, server_id, stirred, newcomers, queue.JOINED)
+    await keep(db, server_id, members)
 
 
 async def list_ended(db: AsyncSession, server_id: int, began: datetime) -> int:

@@ -30,6 +30,7 @@ from services.core.queue.mark_due import (
     mark_all,
     mark_claimants,
     mark_holders,
+    mark_listed,
     mark_member,
     mark_members,
     mark_named,
@@ -53,7 +54,7 @@ __all__ = [
     "AGAIN", "CHANGED", "CHANNEL", "CLAIM", "IS_QUEUED", "JOINED", "LEASE", "NEVER_GIVEN", "NOW_GIVEN", "OF_SERVER",
     "SEEN", "SWEPT", "WAITING", "Claim", "call_off_removals_from", "call_off_where", "check_unchanged", "claim",
     "complete", "in_order_of_key", "invalidate_running", "locking_in_order", "mark_all", "mark_claimants",
-    "mark_holders", "mark_member", "mark_members", "mark_named", "mark_other_delegates", "mark_people", "mark_server",
-    "mark_servers", "mark_swept", "pause_after", "postpone", "refresh_statistics", "release", "release_leases", "renew",
-    "reschedule", "retry_later", "still_ours",
+    "mark_holders", "mark_listed", "mark_member", "mark_members", "mark_named", "mark_other_delegates", "mark_people",
+    "mark_server", "mark_servers", "mark_swept", "pause_after", "postpone", "refresh_statistics", "release",
+    "release_leases", "renew", "reschedule", "retry_later", "still_ours",
 ]  # fmt: skip

@@ -4,7 +4,8 @@ A member's row in the queue is also the lock on the data stored about them: a re
 before it writes their data. A transaction that marks people and writes their data must mark first, in one statement.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 
 from gateways.chains.catalogue import CHAINS
 from models.db.session import AsyncSession, Question
@@ -39,6 +40,32 @@ async def mark_members(db: AsyncSession, server_id: int, people: Sequence[str], 
     """Mark those of the given members whom a rule of the server can concern."""
     who = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
     return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
+
+
+async def mark_listed(
+    db: AsyncSession, server_id: int, people: Sequence[str], newcomers: Mapping[str, Collection[str]], priority: int
+) -> int:
+    """Mark members as `mark_members` does, and those `newcomers` whom a rule of the server can concern.
+
+    `newcomers` are people (no bots) with their roles, who are not stored as members yet. They are stored after this, in
+    the same transaction.
+    """
+    known = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
+    new = [{"discord_id": who, "roles": sorted(roles)} for who, roles in newcomers.items()]
+    values: dict[str, object] = {"server": server_id, "people": list(people), "new": json.dumps(new)}
+    return await _mark(db, f"{known} UNION {_NEWCOMERS}", priority, values)
+
+
+_NEWCOMERS = """
+    SELECT s.id, n.discord_id FROM jsonb_to_recordset(CAST(:new AS jsonb)) AS n (discord_id text, roles text[])
+    JOIN server s ON s.id = :server AND s.bot_invited
+    WHERE EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = n.discord_id)
+    OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = s.id AND g.discord_id = n.discord_id)
+    OR EXISTS (SELECT 1 FROM rule r WHERE r.server_id = s.id AND r.takes_over AND r.state = 'active'
+               AND r.deleted_at IS NULL AND r.role_id = ANY(n.roles))
+    OR EXISTS (SELECT 1 FROM server_move v WHERE v.server_id = s.id AND v.state = 'open' AND v.begins_at <= now()
+               AND v.roles && n.roles)
+"""
 
 
 async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:

@@ -1,17 +1,19 @@
 """What follows when members leave or their rules are paused."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from sqlalchemy import text
+from sqlmodel import col, select
 
-from models import transaction
+from models import Member, ServerMove, now, transaction
 from services.core import queue
 from services.guilds import members
 from services.rules import pausing
 from services.triggers import gateway_events
 from tests.services.roles.test_outbox import change, guilds
-from tests.support.builders import a_member, a_rule, a_server, address, snowflake
+from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
 from tests.support.statements import waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -78,6 +80,57 @@ async def test_a_list_waits_for_a_reconcile_of_its_members_with_no_lock_that_the
     await listing
     async with transaction() as db:
         assert [claim.priority for claim in await queue.claim(db, "w1", 9)] == [queue.JOINED]
+
+
+async def test_a_list_with_somebody_who_is_just_joining_waits_for_that_with_no_lock_that_it_needs() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        gone = await a_member(db, server, wallet=address())
+        await db.delete(gone)
+    shown = members.MemberFacts(gone.discord_id, "somebody", frozenset())
+
+    async def listed() -> None:
+        async with transaction() as db:
+            await members.listed(db, gone.server_id, [shown])
+
+    async with transaction() as db:
+        await queue.mark_member(db, gone.server_id, gone.discord_id, queue.JOINED)
+        listing = asyncio.create_task(listed())
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        await members.joined(db, gone.server_id, shown)
+    await listing
+    async with transaction() as db:
+        assert (await db.get_one(Member, (gone.server_id, gone.discord_id))).name == "somebody"
+        assert [claim.discord_id for claim in await queue.claim(db, "w1", 9)] == [gone.discord_id]
+
+
+async def test_of_those_who_are_new_in_a_list_only_whom_a_rule_can_concern_is_reconciled() -> None:
+    async with transaction() as db:
+        server = await a_server(db)
+        server_id, handed, moved = server.id or 0, await a_rule(db, server, snowflake()), snowflake()
+        handed.takes_over = True
+        db.add(ServerMove(server_id=server_id, begins_at=now(), until=now() + timedelta(days=1), roles=[moved]))
+        known = [await a_member(db, server, wallet=address()) for _ in range(2)]
+        owing = await a_member(db, server)
+        await a_grant(db, owing, handed)
+        for one in (known[1], owing):
+            await db.delete(one)
+        known[0].left_at = now()
+    concerned = {
+        **{one.discord_id: frozenset[str]() for one in (*known, owing)},
+        snowflake(): frozenset({handed.role_id}), snowflake(): frozenset({moved}),
+    }  # fmt: skip
+    others = {snowflake(): frozenset[str](), snowflake(): frozenset({snowflake()})}
+    shown = [members.MemberFacts(who, "somebody", roles) for who, roles in (concerned | others).items()]
+    bot = members.MemberFacts(snowflake(), "a bot", frozenset({handed.role_id}), bot=True)
+    async with transaction() as db:
+        await members.listed(db, server_id, [*shown, bot])
+    async with transaction() as db:
+        assert {claim.discord_id for claim in await queue.claim(db, "w1", 99)} == set(concerned)
+        stored = (await db.exec(select(Member.discord_id).where(col(Member.left_at).is_(None)))).all()
+        assert set(stored) == {*concerned, *others, bot.discord_id}
 
 
 @pytest.mark.parametrize("with_a_wallet", [True, False])
