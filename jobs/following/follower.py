@@ -110,7 +110,7 @@ class Follower:
         if news or not self._is_noted(look, moment):
             self._noted = None
             try:
-                if await self._note(look, turn.watched):
+                if await self._note(look, turn.watched, ended):
                     self._noted = (look.position, look.head, moment)
             finally:
                 if self._noted is None:
@@ -143,8 +143,11 @@ class Follower:
         position, head, since = self._noted
         return (position, head) == (look.position, look.head) and moment - since < NOTED_SECONDS
 
-    async def _note(self, look: PollResult, watched: Watched) -> bool:
-        """Write the result of a poll. Return False, with nothing written, if the lease was lost."""
+    async def _note(self, look: PollResult, watched: Watched, ended: Sequence[str]) -> bool:
+        """Write the result of a poll. Return False, with nothing written, if the lease was lost.
+
+        `ended` are the addresses whose quarantine has ended.
+        """
         slices = self._reader.slices if isinstance(self._reader, WalletReader) else 1
         try:
             # The lease is checked first: a process that lost it must not queue members for this position.
@@ -157,7 +160,7 @@ class Follower:
                 if look.excessive:
                     log.warning("quarantined chain=%s %s=%s", self.chain, self.kind, ",".join(look.excessive))
                     await quarantine.begin(db, self.chain, self.kind, look.excessive)
-                if ended := self._ended(look, watched):
+                if ended:
                     await quarantine.end(db, self.chain, self.kind, ended)
         except chain_cursor.CursorTaken:
             return False
