@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.binaries import PostgresFailed
-from app.supervisor.installed import journal
+from app.supervisor.installed import journal, update_under_way
 from app.supervisor.leftovers import AlreadyRunning, running
 from app.supervisor.output import say
 from app.supervisor.processes import Web, data_dir, make_plan, tilde_warning
@@ -73,8 +73,7 @@ def main() -> int:
 
 def _refuse_during_update() -> None:
     if journal(ROOT).open:
-        update = "holdfast update" if KEPT.exists() else "make update"
-        raise StartFailed(f"An update is under way. If it was cut short, `{update}` takes it back.")
+        raise StartFailed(update_under_way(ROOT))
 
 
 def _refuse_beside_another(chosen: Settings) -> None:

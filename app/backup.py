@@ -30,10 +30,10 @@ from app.postgres import restore_swap
 from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
-from app.supervisor.installed import journal
+from app.supervisor.installed import command_of, journal, update_under_way
 from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.processes import data_dir, database_dir, home_dir
-from app.supervisor.system import escape_output, unusable
+from app.supervisor.system import escape_output, tell, unusable
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, moving_aside
 from settings import ROOT, Settings, SettingsError, load, newest_migration, version
@@ -269,8 +269,8 @@ def _make(to: Path | None) -> None:
         dump(url, file, major)
     if to is None:
         hand_over(home, file)
-    print(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
-    print("Keep SECRET_KEY too, in another place: without it people have to sign in again, and webhooks stop.")
+    tell(f"The backup is in {file} ({file.stat().st_size} bytes). To restore it: {_restoring(file)}")
+    tell("Keep SECRET_KEY too, in another place: without it people have to sign in again, and webhooks stop.")
 
 
 def hand_over(home: Path, file: Path) -> None:
@@ -283,10 +283,10 @@ def hand_over(home: Path, file: Path) -> None:
 
 def _restoring(file: Path) -> str:
     """Return the command that restores a backup in this installation: a wheel, a repository or an image."""
-    named = shlex.quote(str(file))
-    if "HOLDFAST_HOME" in os.environ:
-        return f"holdfast restore {named}"
-    return f"make restore FILE={named}" if (ROOT / "Makefile").exists() else f"python -m app.backup restore {named}"
+    named, command = shlex.quote(str(file)), command_of(ROOT, "restore")
+    if command is None:
+        return f"python -m app.backup restore {named}"
+    return f"{command} FILE={named}" if command.startswith("make ") else f"{command} {named}"
 
 
 def _psql(arguments: list[str]) -> int:
@@ -312,7 +312,7 @@ def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
     if now is not None and not now.database_url:
         raise BackupFailed(f"Process {now.pid} starts or replaces the database: try again when it is ready.")
     if now is None:
-        restore_swap.finish(database, print)
+        restore_swap.finish(database, tell)
     made_by = database / "cluster" / "PG_VERSION"
     if not made_by.exists():
         raise BackupFailed(f"There is no database in {database} yet.")
@@ -320,7 +320,7 @@ def _opened(settings: Settings) -> Iterator[tuple[str, str | None]]:
     if now is not None and now.database_url:
         yield now.database_url, major
         return
-    with Postgres(database, say=print) as postgres:
+    with Postgres(database, say=tell) as postgres:
         yield postgres.url, major
 
 
@@ -334,12 +334,13 @@ def _restore(file: Path, force: bool) -> None:
     try:
         _refuse_during_update()
         if settings.database_url:
-            restore_elsewhere(file, settings.database_url, force=force, say=print)
+            restore_elsewhere(file, settings.database_url, force=force, say=tell)
         else:
-            restore(file.absolute(), database_dir(settings), force=force, say=print)
+            restore(file.absolute(), database_dir(settings), force=force, say=tell)
     finally:
         lock.release()
-    print("Restored. The next start brings it up to date.")
+    # The exit code says whether it was restored, also where nobody reads this.
+    tell("Restored. The next start brings it up to date.")
 
 
 def _refuse_during_update() -> None:
@@ -347,11 +348,7 @@ def _refuse_during_update() -> None:
     note = journal(ROOT)
     if not note.open or _has_open(os.getppid(), note.lock):
         return
-    command = "holdfast update" if "HOLDFAST_HOME" in os.environ else "make update"
-    raise BackupFailed(
-        "An update is under way, and a restore would be lost if it goes back. If it was cut short, "
-        f"`{command}` takes it back. Restore after that."
-    )
+    raise BackupFailed(f"{update_under_way(ROOT)} Restore after that: a restore would be lost if it goes back.")
 
 
 def _has_open(pid: int, file: Path) -> bool:

@@ -212,6 +212,24 @@ def _complaint(root: Path) -> str:
     return asked.stderr.strip()
 
 
+def command_of(root: Path, target: str) -> str | None:
+    """Return the command with which a person runs a target, such as `update`; None in an image, which has none.
+
+    HOLDFAST_HOME does not tell a wheel, whose command sets it, from the others, for which it may name a `.env`.
+    """
+    if (root / ".git").exists() or (root / "Makefile").exists():
+        return f"make {target}"
+    # pip puts the files of a wheel into its environment; those of an image are beside one.
+    return f"holdfast {target}" if root.resolve().is_relative_to(Path(sys.prefix).resolve()) else None
+
+
+def update_under_way(root: Path) -> str:
+    """Return the sentences that say that an update is under way, and how one that was cut short is taken back."""
+    if command := command_of(root, "update"):
+        return f"An update is under way. If it was cut short, `{command}` takes it back."
+    return "An update of another installation with this data is under way. If it was cut short, update there again."
+
+
 class Journal:
     """A file that records what an update has changed so far, so that a start after a power cut can say what to do."""
 

@@ -18,7 +18,10 @@ MARK = "HOLDFAST_RUN"
 
 @dataclass(frozen=True)
 class Running:
-    """A supervisor's published state: process id, URL, and its database's URL once that is migrated."""
+    """A supervisor's published state: process id, URL, and its database's URL once that is migrated.
+
+    A restore or an update of the data publishes what it is in place of a URL: `a restore`, `an update`.
+    """
 
     pid: int
     url: str
@@ -26,12 +29,17 @@ class Running:
 
 
 class AlreadyRunning(Exception):
-    """Raised when another supervisor works on the same data directory."""
+    """Raised when another supervisor, a restore or an update works on the same data directory."""
 
     def __init__(self, running: Running | None) -> None:
         self.running = running
-        where = f"at {running.url} (process {running.pid})" if running else "on the same data"
-        super().__init__(f"Holdfast already runs {where}.")
+        if running is None:
+            said = "Holdfast already runs on the same data."
+        elif "://" in running.url:
+            said = f"Holdfast already runs at {running.url} (process {running.pid})."
+        else:
+            said = f"{running.url.capitalize()} is under way on the same data (process {running.pid})."
+        super().__init__(said)
 
 
 class Lock:

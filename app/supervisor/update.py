@@ -57,7 +57,9 @@ class Update:
             raise UpdateFailed("Restore a database at DATABASE_URL first (make restore), and update without --restore.")
         now = running(self._data.home)
         if now is not None:
-            raise UpdateFailed(f"Holdfast runs (process {now.pid}). Stop it first, and start it again afterwards.")
+            raise UpdateFailed(
+                f"{AlreadyRunning(now if now.pid else None)} Stop it first, and start it again afterwards."
+            )
         name = self._installation.fetch(wanted)
         if not name and restore is not None:
             raise UpdateFailed(
