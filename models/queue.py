@@ -102,11 +102,13 @@ class Counter(Row, table=True):
 
 
 class WatchedChange(Row, table=True):
-    """That rules, wallets or delegations changed, for the followers, who compare these rows with those they saw.
+    """That rules, servers, wallets or delegations changed: followers compare these rows with those they saw.
 
-    Triggers add a row with each change and delete earlier ones.
+    Triggers add a row in each transaction with a change and delete earlier ones.
     """
 
     id: int | None = Field(default=None, primary_key=True, sa_type=BigInteger)
     what: str
     """The table that changed."""
+    noted_in: int | None = Field(default=None, sa_type=BigInteger)
+    """PostgreSQL's number of the transaction that made the change; the database fills it in."""

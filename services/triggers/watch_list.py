@@ -82,7 +82,8 @@ _STAMPS: Question = (
     """
     SELECT (SELECT COALESCE(string_agg(CAST(id AS text), ',' ORDER BY id), '') FROM watched_change
             WHERE what = 'rule'),
-           (SELECT concat_ws(' ', count(*), sum(hashint4(id))) FROM server WHERE bot_invited),
+           (SELECT COALESCE(string_agg(CAST(id AS text), ',' ORDER BY id), '') FROM watched_change
+            WHERE what = 'server'),
            (SELECT COALESCE(string_agg(CAST(id AS text), ',' ORDER BY id), '') FROM watched_change
             WHERE what = 'wallet') || ' ' || COALESCE((SELECT max(id) FROM wallet), 0),
            (SELECT COALESCE(string_agg(CAST(id AS text), ',' ORDER BY id), '') FROM watched_change
@@ -92,8 +93,9 @@ _STAMPS: Question = (
 )
 """The query for stamps that change when rules, servers, wallets or vaults do.
 
-Triggers add a row to `watched_change` with each change, and delete earlier ones, so however many wallets there are, few
-rows are read. A change that was not visible is shown by its own row, or by a newer one that was not visible either.
+Triggers add a row to `watched_change` in each transaction with a change, and delete earlier ones, so however many
+servers and wallets there are, few rows are read. A change that was not visible is shown by its own row, or by a newer
+one that was not visible either.
 """
 
 _QUARANTINE: Question = ("SELECT chain, kind, address, until > now() FROM quarantine WHERE ended_at IS NULL", {})

@@ -91,8 +91,47 @@ async def test_nothing_is_read_again_while_nothing_changes_and_all_is_at_once_wh
     assert await read(listed) == Watched()
 
 
+async def notes() -> tuple[int, int]:
+    """Return how many notes about changes there are, and how many there ever were."""
+    async with transaction() as db:
+        # Of a sequence that begins with 1 and has no cache.
+        counts = "SELECT (SELECT count(*) FROM watched_change), (SELECT last_value FROM watched_change_id_seq)"
+        left, ever = (await db.execute(text(counts))).one()
+    return int(left), int(ever)
+
+
+async def test_a_change_of_many_rows_is_noted_once_and_one_that_is_undone_hides_no_other() -> None:
+    async with transaction() as db:
+        server, away = await a_server(db), await a_server(db, bot_invited=False)
+        for _ in range(20):
+            await a_delegation(db, address(), address())
+    _, before = await notes()
+    move = text("UPDATE delegation SET vault = vault || '0'")
+    async with transaction() as db:
+        await db.execute(move)
+        await db.execute(move)
+    left, ever = await notes()
+    assert ever == before + 1
+    async with transaction() as db:
+        undone = await db.begin_nested()
+        await db.execute(move)
+        await undone.rollback()
+        await db.execute(move)
+    left, ever = await notes()
+    assert ever == before + 3, "the note of what was undone is gone with it"
+    async with transaction() as db:
+        away.name = server.name = "Another name"
+        db.add_all([await db.merge(away), await db.merge(server)])
+        await a_server(db, bot_invited=False)
+    assert await notes() == (left, ever), "who is watched has not changed"
+    for number, statement in enumerate(("UPDATE server SET bot_invited = true", "DELETE FROM server"), 1):
+        async with transaction() as db:
+            await db.execute(text(statement))
+        assert (await notes())[1] == ever + number
+
+
 async def test_whether_anything_changed_is_asked_without_reading_the_wallets() -> None:
-    vault, tables = address(), "('rule', 'wallet', 'delegation')"
+    vault, tables = address(), "('rule', 'server', 'wallet', 'delegation')"
     async with transaction() as db:
         server = await a_server(db)
         rule = await a_rule_about_anything(db, server)
@@ -100,6 +139,7 @@ async def test_whether_anything_changed_is_asked_without_reading_the_wallets() -
         db.add(rule)
         member = await a_member(db, server, wallet=(delegate := address()))
         for _ in range(100):
+            await a_server(db)
             await a_member(db, server, wallet=address())
             await a_delegation(db, delegate, address())
     listed = WatchList()
