@@ -173,9 +173,9 @@ async def _ending(db: AsyncSession, found: Rights, migration: ContractMigration)
 async def end_due(db: AsyncSession) -> int:
     """End the migrations of one server whose date has come, at most ENDED_AT_ONCE; return how many.
 
-    A migration of rules that only a newer version can read stays open for that version, and the others go on. Of one
-    server, because its members are queued at the end: whoever then waits for the rules of another server could wait
-    for somebody who changes them, and they for a reconcile of members of both.
+    A migration of rules that only a newer version can read stays open for that version, and the others go on. Only
+    one server, because its members are queued at the end. A wait for the rules of another server after that could be a
+    wait for somebody who changes them, and who waits for a reconcile of members of both.
     """
     rows = await db.exec(
         select(ContractMigration.server_id, ContractMigration.id)
