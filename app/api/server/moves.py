@@ -16,22 +16,41 @@ from services.engine.previews.preview import Impact, MemberImpact
 from services.engine.previews.proposals import MoveEnd, Proposal
 from services.roles.moves import coverage, lifecycle, views
 from services.roles.moves.coverage import HoldersPage
-from services.roles.moves.lifecycle import MoveOrder, MoveUndone
+from services.roles.moves.lifecycle import MoveOrder, MoveUndone, SeenMove
 from services.roles.moves.views import MoveView
 
 router = calls("/servers/{server_id}/move", tags=["move"])
 
 
+class SeenMovePayload(Payload):
+    """The open move as it was read: its roles in their order, its dates, and its channel."""
+
+    roles: list[str] = Field(max_length=1_000)
+    begins_at: TimeFrom
+    until: TimeUntil
+    channel_id: str | None = None
+
+
 class MovePayload(Payload):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
-    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start.
+    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start. `seen` is the open move
+    that may be replaced, or null if none may be; without the field, it replaces any.
     """
 
     until: TimeUntil
     roles: list[str] = Field(max_length=1_000)
     begins_at: TimeFrom | None = None
     channel_id: str | None = None
+    seen: SeenMovePayload | None = None
+
+    @property
+    def may_replace(self) -> SeenMove | None:
+        """The open move that this may replace; None for any."""
+        if "seen" not in self.model_fields_set:
+            return None
+        seen = self.seen
+        return SeenMove() if seen is None else SeenMove(tuple(seen.roles), seen.begins_at, seen.until, seen.channel_id)
 
 
 @router.get("")
@@ -43,8 +62,11 @@ async def get_move(caller: Caller, server_id: PathId) -> MoveView:
 
 @router.put("")
 async def set_move(caller: Caller, server_id: PathId, payload: MovePayload) -> MoveView:
-    """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end."""
-    order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id)
+    """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end.
+
+    With `seen`, a move that somebody else has begun or changed meanwhile is not replaced: the answer is 409.
+    """
+    order = MoveOrder(payload.until, payload.roles, payload.begins_at, payload.channel_id, payload.may_replace)
     async with transaction() as db:
         is_told = await lifecycle.begin_or_change(db, gateways(), caller, server_id, order)
     async with transaction() as db:

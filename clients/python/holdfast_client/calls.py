@@ -611,6 +611,8 @@ class Calls:
     def set_move(self, server_id: int, body: MovePayload) -> MoveView:
         """Begin a move, or change the running one. Nobody loses a role of the move until an admin approves its end.
 
+        With `seen`, a move that somebody else has begun or changed meanwhile is not replaced: the answer is 409.
+
         Needs the scope rules.
         """
         return cast(

@@ -488,13 +488,16 @@ class MissingPermission(TypedDict):
 class MovePayload(TypedDict):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
-    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start.
+    A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start. `seen` is the open
+    move
+    that may be replaced, or null if none may be; without the field, it replaces any.
     """
 
     until: str
     roles: list[str]
     beginsAt: NotRequired[str | None]
     channelId: NotRequired[str | None]
+    seen: NotRequired[SeenMovePayload | None]
 
 
 class MovePreview(TypedDict):
@@ -1125,6 +1128,15 @@ class RunningMigration(TypedDict):
     until: str | None
     createdAt: str
     rules: list[str]
+
+
+class SeenMovePayload(TypedDict):
+    """The open move as it was read: its roles in their order, its dates, and its channel."""
+
+    roles: list[str]
+    beginsAt: str
+    until: str
+    channelId: NotRequired[str | None]
 
 
 class SeenPayload(TypedDict):

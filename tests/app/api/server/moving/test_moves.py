@@ -28,6 +28,21 @@ async def put(owner: Browser, town: Town, **changes: Any) -> Any:
     return await owner.client.put(f"/api/servers/{town.server_id}/move", json=payload)
 
 
+async def test_a_program_replaces_only_the_move_that_it_has_seen(owner: Browser, town: Town) -> None:
+    call = f"/api/servers/{town.server_id}/move"
+    assert (await put(owner, town, seen=None)).status_code == 200, "there was none"
+    assert (await put(owner, town, seen=None)).status_code == 409
+    read = (await owner.client.get(call)).json()
+    seen = {**read, "roles": [one["roleId"] for one in read["roles"]]}
+    changed = await put(owner, town, until=days(9), seen=seen)
+    assert changed.status_code == 200, changed.text
+    refused = await put(owner, town, until=days(11), seen=seen)
+    assert refused.status_code == 409
+    assert (await owner.client.get(call)).json()["until"] == changed.json()["until"]
+    assert (await put(owner, town, until=days(11))).status_code == 200, "without a word about it, any is replaced"
+    assert (await put(owner, town, seen={"roles": []})).status_code == 422
+
+
 async def said_in(town: Town, channel_id: str) -> list[dict[str, Any]]:
     listed = (await town.guild())["channels"]
     return next(one["messages"] for one in listed if one["id"] == channel_id)
