@@ -1,10 +1,12 @@
 """The verification channel with its panel: create, inspect and repair it; and forget a channel that was deleted."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from gateways import Gateways
 from gateways.discord.channels import OF_MEMBER, OF_ROLE, TEXT_CHANNEL, Channel, Message, Overwrite
@@ -27,6 +29,8 @@ _log = logging.getLogger(f"holdfast.{__name__}")
 
 NAME = "verify"
 ANNOUNCEMENTS = 5
+AT_ONCE = 8
+"""Channels of different servers that one process changes at a time."""
 MOST_REFRESHES = 3
 """How often a text is written into the panel if it changes each time while it is being written."""
 
@@ -43,6 +47,8 @@ MEMBERS_DENIED = SEND | 1 << 35 | 1 << 36 | 1 << 38
 """Writing, and creating or writing in threads (docs/facts.md#discord-permissions): members only press buttons here."""
 
 _REASON = "The verification channel"
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+"""The turns of each event loop: a semaphore belongs to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +273,16 @@ async def _changing(db: AsyncSession, server: Server) -> AsyncGenerator[None]:
 
     Raises Conflict when somebody is changing the channel right now, or when Discord refuses; ProviderUnavailable.
     """
-    if not await _locked(db, server):
-        raise Conflict(_("Somebody is changing the verification channel right now. Please try again in a few seconds."))
+    # The lock lasts as long as the transaction, so its connection is held while Discord answers. Those who wait for
+    # their turn hold none: otherwise a slow Discord would use up all connections of the process.
+    await release(db)
+    turns = _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
     try:
-        yield
+        async with turns:
+            if not await _locked(db, server):
+                busy = _("Somebody is changing the verification channel right now. Please try again in a few seconds.")
+                raise Conflict(busy)
+            yield
     except MissingAccess:
         hidden = _(
             "The bot cannot see the verification channel any more. Let {bot} view it, or delete it, then try again."

@@ -1,17 +1,20 @@
 """The verification channel against the sandbox: created, checked, repaired, and refused where Discord refuses."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select, update
 
 from gateways import gateways
 from gateways.discord.channels import Channel, Message
 from locales import speaking
-from models import Event, Server, transaction
+from models import AsyncSession, Event, Server, transaction
 from services.core.actors import Actor
 from services.core.errors import Conflict, FieldRefused, Forbidden, ProviderUnavailable, ServerNotFound
 from services.guilds import alert_channel, panel, verification_channel
@@ -19,6 +22,7 @@ from services.guilds.verification_channel import BOT_ALLOWED, EMBED, HISTORY, ME
 from settings import settings
 from tests.jobs.conftest import product as product
 from tests.jobs.town import Town, a_town
+from tests.support.builders import a_server
 
 
 @pytest.fixture
@@ -270,6 +274,41 @@ async def test_an_older_text_does_not_stay_in_the_panel(town: Town, monkeypatch:
     assert await refresh(town)
     (message,) = (await shown(town, made.channel_id))["messages"]
     assert message["embeds"][0]["title"] == "New title"
+
+
+async def test_who_waits_for_a_slow_discord_holds_no_connection(product: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification_channel, "AT_ONCE", 1)
+    monkeypatch.setattr(verification_channel, "_turns", WeakKeyDictionary[Any, Any]())
+    async with transaction() as db:
+        servers = [(await a_server(db)).id, (await a_server(db)).id]
+    answered, arrived = asyncio.Event(), [asyncio.Event(), asyncio.Event()]
+    give_up_the_connection, given_up = verification_channel.release, asyncio.Semaphore(0)
+
+    async def release(db: AsyncSession) -> None:
+        await give_up_the_connection(db)
+        given_up.release()
+
+    async def change_slowly(number: int) -> None:
+        async with transaction() as db:
+            server = await db.get_one(Server, servers[number])
+            async with verification_channel._changing(db, server):
+                arrived[number].set()
+                await answered.wait()
+
+    monkeypatch.setattr(verification_channel, "release", release)
+    async with asyncio.timeout(60):
+        first = asyncio.create_task(change_slowly(0))
+        await arrived[0].wait()
+        second = asyncio.create_task(change_slowly(1))
+        for _ in servers:
+            await given_up.acquire()
+        assert not arrived[1].is_set()
+        async with transaction() as db:
+            held = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' AND datname = "
+            assert (await db.execute(text(f"{held}current_database()"))).scalar_one() == 1
+        answered.set()
+        await asyncio.gather(first, second)
+    assert arrived[1].is_set()
 
 
 @pytest.mark.parametrize(("lacking", "name"), [(1 << 4, "Manage Channels"), (1 << 11, "Send Messages")])
