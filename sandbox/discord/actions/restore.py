@@ -40,7 +40,7 @@ def _users(discord: Discord) -> None:
     start = {user.id: user for user in seed.users(discord.bot_id)}
     for user in start.values():
         if discord.world.users.get(user.id) != user:
-            discord.world.save(user)
+            members.user_changed(discord, user)
     _crowds(discord)
     for user in [user for user in discord.world.users.values() if user.id not in start]:
         for guild in discord.world.guilds.values():
@@ -94,7 +94,7 @@ def _roles(discord: Discord, guild: Guild, start: Guild, by: By) -> None:
     for role in [role for role in guild.roles.values() if role.id not in start.roles]:
         roles.delete(discord, guild, role, by)
     for wanted in start.roles.values():
-        edit = RoleEdit(wanted.name, wanted.permissions, wanted.color, wanted.hoist, wanted.mentionable)
+        edit = RoleEdit(wanted.name, wanted.permissions, wanted.color, wanted.hoist, wanted.mentionable, wanted.tags)
         role = guild.roles.get(wanted.id)
         if role is None:
             roles.create(discord, guild, edit, by, wanted.id)

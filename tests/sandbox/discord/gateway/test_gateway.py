@@ -234,6 +234,31 @@ async def test_a_reset_is_told_step_by_step(discord: Outside):
     assert await discord.world() == before
 
 
+async def test_a_reset_sends_the_name_of_the_start_to_the_bot(discord: Outside):
+    await discord.control("members", guild=BASE, user="dave", action="rename", name="david")
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await discord.control("reset")
+        assert (await client.until("GUILD_MEMBER_UPDATE"))["d"]["user"]["username"] == "dave"
+
+
+async def test_a_reset_sends_nothing_about_roles_that_are_as_at_the_start(discord: Outside):
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await discord.control("reset")
+        await discord.control("guilds", guild=BASE, action="edit_role", role="Whale", name="Orca")
+        assert (await client.until("GUILD_ROLE_UPDATE"))["d"]["role"]["name"] == "Orca"
+
+
+@pytest.mark.parametrize("tags", [{"integration_id": "5"}, {"guild_connections": None}])
+async def test_a_reset_takes_a_roles_tags_away(discord: Outside, tags: dict[str, str | None]):
+    before = (await discord.bot("GET", f"/guilds/{BASE}/roles")).json()
+    await discord.control("guilds", guild=BASE, action="edit_role", role="Holder", tags=tags)
+    await discord.control("reset")
+    assert (await discord.bot("GET", f"/guilds/{BASE}/roles")).json() == before
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Holder")
+
+
 async def test_shards_share_the_guilds(discord: Outside):
     await discord.control("guilds", guild=CLUB, action="add_bot")
     seen: list[str] = []
