@@ -16,6 +16,8 @@ CONTRACTS = {
     "Punks": "Punks",
 }
 NOBODY = "0x" + "00" * 20
+UINT256 = 2**256
+"""The first number that a word cannot hold."""
 _ERROR = "08c379a0"
 _PANIC = "4e487b71"
 
@@ -102,12 +104,13 @@ def list_at(data: list[int], place: int) -> list[int]:
 def reason(error: dict[str, Any]) -> str:
     """Return why a call reverted, from the node's error: the contract's sentence if there is one."""
     data = error.get("data")
-    digits = data.removeprefix("0x") if isinstance(data, str) else ""
-    if digits.startswith(_ERROR):
-        length = int(digits[8 + 64 : 8 + 128], 16)
-        return bytes.fromhex(digits[8 + 128 : 8 + 128 + 2 * length]).decode(errors="replace")
-    if digits.startswith(_PANIC):
-        return f"panic 0x{int(digits[8:], 16):02x}"
+    raw = bytes.fromhex(data.removeprefix("0x")) if isinstance(data, str) else b""
+    selector, values = raw[:4].hex(), raw[4:]
+    if selector == _ERROR and len(values) >= 64:
+        length = int.from_bytes(values[32:64])
+        return values[64 : 64 + length].decode(errors="replace")
+    if selector == _PANIC and len(values) == 32:
+        return f"panic 0x{int.from_bytes(values):02x}"
     return str(error.get("message", "reverted"))
 
 

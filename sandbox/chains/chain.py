@@ -86,10 +86,12 @@ class Chain:
 
     @asynccontextmanager
     async def reachable(self) -> AsyncIterator[None]:
-        """Do what is inside with a node that runs. Raises Refusal(503) when it ends meanwhile."""
+        """Do what is inside with a node that runs. Raises Refusal: 409 for what the node refuses, 503 when it ends."""
         await self.restarted()
         try:
             yield
+        except NodeError as refused:
+            raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
         except NodeGone as gone:
             said = f"The node of {self.facts.name} ended meanwhile. It starts again, perhaps without this."
             raise Refusal(503, said) from gone
@@ -173,21 +175,15 @@ class Chain:
     async def transact(self, record: Record) -> Record:
         """Carry out a transaction: simulate it, send it, record it and mine its confirmations.
 
-        Adds `hash`, `block`, `time` and, for a deployment, `contract` to the record. Raises Refusal(409) with the
-        reason when it would revert.
+        Adds `hash`, `block`, `time` and, for a deployment, `contract` to the record. Raises NodeError with the reason
+        when it would revert, and Refusal(409).
         """
         sender = record["from"]
         record["gas"] = self._gas(sender)
         await self.fund(sender, int(record.get("value", "0")))
-        try:
-            await self.node.call("eth_call", self._request(record), "latest")
-        except NodeError as refused:
-            raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
+        await self.node.call("eth_call", self._request(record), "latest")
         self.reserve(self.head + 1)
-        try:
-            receipt = await self.sent(record)
-        except NodeError as refused:
-            raise Refusal(409, f"The chain refuses this: {abi.reason(refused.error)}") from refused
+        receipt = await self.sent(record)
         record |= {"hash": receipt["transactionHash"], "block": int(receipt["blockNumber"], 16)}
         record["time"] = int(time.time())
         if receipt.get("contractAddress"):
@@ -198,8 +194,10 @@ class Chain:
         return record
 
     async def fund(self, account: str, value: int) -> None:
-        """Top up an account so that it can pay the value and the fees."""
+        """Top up an account so that it can pay the value and the fees. Raises Refusal(409) for too great a value."""
         funds = KEEPER_FUNDS if account == KEEPER else FUNDS
+        if value + funds >= abi.UINT256:
+            raise Refusal(409, "The chain refuses this: insufficient funds for gas * price + value")
         if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + funds // 2:
             await self.node.call("anvil_setBalance", account, hex(value + funds))
 

@@ -18,7 +18,6 @@ CONTRACT = "Coin"
 USUAL_DECIMALS = 18
 LIE = 255
 """The answer to decimals() of a coin that was deployed with the decimals "lies"."""
-UINT256 = 2**256
 _NOTHING = ("", "none", "nothing", "null")
 _LIES = ("lie", "lies", "lying")
 
@@ -117,7 +116,7 @@ def decimals_in(body: Body) -> int | None:
         return None
     if said in _LIES:
         return LIE
-    if isinstance(given, bool) or not re.fullmatch(r"[0-9]{1,78}", said) or int(said) >= UINT256:
+    if isinstance(given, bool) or not re.fullmatch(r"[0-9]{1,78}", said) or int(said) >= abi.UINT256:
         raise Refusal(400, "decimals is a number of at most 256 bits; null for a coin that says nothing.")
     return int(said)
 

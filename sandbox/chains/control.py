@@ -19,10 +19,9 @@ from sandbox.contracts import accounts, staking
 MOST_BLOCKS = 500
 MOST_PERCENT = 10_000
 DEEPEST_REORG = 100
-UINT256 = 2**256
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_EVERYTHING = UINT256 - 1
+_EVERYTHING = abi.UINT256 - 1
 
 Act = Callable[[Chain, Body], Awaitable[dict[str, Any]]]
 
@@ -383,7 +382,7 @@ def _data(body: Body) -> str:
 
 def _number(body: Body, name: str) -> int:
     digits = text(body, name)
-    if not is_whole(digits) or int(digits) >= UINT256:
+    if not is_whole(digits) or int(digits) >= abi.UINT256:
         raise Refusal(400, f"{name} is a decimal number of at most 256 bits.")
     return int(digits)
 

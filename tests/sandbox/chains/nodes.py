@@ -80,7 +80,10 @@ class Nodes(Process):
         return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
 
     def signed(self, username: str, to: str, data: str) -> str:
-        """Send a person's own transaction on Base as an outside client would, and return its hash."""
+        """Send a person's own transaction on Base as an outside client would, and return its hash.
+
+        Without `to` it deploys what `data` returns.
+        """
         account = Account.from_key("0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest())
         transaction = {
             "to": bytes.fromhex(to[2:]),

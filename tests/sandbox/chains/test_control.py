@@ -108,6 +108,25 @@ def test_money_moves_from_anybody(nodes: Nodes):
     assert (int(transaction["value"], 16), transaction["input"]) == (1234567, "0xc0de")
 
 
+def test_more_money_than_there_can_be_is_refused(nodes: Nodes):
+    most = {"value_wei": str(2**256 - 1)}
+    assert nodes.refused("send", **{"from": STRANGER}, to=nodes.wallet("bob"), **most)[0] == 409
+    for account in nodes.world()["chains"]["base"]["accounts"]:
+        assert nodes.refused("self-transaction", account=account["account"], **most)[0] == 409
+
+
+def test_a_contract_that_reverts_with_half_an_error_is_refused(nodes: Nodes):
+    # Its code copies four bytes, 0x08c379a0, to memory and reverts with them.
+    runtime = "6308c379a06000526004601cfd"
+    creation = f"6c{runtime}600052600d6013f3"
+    nodes.act("send", **{"from": STRANGER}, to=nodes.wallet("carol"), value_wei=str(10**18))
+    made = nodes.signed("carol", "", "0x" + creation)
+    contract = nodes.rpc("eth_getTransactionReceipt", made)["contractAddress"]
+    assert nodes.rpc("eth_getCode", contract, "latest") == "0x" + runtime
+    sent = {"from": STRANGER, "to": contract, "value_wei": "0"}
+    assert nodes.refused("send", **sent)[0] == 409
+
+
 def test_a_delegation_is_in_the_registry(nodes: Nodes):
     vault, hot = nodes.wallet("erin"), nodes.wallet("bob")
     nodes.act("delegate", vault=vault, to=hot)
