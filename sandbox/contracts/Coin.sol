@@ -96,6 +96,7 @@ contract Coin {
         require(msg.sender == keeper, "Coin: keeper only");
         scale = (scale * percent) / 100;
         require(scale != 0, "Coin: nothing would be left");
+        _checkTotal();
     }
 
     /// Amounts are what they were minted as; for the keeper alone.
@@ -119,10 +120,16 @@ contract Coin {
         return scale == ONE ? amount : (amount * ONE + scale - 1) / scale;
     }
 
+    /// All amounts together are a number that can be returned.
+    function _checkTotal() private view {
+        require(scale == ONE || minted <= type(uint256).max / scale, "Coin: more than there can be");
+    }
+
     function _move(address from, address to, uint256 amount) private {
         uint256 some = _shares(amount);
         if (from == address(0)) {
             minted += some;
+            _checkTotal();
         } else {
             uint256 had = shares[from];
             require(balanceOf(from) >= amount, "Coin: not enough");

@@ -245,6 +245,18 @@ def test_a_rebase_changes_what_everybody_has_without_a_log(nodes: Nodes):
     assert nodes.refused("rebase", contract="harbour-dollar", percent="50")[0] == 404
 
 
+def test_no_coin_becomes_more_than_can_be_returned(nodes: Nodes):
+    """An amount that cannot be returned would make the whole world unreadable."""
+    slug = "coin-" + uuid4().hex
+    nodes.act("deploy", standard="ERC20", name="Tide", slug=slug, rebases=True)
+    nodes.act("mint", contract=slug, amount=str(2**195), to=STRANGER)
+    nodes.act("rebase", contract=slug, percent="200")
+    refused = (409, "The chain refuses this: Coin: more than there can be")
+    assert nodes.refused("rebase", contract=slug, percent="200") == refused
+    assert nodes.refused("mint", contract=slug, amount=str(2**195), to=STRANGER) == refused
+    assert coin_of(nodes, slug)["holders"] == {STRANGER: str(2**196)}
+
+
 def test_a_reset_gives_everybody_their_coins_back(nodes: Nodes):
     begin = {slug: coin_of(nodes, slug, "optimism") for slug in ("harbour-dollar", "tidal-ether")}
     nodes.act("rebase", "optimism", contract="tidal-ether", percent="150")
