@@ -18,7 +18,6 @@ from sandbox.contracts import accounts, staking
 
 MOST_BLOCKS = 500
 MOST_PERCENT = 10_000
-DEEPEST_REORG = 100
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _EVERYTHING = abi.UINT256 - 1
@@ -243,8 +242,8 @@ async def several(chain: Chain, body: Body) -> dict[str, Any]:
 async def reorg(chain: Chain, body: Body) -> dict[str, Any]:
     """Replace the last blocks by empty ones: `{depth}`."""
     depth = _number(body, "depth")
-    if not 0 < depth <= DEEPEST_REORG:
-        raise Refusal(400, f"depth is at least 1 and at most {DEEPEST_REORG}.")
+    if not 0 < depth <= replay.DEEPEST_REORG:
+        raise Refusal(400, f"depth is at least 1 and at most {replay.DEEPEST_REORG}.")
     await replay.reorg(chain, depth)
     return {"block": chain.head}
 

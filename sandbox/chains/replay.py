@@ -17,6 +17,8 @@ from sandbox.contracts import accounts, staking
 # Blocks before the last known head that are restored with their own numbers, so that a client that follows logs misses
 # nothing. Older content is restored in the first blocks of the new node.
 WINDOW = 200
+DEEPEST_REORG = 100
+"""The most blocks that a reorganisation replaces."""
 _LOG = logging.getLogger("sandbox.chains")
 MOVES_A_TRANSACTION = 1_000
 PAUSE_SECONDS = 2.0
@@ -37,12 +39,14 @@ async def start(chain: Chain) -> None:
     await _prepare(chain, [*old, *recent], nonces)
     chain.reserve(base + 2)
     await _found(chain, old)
+    founded = chain.head
     chain.records = old
     chain.list_collections()
     for record in recent:
         await _again(chain, record)
-    # At this height the node knows a finalized block, as every real chain does.
-    await chain.mine(max(seen, base + chain.facts.confirmations) - chain.head)
+    # At this height the node knows a finalized block, as every real chain does, and the deepest reorganisation leaves
+    # what the chain began with.
+    await chain.mine(max(seen, base + chain.facts.confirmations, founded + DEEPEST_REORG) - chain.head)
     await _at(chain, int(time.time()))
     await chain.mine(1)
     chain.running.set()

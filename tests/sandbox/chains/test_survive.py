@@ -6,8 +6,10 @@ import aiohttp
 import httpx
 import psutil
 
+from sandbox.base.chain_table import CHAINS
 from sandbox.chains import names
 from sandbox.chains.abi import ARTEFACTS
+from sandbox.chains.replay import DEEPEST_REORG
 from sandbox.contracts.compile import sources
 from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
@@ -157,3 +159,11 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         nodes.start()
         assert content(nodes) == changed
         assert nodes.block() >= head
+
+
+def test_the_deepest_reorg_leaves_a_fresh_chain_with_what_it_began_with(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        seeded = content(nodes)
+        for chain in CHAINS:
+            nodes.act("reorg", chain, depth=str(DEEPEST_REORG))
+        assert content(nodes) == seeded
