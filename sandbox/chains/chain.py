@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -175,8 +175,8 @@ class Chain:
     async def transact(self, record: Record) -> Record:
         """Carry out a transaction: simulate it, send it, record it and mine its confirmations.
 
-        Adds `hash`, `block`, `time` and, for a deployment, `contract` to the record. Raises NodeError with the reason
-        when it would revert, and Refusal(409).
+        Adds `hash`, `block`, `time`, `balances` and, for a deployment, `contract` to the record. Raises NodeError with
+        the reason when it would revert, and Refusal(409).
         """
         sender = record["from"]
         record["gas"] = self._gas(sender)
@@ -188,6 +188,7 @@ class Chain:
         record["time"] = int(time.time())
         if receipt.get("contractAddress"):
             record["contract"] = receipt["contractAddress"].lower()
+        record["balances"] = await self._balances(record)
         self.keep(record)
         await self.note_head()
         await self.confirm()
@@ -200,6 +201,17 @@ class Chain:
             raise Refusal(409, "The chain refuses this: insufficient funds for gas * price + value")
         if int(await self.node.call("eth_getBalance", account, "latest"), 16) < value + funds // 2:
             await self.node.call("anvil_setBalance", account, hex(value + funds))
+
+    async def _balances(self, record: Record) -> dict[str, str]:
+        """Return account → wei in hexadecimal, for all but the keeper whose own coin a transaction may have moved."""
+        accounts = {record["from"], record.get("to"), *record.get("funds", ())} - {None, KEEPER}
+        return {account: await self.node.call("eth_getBalance", account, "latest") for account in sorted(accounts)}
+
+    async def set_balances(self, records: Iterable[Record]) -> None:
+        """Give accounts what they had of the own coin after the last of these transactions."""
+        last = {account: wei for record in records for account, wei in record.get("balances", {}).items()}
+        for account, wei in last.items():
+            await self.node.call("anvil_setBalance", account, wei)
 
     async def answer(self, to: str, data: str) -> str:
         """Return what a contract answers to a call at the head. Raises NodeError."""
@@ -251,10 +263,10 @@ class Chain:
             if receipt is None:
                 still.append(raw)
                 continue
-            block = int(receipt["blockNumber"], 16)
-            self.keep(
-                {"kind": "raw", "raw": raw, "from": receipt["from"].lower(), "block": block, "time": int(time.time())}
-            )
+            record: Record = {"kind": "raw", "raw": raw, "from": receipt["from"].lower(), "to": receipt["to"]}
+            record |= {"block": int(receipt["blockNumber"], 16), "time": int(time.time())}
+            record["balances"] = await self._balances(record)
+            self.keep(record)
         self._waiting = still
         await self.note_head()
 

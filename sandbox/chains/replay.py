@@ -165,6 +165,7 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     while int((await chain.node.call("txpool_status"))["pending"], 16):
         await chain.mine(1)
     await chain.node.call("evm_setAutomine", True)
+    await chain.set_balances(old)
 
 
 async def _again(chain: Chain, record: Record) -> None:
@@ -177,9 +178,11 @@ async def _again(chain: Chain, record: Record) -> None:
             await _undo(chain)
         else:
             try:
+                await chain.fund(record["from"], int(record.get("value", "0")))
                 await chain.sent(record)
             except (NodeError, Refusal) as refused:
                 _lost(chain, record, refused)
+            await chain.set_balances([record])
         await chain.note_head()
     chain.records.append(record)
     chain.list_collections()
@@ -191,7 +194,7 @@ def _lost(chain: Chain, record: Record, refused: Exception) -> None:
 
 
 async def _undo(chain: Chain) -> None:
-    """Move every token back, withdraw delegations, forget names, and remove later collections from the chain."""
+    """Take back all that happened: tokens, coins, the own coin, delegations, names, and later contracts."""
     await _undo_staking(chain)
     await _undo_coins(chain)
     owners = await chain.owners_so_far()
@@ -212,12 +215,16 @@ async def _undo(chain: Chain) -> None:
     for record in chain.since_reset():
         if "withdraw" in record:
             chain.reserve(chain.head + 1)
+            await chain.fund(record["from"], 0)
             await chain.sent({**record, "data": record["withdraw"]})
             await chain.note_head()
     for to, data in names.anew() if chain.facts.names else ():
         await _keeper_sends(chain, to, data, names.GAS)
     for deployer, count in _deployers(chain).items():
         await chain.node.call("anvil_setNonce", deployer, hex(count))
+    await chain.set_balances(
+        {"balances": dict.fromkeys(record.get("balances", ()), "0x0")} for record in chain.since_reset()
+    )
 
 
 async def _undo_coins(chain: Chain) -> None:

@@ -79,7 +79,7 @@ class Nodes(Process):
     def block(self, chain: str = "base", front: str = "rpc") -> int:
         return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
 
-    def signed(self, username: str, to: str, data: str) -> str:
+    def signed(self, username: str, to: str, data: str, value: int = 0) -> str:
         """Send a person's own transaction on Base as an outside client would, and return its hash.
 
         Without `to` it deploys what `data` returns.
@@ -88,7 +88,7 @@ class Nodes(Process):
         transaction = {
             "to": bytes.fromhex(to[2:]),
             "data": data,
-            "value": 0,
+            "value": value,
             "gas": 200_000,
             "maxFeePerGas": 10**9,
             "maxPriorityFeePerGas": 1,

@@ -13,6 +13,8 @@ from sandbox.chains.replay import DEEPEST_REORG
 from sandbox.contracts.compile import sources
 from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
+PAUPER = "0x00000000000000000000000000000000000ace01"
+
 
 def content(nodes: Nodes) -> dict[str, object]:
     """Return the whole content of the chains and marketplaces, without block numbers."""
@@ -167,3 +169,30 @@ def test_the_deepest_reorg_leaves_a_fresh_chain_with_what_it_began_with(tmp_path
         for chain in CHAINS:
             nodes.act("reorg", chain, depth=str(DEEPEST_REORG))
         assert content(nodes) == seeded
+
+
+def coin_of(nodes: Nodes, account: str) -> int:
+    """Return what an account has of Base's own coin, in wei."""
+    return int(nodes.rpc("eth_getBalance", account, "latest"), 16)
+
+
+def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        bob, erin = nodes.wallet("bob"), nodes.wallet("erin")
+        nodes.act("send", **{"from": STRANGER}, to=erin, value_wei=str(7 * 10**18))
+        nodes.act("send", **{"from": STRANGER}, to=bob, value_wei=str(5 * 10**18))
+        nodes.act("send", **{"from": bob}, to=PAUPER, value_wei=str(4 * 10**18))
+        for blocks in ("450", "1"):  # restored in the first blocks of the new node, or in their own
+            nodes.act("mine", blocks=blocks)
+            before = [coin_of(nodes, account) for account in (bob, erin, PAUPER)]
+            nodes.kill()
+            nodes.start()
+            assert [coin_of(nodes, account) for account in (bob, erin, PAUPER)] == before
+            nodes.signed("erin", STRANGER, "0x", value=10**18)
+        assert nodes.http.post("/control/reset").status_code == 200
+        assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 0, 0, 0]
+        nodes.act("send", **{"from": STRANGER}, to=erin, value_wei="3")
+        before = coin_of(nodes, STRANGER)
+        nodes.kill()
+        nodes.start()
+        assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
