@@ -131,6 +131,23 @@ async def test_a_websocket_takes_calls_and_subscriptions(nodes: Nodes):
         assert event["params"]["subscription"] == subscription
 
 
+async def test_a_block_that_a_subscription_sends_can_be_read_at_once(nodes: Nodes):
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/arbitrum") as socket:
+        await socket.send_json({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]})
+        assert (await socket.receive_json(timeout=10))["id"] == 1
+        mined = asyncio.create_task(asyncio.to_thread(nodes.act, "mine", "arbitrum", blocks="100"))
+        answers = list[dict[str, Any]]()
+        while len(answers) < 100:
+            said = await socket.receive_json(timeout=10)
+            if "params" in said:
+                params = [STRANGER, said["params"]["result"]["number"]]
+                await socket.send_json({"jsonrpc": "2.0", "id": 2, "method": "eth_getBalance", "params": params})
+            else:
+                answers.append(said)
+        await mined
+    assert [answer for answer in answers if "error" in answer] == []
+
+
 def test_metadata_are_where_the_contract_points(nodes: Nodes):
     contract = nodes.collection(MELLOW_CATS)["contract"]
     data = "0xc87b56dd" + "1".rjust(64, "0")
