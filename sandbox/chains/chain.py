@@ -70,7 +70,6 @@ class Chain:
         self._ledger = token_owners.Ownership()
         # When a reset removes a collection, its tokens are burnt first, in logs that must still be read.
         self._ever_listed: set[str] = set()
-        self._reading = asyncio.Lock()
         self.running = asyncio.Event()
         """Set while the node has all that is in the journal; not set while it starts."""
 
@@ -97,11 +96,15 @@ class Chain:
             raise Refusal(503, said) from gone
 
     async def _read(self, read: Callable[[], Awaitable[T]]) -> T:
-        """Return what `read` returns; a node that ends meanwhile is read again when it runs. Raises Refusal(503)."""
+        """Return what `read` returns of a chain that nobody advances meanwhile.
+
+        A node that ends meanwhile is read again when it runs. Raises Refusal(503).
+        """
         for _ in range(READS):
             with suppress(NodeGone):
                 await self.restarted()
-                return await read()
+                async with self.lock:
+                    return await read()
             # Its answers stop a moment before its end is noticed.
             await asyncio.sleep(NOTICED_SECONDS)
         raise Refusal(503, f"The node of {self.facts.name} does not answer.")
@@ -354,15 +357,13 @@ class Chain:
         return await self._read(lambda: self.owners_so_far(block))
 
     async def owners_so_far(self, block: int | None = None) -> dict[str, token_owners.Owners]:
-        """Return the same, from a node that may still be starting."""
+        """Return the same, from a node that may still be starting; hold `lock`."""
         if block is not None:
             then = token_owners.Ownership()
             await self._read_logs(then, block)
             return {contract: then.of(contract) for contract in self.collections}
-        async with self._reading:
-            now = self._ledger
-            await self._read_logs(now, int(await self.node.call("eth_blockNumber"), 16))
-        return {contract: now.of(contract) for contract in self.collections}
+        await self._read_logs(self._ledger, int(await self.node.call("eth_blockNumber"), 16))
+        return {contract: self._ledger.of(contract) for contract in self.collections}
 
     async def _read_logs(self, known: token_owners.Ownership, block: int) -> None:
         """Bring a ledger up to a block; logs that it already has are not read again."""

@@ -339,7 +339,7 @@ async def _transact(chain: Chain, sender: str, to: str, data: str, value: int = 
 async def _holder(chain: Chain, collection: Collection, token: int, body: Body) -> str:
     if body.get("from") is not None:
         return _address(body, "from")
-    holders = (await chain.owners())[collection.contract].get(token, {})
+    holders = (await chain.owners()).get(collection.contract, {}).get(token, {})
     if not holders:
         raise Refusal(404, f"Nobody has token {token} of {collection.name}.")
     if len(holders) > 1:

@@ -1,6 +1,8 @@
 """The chains and accounts after a kill, and after a reset."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import aiohttp
 import httpx
@@ -196,3 +198,30 @@ def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
         nodes.kill()
         nodes.start()
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
+
+
+def test_the_world_and_a_market_are_read_while_a_reorg_or_a_reset_takes_contracts_back(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes, ThreadPoolExecutor(2) as pool:
+        done, key = Event(), {"X-API-KEY": "sandbox-opensea-key"}
+        listed = f"/opensea/api/v2/chain/base/account/{nodes.wallet('carol')}/nfts"
+        limit = {"target": "opensea", "left": 1_000_000, "seconds": 600}
+        assert nodes.http.put("/control/limits", json=limit).status_code == 200
+
+        def statuses(path: str) -> set[int]:
+            found = set[int]()
+            while not done.is_set():
+                found.add(nodes.http.get(path, headers=key).status_code)
+            return found
+
+        reading = [pool.submit(statuses, path) for path in ("/control/world", listed)]
+        try:
+            for number in range(8):
+                for standard in ("ERC20", "ERC721", "Staking:number"):
+                    slug = f"{standard.lower().replace(':', '-')}-{number}"
+                    block = nodes.act("deploy", standard=standard, name="Brief", slug=slug)["block"]
+                nodes.act("reorg", depth=str(nodes.block() - block + 12))
+            nodes.act("deploy", standard="ERC20", name="Brief", slug="brief")
+            assert nodes.http.post("/control/reset").status_code == 200
+        finally:
+            done.set()
+        assert [one.result() for one in reading] == [{200}, {200}]
