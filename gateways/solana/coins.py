@@ -15,7 +15,7 @@ from gateways.chains.coin_facts import CoinFacts
 from gateways.evm.rpc.errors import RpcRefused
 from gateways.evm.rpc.node import Head
 from gateways.solana.coin_scans import FEWEST_OWNERS, CoinScan, CoinScans
-from gateways.solana.das_assets import LONGEST_NAME, asset
+from gateways.solana.das_assets import LONGEST_NAME, Kind, asset
 from gateways.solana.node import SOLANA, SolanaNode
 from gateways.solana.token_accounts import CONFIRMED, PARSED, TOKEN_PROGRAMS, WRAPPED_SOL, Filter, token_accounts
 from gateways.transport import question_time
@@ -291,7 +291,9 @@ async def coin_facts(node: SolanaNode, mint: str) -> CoinFacts | None:
     if parsed.text("type") != "mint":
         return CoinFacts("", "", None)
     found = await asset(node, mint)
-    return CoinFacts(plain(found.name, LONGEST_NAME) if found else "", "", parsed.inner("info").number("decimals"))
+    # The mint of an NFT, or of a collection's own NFT, is one of a coin without decimals to the token program.
+    decimals = None if found and found.kind is Kind.NFT else parsed.inner("info").number("decimals")
+    return CoinFacts(plain(found.name, LONGEST_NAME) if found else "", "", decimals)
 
 
 def _is_parsed(said: object) -> bool:
