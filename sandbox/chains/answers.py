@@ -15,9 +15,10 @@ _IDS = 2**63
 """The development node reads whole numbers below this as ids; a full node gives back any number, true and false."""
 
 
-def refusal(item: Any, code: int, message: str) -> bytes:
-    """Return a JSON-RPC error for this item."""
-    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": {"code": code, "message": message}})
+def refusal(item: Any, code: int, message: str, data: Item | None = None) -> bytes:
+    """Return a JSON-RPC error for this item, with `data` where there are any."""
+    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": error})
 
 
 def denied(item: Any, denial: Denial) -> bytes:

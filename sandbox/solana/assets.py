@@ -1,15 +1,19 @@
 """Assets, collections and transactions on Solana, and how each record changes them."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sandbox.base.body import is_whole
-from sandbox.base.people import person
+from sandbox.base.people import PEOPLE, person
 from sandbox.chains.seeds import Collection, seeded_traits
 from sandbox.solana import coins
 from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import address_of, is_address
 
+AIRDROP = 10_000_000_000
+"""The lamports that each of the people begins with; fees and transfers are subtracted from them."""
+FEE = 5_000
 STANDARD = "Solana"
 NFT_INTERFACES = ("V1_NFT", "ProgrammableNFT", "MplCoreAsset", "V2_NFT", "LEGACY_NFT", "V1_PRINT", "Custom")
 FUNGIBLE_INTERFACES = ("FungibleAsset", "FungibleToken")
@@ -69,11 +73,6 @@ class Asset:
         """Whether it is a mint of the token program, which stays when its token is burned."""
         return not (self.compressed or self.interface.startswith("MplCore"))
 
-    @property
-    def has_account(self) -> bool:
-        """Whether its owner has a token account with it."""
-        return self.has_mint and not self.burnt
-
 
 @dataclass(frozen=True)
 class Transaction:
@@ -87,6 +86,14 @@ class Transaction:
     memos: tuple[str, ...] = ()
     lamports: int = 0
     failed: bool = False
+    before: Mapping[str, int] = field(default_factory=dict)
+    """Address → lamports of its signers and the other addresses; `after` is the same after it."""
+    after: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def err(self) -> dict[str, Any] | None:
+        """Why it failed, in a node's form: its second instruction, the payment, was refused."""
+        return {"InstructionError": [1, {"Custom": 1}]} if self.failed else None
 
     def mentions(self, address: str) -> bool:
         """Return whether the address is among its accounts."""
@@ -100,13 +107,16 @@ class Holdings:
     assets: dict[str, Asset] = field(default_factory=dict)
     collections: dict[str, Collection] = field(default_factory=dict)
     coins: dict[str, SplCoin] = field(default_factory=dict)
+    lamports: dict[str, int] = field(default_factory=dict)
+    """Address → what it has, of everybody who was paid."""
 
     def take(self, record: Record) -> None:
         """Apply one record."""
+        if "signers" in record:
+            self._pay(record)
         match record["kind"]:
             case "reset":
-                seeded = seeds()
-                self.assets, self.collections, self.coins = seeded.assets, seeded.collections, seeded.coins
+                vars(self).update(vars(seeds()))
             case "coin":
                 self._list_coin(SplCoin(**record["coin"]), record["slot"])
             case "amounts":
@@ -124,6 +134,27 @@ class Holdings:
             case _:
                 pass  # payments and memos move no asset
 
+    def _pay(self, record: Record) -> None:
+        """Move lamports. A sender who has too little was funded before."""
+        payer, moved = record["signers"][0], 0 if record.get("failed") else record.get("lamports", 0)
+        self.lamports[payer] = max(0, self.lamports.get(payer, 0) - FEE - moved)
+        if moved:
+            to = record["others"][0]
+            self.lamports[to] = self.lamports.get(to, 0) + moved
+
+    def mint(self, address: str) -> SplCoin | None:
+        """Return the coin with this mint, or None. An NFT of the token program is a coin of which there is one."""
+        asset = self.assets.get(address)
+        if address in self.coins or asset is None or not asset.has_mint:
+            return self.coins.get(address)
+        return SplCoin(address, asset.name, "", "", "SPL", 0, {} if asset.burnt else {asset.owner: 1})
+
+    def mints(self) -> Iterator[SplCoin]:
+        """Yield what all mints stand for, coins last."""
+        for address in (*(one for one in self.assets if one not in self.coins), *self.coins):
+            if (found := self.mint(address)) is not None:
+                yield found
+
     def _list(self, contract: str, name: str, slug: str, interface: str, slot: int, seeded: bool = False) -> None:
         self.collections[contract] = Collection(contract, name, slug, STANDARD, seeded)
         self.assets[contract] = Asset(contract, name, AUTHORITY, interface=interface, created=slot, updated=slot)
@@ -136,6 +167,7 @@ class Holdings:
 
     def found(self) -> None:
         """Add what exists at the start."""
+        self.lamports = {one.wallets.solana: AIRDROP for one in PEOPLE}
         for coin in coins.seeded().values():
             self._list_coin(coin, 0)
         contract = address_of(f"collection {SLUG}")

@@ -6,8 +6,8 @@ from sandbox.base.budget import Budget
 from sandbox.base.sandbox import Sandbox
 from sandbox.chains.seeds import Collection
 from sandbox.solana import das
+from sandbox.solana.accounts import SCANS_A_SECOND
 from sandbox.solana.ledger import Ledger, wall_clock
-from sandbox.solana.program_accounts import SCANS_A_SECOND
 
 CHAIN_ID = 101
 """The chain id that wallets use for mainnet."""

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -89,15 +90,18 @@ def decimals_in(given: object) -> int | None:
     return int(said) if re.fullmatch(r"[0-9]{1,3}", said) and int(said) <= MOST_DECIMALS else None
 
 
+@lru_cache(maxsize=100_000)
 def account_of(owner: str, mint: str) -> str:
     """Return the address of an owner's token account."""
     return base58(sha256(f"{owner} {mint}".encode()).digest())
 
 
-def token_account(coin: SplCoin, owner: str) -> dict[str, Any]:
+def token_account(coin: SplCoin, owner: str, *, frozen: bool = False, delegate: str | None = None) -> dict[str, Any]:
     """Return an owner's token account as jsonParsed."""
-    info = {"isNative": False, "mint": coin.contract, "owner": owner, "state": "initialized"}
-    info["tokenAmount"] = token_amount(coin, coin.accounts[owner])
+    state, amount = "frozen" if frozen else "initialized", token_amount(coin, coin.accounts[owner])
+    info = {"isNative": False, "mint": coin.contract, "owner": owner, "state": state, "tokenAmount": amount}
+    if delegate:
+        info |= {"delegate": delegate, "delegatedAmount": amount}
     return _parsed(coin, "account", info, ACCOUNT_RENT)
 
 

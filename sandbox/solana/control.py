@@ -151,6 +151,8 @@ def send(ledger: Ledger, body: Body) -> dict[str, Any]:
     value = optional_text(body, "value_wei") or "0"
     if not is_whole(value) or int(value) >= 2**64:
         raise Refusal(400, "value_wei is a number of lamports of at most 64 bits.")
+    if ledger.present.lamports.get(to, 0) + int(value) >= 2**64:
+        raise Refusal(409, "The chain refuses this: nobody can have more lamports than 64 bits can say.")
     record: Record = {"kind": "send", "signers": [sender], "others": [] if to == sender else [to]}
     record |= {"lamports": int(value) if to != sender else 0, "failed": _flag(body, "fail", False)}
     return _done(ledger, record, body, final=_flag(body, "final", True))

@@ -16,9 +16,6 @@ from sandbox.solana.assets import Asset, Holdings, Record, Transaction, mint_nam
 from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import signature_of
 
-AIRDROP = 10_000_000_000
-"""The lamports that everybody begins with; fees and transfers are subtracted from them."""
-FEE = 5_000
 GENESIS = 1_584_332_940
 """The time of slot 0 in Unix seconds: mainnet's own beginning, so that numbers have their usual size."""
 SECONDS = 0.4
@@ -126,6 +123,8 @@ class Ledger:
 
     def _apply(self, record: Record) -> None:
         self._records.append(record)
+        addresses = (*record.get("signers", ()), *record.get("others", ()))
+        before = {address: self.present.lamports.get(address, 0) for address in addresses}
         self.present.take(record)
         if "signers" in record:
             self.transactions.append(
@@ -138,6 +137,8 @@ class Ledger:
                     tuple(record.get("memos", ())),
                     record.get("lamports", 0),
                     record.get("failed", False),
+                    before,
+                    {address: self.present.lamports.get(address, 0) for address in addresses},
                 )
             )
 
@@ -150,18 +151,6 @@ class Ledger:
             if record["slot"] <= slot:
                 then.take(record)
         return then
-
-    def balance(self, address: str, slot: int) -> int:
-        """Return an address's lamports at a slot."""
-        left = AIRDROP
-        for sent in self.transactions:
-            if sent.slot > slot:
-                break
-            if sent.signers[0] == address:
-                left -= FEE + (0 if sent.failed else sent.lamports)
-            if not sent.failed and sent.others[:1] == (address,):
-                left += sent.lamports
-        return max(0, left)
 
     def transaction(self, signature: str) -> Transaction | None:
         """Return the transaction with this signature, or None."""

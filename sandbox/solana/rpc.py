@@ -1,4 +1,4 @@
-"""`/solana`: JSON-RPC over HTTP, on which faults act."""
+"""`/solana`: JSON-RPC over HTTP, on which faults act, with the methods of node and index."""
 
 from typing import Any
 
@@ -9,13 +9,48 @@ from sandbox.base.faults import Answer
 from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains.answers import refusal, success
 from sandbox.chains.rpc import joined, method_of, size_of
-from sandbox.solana import das, node
+from sandbox.solana import accounts, das, node, transactions
 from sandbox.solana.chain import SolanaChain
-from sandbox.solana.node import INVALID, RpcError, View
+from sandbox.solana.node import INVALID, RpcError, View, config_at, contextual
 
 TARGET = "solana"
 MOST_IN_A_BATCH = 100
 BROKEN = b'{"jsonrpc":"2.0","id":1,"result":{"items":['
+
+HEADS: dict[str, node.Method] = {
+    "getHealth": lambda _view, _params: "ok",
+    "getVersion": lambda _view, _params: node.VERSION,
+    "getGenesisHash": lambda _view, _params: node.GENESIS,
+    "getSlot": node.get_slot,
+    "getBlockHeight": node.get_block_height,
+    "getBlockTime": node.get_block_time,
+    "getLatestBlockhash": node.get_latest_blockhash,
+}
+"""The methods that a node which has lost its data still answers."""
+DATA: dict[str, tuple[node.Method, Any]] = {
+    "getBalance": (accounts.get_balance, 0),
+    "getAccountInfo": (accounts.get_account_info, None),
+    "getMultipleAccounts": (accounts.get_multiple_accounts, []),
+    "getTokenAccountBalance": (accounts.get_token_account_balance, None),
+    "getTokenLargestAccounts": (accounts.get_token_largest_accounts, []),
+    "getTokenSupply": (accounts.get_token_supply, None),
+    "getTokenAccountsByOwner": (accounts.get_token_accounts_by_owner, []),
+    "getProgramAccounts": (accounts.get_program_accounts, []),
+    "getSignaturesForAddress": (transactions.get_signatures_for_address, []),
+    "getSignatureStatuses": (transactions.get_signature_statuses, []),
+    "getTransaction": (transactions.get_transaction, None),
+}
+"""Each method with its empty answer, inside a context where `CONTEXTUAL` says so."""
+CONTEXTUAL = (
+    "getBalance",
+    "getAccountInfo",
+    "getMultipleAccounts",
+    "getTokenAccountsByOwner",
+    "getTokenAccountBalance",
+    "getTokenLargestAccounts",
+    "getTokenSupply",
+    "getSignatureStatuses",
+)
 
 
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
@@ -91,17 +126,23 @@ def _answer(view: View, item: Any, kind: str | None) -> bytes:
             named = _named(params, order)
             return success(item, das.emptiness(view, method, named) if kind == "empty" else act(view, named))
         placed: Any = [] if params is None else params
-        if method not in node.HEADS and method not in node.DATA:
+        if method not in HEADS and method not in DATA:
             return refusal(item, -32601, "Method not found")
         if not isinstance(placed, list):
             raise RpcError(INVALID, "`params` should be an array")
-        if method in node.HEADS:
-            return success(item, node.HEADS[method](view, placed))
-        return success(
-            item, node.emptiness(view, method, placed) if kind == "empty" else node.DATA[method][0](view, placed)
-        )
+        if method in HEADS:
+            return success(item, HEADS[method](view, placed))
+        return success(item, _emptiness(view, method, placed) if kind == "empty" else DATA[method][0](view, placed))
     except RpcError as refused:
-        return refusal(item, refused.code, refused.message)
+        return refusal(item, refused.code, refused.message, refused.data)
+
+
+def _emptiness(view: View, method: str, params: list[Any]) -> Any:
+    """Return the answer of a method of DATA under the fault `empty`."""
+    nothing = DATA[method][1]
+    if method == "getProgramAccounts" and config_at(params, 1).get("withContext") is True:
+        return contextual(view.slot, nothing)
+    return contextual(view.slot, nothing) if method in CONTEXTUAL else nothing
 
 
 def _is_id(value: Any) -> bool:

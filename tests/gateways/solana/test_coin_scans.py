@@ -21,7 +21,8 @@ from gateways.solana.node import Params, SolanaNode
 from gateways.solana.token_accounts import TOKEN_PROGRAMS
 from gateways.transport.base58 import decode, encode
 from gateways.transport.errors import ProviderError
-from sandbox.solana import node as sandbox_node
+from sandbox.solana import accounts as sandbox_accounts
+from sandbox.solana import rpc as sandbox_rpc
 from sandbox.solana.node import RpcError, View
 from tests.sandbox.chains.otters import Otters
 
@@ -110,7 +111,7 @@ async def test_a_node_that_refuses_is_not_asked_again_and_each_wallet_is(
     def refuse(_view: View, _params: list[Any]) -> Any:
         raise RpcError(-32010, "excluded from account secondary indexes; this RPC method unavailable for key")
 
-    monkeypatch.setitem(sandbox_node.DATA, SCAN, (refuse, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, SCAN, (refuse, []))
     reef, _, carol = await held_coins(otters)
     for times in (1, 0):
         since = await so_far(otters)
@@ -123,13 +124,13 @@ async def test_a_node_that_refuses_is_not_asked_again_and_each_wallet_is(
 async def test_an_answer_in_part_is_not_believed(
     chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = sandbox_node.get_program_accounts
+    whole = sandbox_accounts.get_program_accounts
 
     def in_part(view: View, params: list[Any]) -> Any:
         answer = whole(view, params)
         return {**answer, "value": answer["value"][1:]}
 
-    monkeypatch.setitem(sandbox_node.DATA, SCAN, (in_part, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, SCAN, (in_part, []))
     reef, _, carol = await held_coins(otters)
     sheet = await read(chains, [reef], [carol, *CROWD[:30]])
     assert [sheet.amount(reef, one) for one in (carol, CROWD[10], CROWD[0])] == [1_000 * 10**6, 3, 0]
@@ -139,7 +140,7 @@ async def test_an_answer_in_part_is_not_believed(
 async def test_a_wallet_that_could_not_be_read_has_the_nodes_own_reason(
     chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lists, reef = sandbox_node.get_token_accounts_by_owner, (await otters.collection("reef-dollar"))["contract"]
+    lists, reef = sandbox_accounts.get_token_accounts_by_owner, (await otters.collection("reef-dollar"))["contract"]
     carol, dave = await otters.wallet("carol"), await otters.wallet("dave")
 
     def some(view: View, params: list[Any]) -> Any:
@@ -147,7 +148,7 @@ async def test_a_wallet_that_could_not_be_read_has_the_nodes_own_reason(
             raise RpcError(-32603, "internal error")
         return lists(view, params)
 
-    monkeypatch.setitem(sandbox_node.DATA, LIST, (some, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, LIST, (some, []))
     sheet = await read(chains, [reef, NATIVE], [carol, dave])
     assert isinstance(sheet, SolanaBalances)
     assert (sheet.amount(reef, carol), sheet.amount(reef, dave)) == (None, 250 * 10**6)

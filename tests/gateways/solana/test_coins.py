@@ -15,8 +15,9 @@ from gateways.solana.client import SolanaChains
 from gateways.solana.token_accounts import WRAPPED_SOL
 from gateways.transport.base58 import encode
 from gateways.transport.errors import ProviderError
-from sandbox.solana import node as sandbox_node
-from sandbox.solana.ledger import AIRDROP
+from sandbox.solana import accounts as sandbox_accounts
+from sandbox.solana import rpc as sandbox_rpc
+from sandbox.solana.assets import AIRDROP, FEE
 from sandbox.solana.node import RpcError, View
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters
 
@@ -48,8 +49,7 @@ async def test_amounts_of_both_programs_and_lamports_are_exact(chains: SolanaCha
     assert [sheet.amount(reef, owner) for owner in owners] == [1_000 * 10**6 - 1, 1, 0]
     assert [sheet.amount(young, owner) for owner in owners] == [0, 2**64 - 1, 0]
     lamports = [sheet.amount(NATIVE, owner) for owner in owners]
-    assert lamports[1:] == [AIRDROP, AIRDROP]
-    assert lamports[0] == AIRDROP - 5_000
+    assert lamports == [AIRDROP - FEE, 0, 0]
     assert [sheet.unknown(one) for one in (reef, young, NATIVE)] == [0, 0, 0]
     assert dict(sheet.holders(young)) == {STRANGER: 2**64 - 1}
     assert (sheet.amount(reef, NOBODY[1]), sheet.amount(NOBODY[0], carol)) == (None, None)
@@ -108,12 +108,12 @@ async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does_or_a_s
     assert (await read(chains, [fresh], [NOBODY[0]], ReadPoint(0))).amount(fresh, NOBODY[0]) == 0
     with pytest.raises(ProviderError, match="could not find mint"):
         await read(chains, [missing], [NOBODY[0]])
-    monkeypatch.setitem(sandbox_node.DATA, "getMultipleAccounts", (refused, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (refused, []))
     with pytest.raises(ProviderError, match="does not show"):
         await read(chains, [fresh], [NOBODY[0]])
     monkeypatch.undo()
     await otters.act("mint", contract=fresh, amount="1", to=STRANGER)
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (refused, []))
     with pytest.raises(ProviderError, match="does not show"):
         await read(chains, [fresh], [NOBODY[0]])
     monkeypatch.undo()
@@ -137,15 +137,15 @@ async def test_a_coin_that_shows_no_holder_is_unknown_alone(
     reef, carol = (await otters.collection("reef-dollar"))["contract"], await otters.wallet("carol")
     odd, empty = await deployed(otters, "SPL", decimals=0), await deployed(otters, "SPL2022", decimals=0)
     await otters.act("mint", contract=odd, amount="5", to=STRANGER)
-    scan = sandbox_node.get_program_accounts
+    scan = sandbox_accounts.get_program_accounts
 
     def some(view: View, params: list[Any]) -> Any:
         if any(one.get("memcmp", {}).get("bytes") == odd for one in params[1]["filters"]):
             raise RpcError(-32600, "Too many accounts requested (10000001 pubkeys)")
         return scan(view, params)
 
-    monkeypatch.setitem(sandbox_node.DATA, "getProgramAccounts", (some, []))
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getProgramAccounts", (some, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (refused, []))
     crowd = [carol, *(encode((number + 1).to_bytes(32, "big")) for number in range(30))]
     sheet = await read(chains, [reef, odd, empty, NATIVE], crowd)
     assert isinstance(sheet, SolanaBalances)
@@ -153,9 +153,9 @@ async def test_a_coin_that_shows_no_holder_is_unknown_alone(
     assert (sheet.amount(odd, carol), sheet.unknown(odd)) == (None, len(crowd))
     assert coins.UNSHOWN in (sheet.doubt(odd, carol) or "")
     assert [sheet.amount(empty, owner) for owner in crowd] == [0] * len(crowd), "its mint says that there is none"
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (sandbox_node.get_token_largest_accounts, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (sandbox_accounts.get_token_largest_accounts, []))
     assert (await read(chains, [odd, empty], crowd)).unknown(odd) == 0
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenAccountsByOwner", (no_account, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenAccountsByOwner", (no_account, []))
     sheet = await read(chains, [reef, odd], crowd)
     assert isinstance(sheet, SolanaBalances)
     assert (sheet.amount(reef, carol), sheet.unknown(odd)) == (1_000 * 10**6, len(crowd))
@@ -216,20 +216,20 @@ async def test_who_closed_the_account_has_none_at_a_node_that_does_not_say_who_h
         await otters.wallet("carol"),
         await otters.wallet("dave"),
     )
-    lists, works = sandbox_node.get_token_accounts_by_owner, True
+    lists, works = sandbox_accounts.get_token_accounts_by_owner, True
 
     def without_closed(view: View, params: list[Any]) -> Any:
         return lists(view, params) if works and params[0] != carol else no_account(view, params)
 
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (refused, []))
     assert (await read(chains, [reef], [carol, dave])).amount(reef, carol)
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenAccountsByOwner", (without_closed, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenAccountsByOwner", (without_closed, []))
     for at in (NEWEST, ReadPoint(0)):
         assert (await read(chains, [reef], [carol], at)).amount(reef, carol) == 0
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (sandbox_node.get_token_largest_accounts, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (sandbox_accounts.get_token_largest_accounts, []))
     with pytest.raises(ProviderError, match=coins.SILENT):  # the node itself says that she has most of it
         await read(chains, [reef], [carol])
-    monkeypatch.setitem(sandbox_node.DATA, "getTokenLargestAccounts", (refused, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenLargestAccounts", (refused, []))
     works = False
     with pytest.raises(ProviderError, match="does not show"):
         await read(chains, [reef], [carol])
@@ -256,8 +256,8 @@ def as_wrapped_sol(monkeypatch: pytest.MonkeyPatch, mint: str, wrapped: str) -> 
         return answered
 
     for name in ("getMultipleAccounts", "getProgramAccounts", "getTokenAccountsByOwner"):
-        ask, at = sandbox_node.DATA[name]
-        monkeypatch.setitem(sandbox_node.DATA, name, (method(ask), at))
+        ask, at = sandbox_rpc.DATA[name]
+        monkeypatch.setitem(sandbox_rpc.DATA, name, (method(ask), at))
 
 
 @pytest.mark.parametrize("wrapped", sorted(WRAPPED_SOL))
@@ -285,7 +285,10 @@ async def test_a_mint_says_what_it_is(chains: SolanaChains, otters: Otters) -> N
     own = await chains.coin(SOLANA, NATIVE)
     assert own is not None
     assert (own.decimals, own.title) == (9, "SOL")
-    collection = await chains.coin(SOLANA, (await otters.collection(OTTERS))["contract"])
-    assert collection is None or collection.decimals is None
+    otter = await otters.collection(OTTERS)
+    for nft in (otter["contract"], otter["tokens"][0]["id"]):
+        found = await chains.coin(SOLANA, nft)
+        assert found is not None
+        assert found.decimals is None, "the mint of an NFT is not a coin"
     wallet = await chains.coin(SOLANA, NOBODY[0])
     assert wallet is None or wallet.decimals is None

@@ -176,7 +176,8 @@ async def test_a_role_for_a_coin_on_solana_stays_through_faults_and_goes_with_th
 
 async def test_the_own_coin_of_solana_counts_in_whole_ones(town: Town, engine: Engine) -> None:
     coin = await a_coin(town, "SPL")
-    # Everybody starts with ten; fees are deducted.
+    for who in ("carol", "dave"):
+        await town.call("chains/solana/send", to=coin.wallet(who), value_wei=str(10**10), **{"from": ELSEWHERE})
     await coin.rule(coins("native", "9.9", 9))
     await coin.rule(coins("native", "10.1", 9), "Collector")
     async with engine():

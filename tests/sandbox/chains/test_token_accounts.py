@@ -1,15 +1,18 @@
-"""What a Solana node refuses to say of accounts: mints and programs that are none, slots that it has not reached."""
+"""What a Solana node says of accounts and their lamports, and what it refuses to say."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.sandbox.chains.otters import STRANGER, Otters, running
+from sandbox.solana.assets import AIRDROP, FEE
+from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 
 TOKEN = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA"
 WRAPPED_SOL = "So11111111111111111111111111111111111111112"
 PARSED = {"encoding": "jsonParsed"}
+WHOLE = {**PARSED, "maxSupportedTransactionVersion": 0}
+PAUPER = "1" * 31 + "9"
 
 
 @pytest.fixture
@@ -45,3 +48,105 @@ async def test_a_slot_that_the_node_has_not_reached_is_refused(otters: Otters) -
 async def test_a_bound_of_a_list_that_is_no_signature_is_refused(otters: Otters, name: str) -> None:
     carol = await otters.wallet("carol")
     assert (await otters.error("getSignaturesForAddress", carol, {name: "no signature"}))[0] == -32602
+
+
+async def lamports(otters: Otters, address: str) -> int:
+    return (await otters.rpc("getBalance", address))["value"]
+
+
+async def test_an_address_that_nobody_paid_has_no_account(otters: Otters) -> None:
+    carol = await otters.wallet("carol")
+    assert await lamports(otters, carol) == AIRDROP
+    assert await lamports(otters, PAUPER) == 0
+    assert (await otters.rpc("getAccountInfo", PAUPER))["value"] is None
+    shown = (await otters.rpc("getMultipleAccounts", [PAUPER, carol, TOKEN]))["value"]
+    assert [account and (account["lamports"] > 0, account["executable"]) for account in shown] == [
+        None, (True, False), (True, True),
+    ]  # fmt: skip
+    await otters.act("send", **{"from": carol}, to=PAUPER, value_wei="1000000")
+    assert (await otters.rpc("getAccountInfo", PAUPER))["value"]["lamports"] == 1_000_000
+    assert await lamports(otters, carol) == AIRDROP - FEE - 1_000_000
+
+
+async def test_a_sender_is_funded_and_keeps_what_comes_later(otters: Otters) -> None:
+    carol = await otters.wallet("carol")
+    await otters.act("send", **{"from": STRANGER}, to=carol, value_wei=str(2 * AIRDROP))
+    assert (await lamports(otters, STRANGER), await lamports(otters, carol)) == (0, 3 * AIRDROP)
+    await otters.act("send", **{"from": carol}, to=STRANGER, value_wei="5000000")
+    assert await lamports(otters, STRANGER) == 5_000_000
+    assert (await otters.http.post("/control/reset")).status_code == 200
+    assert (await lamports(otters, STRANGER), await lamports(otters, carol)) == (0, AIRDROP)
+
+
+async def test_nobody_receives_more_lamports_than_64_bits(otters: Otters) -> None:
+    most = {"from": STRANGER, "to": PAUPER, "value_wei": str(2**64 - 1)}
+    await otters.act("send", **most)
+    assert (await otters.refused("send", **most))[0] == 409
+    assert await lamports(otters, PAUPER) == 2**64 - 1
+
+
+async def test_a_transaction_shows_what_its_accounts_had_before_and_after(otters: Otters) -> None:
+    carol = await otters.wallet("carol")
+    sent = await otters.act("send", **{"from": carol}, to=PAUPER, value_wei="1000000")
+    found = await otters.rpc("getTransaction", sent["hash"], WHOLE)
+    keys = [key["pubkey"] for key in found["transaction"]["message"]["accountKeys"]]
+    before, after = (dict(zip(keys, found["meta"][f"{when}Balances"], strict=True)) for when in ("pre", "post"))
+    assert (before[carol], after[carol]) == (AIRDROP, AIRDROP - FEE - 1_000_000)
+    assert (before[PAUPER], after[PAUPER]) == (0, 1_000_000)
+
+
+async def test_a_failed_transaction_has_the_same_error_everywhere(otters: Otters) -> None:
+    failed = (await otters.act("send", **{"from": STRANGER}, memo="x", fail=True))["hash"]
+    whole = await otters.rpc("getTransaction", failed, WHOLE)
+    (listed,) = await otters.rpc("getSignaturesForAddress", STRANGER)
+    (status,) = (await otters.rpc("getSignatureStatuses", [failed]))["value"]
+    assert whole["meta"]["err"] == listed["err"] == status["err"] == status["status"]["Err"]
+
+
+@pytest.mark.parametrize("burnt", [False, True])
+async def test_an_nft_of_the_token_program_is_a_coin_of_which_there_is_one(otters: Otters, burnt: bool) -> None:
+    delegate = await otters.wallet("bob")
+    mint = (await otters.act("mint", contract=OTTERS, to=STRANGER, delegate=delegate))["token_id"]
+    of_mint = {"mint": mint}
+    (before,) = (await otters.rpc("getTokenAccountsByOwner", STRANGER, of_mint, PARSED))["value"]
+    assert before["account"]["data"]["parsed"]["info"]["delegate"] == delegate
+    if burnt:
+        await otters.act("burn", contract=OTTERS, token_id=mint)
+    assert (await otters.rpc("getTokenSupply", mint))["value"]["amount"] == str(int(not burnt))
+    largest = (await otters.rpc("getTokenLargestAccounts", mint))["value"]
+    assert [(one["address"], one["amount"]) for one in largest] == ([] if burnt else [(before["pubkey"], "1")])
+    account = (await otters.rpc("getAccountInfo", before["pubkey"], PARSED))["value"]
+    shown = (await otters.rpc("getAccountInfo", mint, PARSED))["value"]["data"]["parsed"]["info"]
+    assert (shown["decimals"], shown["supply"]) == (0, str(int(not burnt)))
+    if burnt:
+        assert account is None
+        assert (await otters.error("getTokenAccountBalance", before["pubkey"]))[0] == -32602
+    else:
+        assert account["data"]["parsed"]["info"]["owner"] == STRANGER
+        assert (await otters.rpc("getTokenAccountBalance", before["pubkey"]))["value"]["uiAmountString"] == "1"
+
+
+async def test_the_earliest_slot_counts_where_the_node_reads_one(otters: Otters) -> None:
+    coin = (await otters.collection("reef-dollar"))["contract"]
+    sent, late = (await otters.act("send", **{"from": STRANGER}))["hash"], await otters.rpc("getSlot") + 1_000_000
+    refused = (await otters.ask("getBalance", [STRANGER, {"minContextSlot": late}])).json()["error"]
+    assert refused["code"] == -32016
+    assert refused["data"]["contextSlot"] < late
+    assert await otters.rpc("getTransaction", sent, {**WHOLE, "minContextSlot": late}) is not None
+    assert (await otters.rpc("getTokenSupply", coin, {"minContextSlot": late}))["value"]["decimals"] == 6
+
+
+async def test_signatures_are_listed_from_any_transaction_on(otters: Otters) -> None:
+    first = (await otters.act("send", **{"from": STRANGER}, memo="1"))["hash"]
+    between = (await otters.act("send", **{"from": await otters.wallet("bob")}, memo="2"))["hash"]
+    last = (await otters.act("send", **{"from": STRANGER}, memo="3"))["hash"]
+    for bound, wanted in (("before", [first]), ("until", [last])):
+        listed = await otters.rpc("getSignaturesForAddress", STRANGER, {bound: between})
+        assert [one["signature"] for one in listed] == wanted
+    assert await otters.rpc("getSignaturesForAddress", STRANGER, {"before": "1" * 64}) == []
+
+
+async def test_a_filter_is_read_at_once_however_long_it_is(otters: Otters) -> None:
+    filters = [{"dataSize": 165}, {"memcmp": {"offset": 0, "bytes": "z" * 10**6}}]
+    refused = await otters.error("getProgramAccounts", TOKEN, {"encoding": "base64", "filters": filters})
+    assert refused == (-32602, "Invalid param: data too large")
