@@ -76,7 +76,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
         return refusal(item, methods.INVALID, "non-array args")
     if (wrong := methods.unreadable(method, params)) is not None:
         return refusal(item, methods.INVALID, wrong)
-    item["params"] = params = methods.within_reach(method, params)
+    item["params"] = params = methods.as_read(method, params)
     denial = denial_of(chain, item, pinned)
     if denial is not None:
         return denied(item, denial)
@@ -87,10 +87,12 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
     if pinned is None:
         if method == "eth_blockNumber" or (method == "eth_getBlockByNumber" and params[:1] and _is_head(params[0])):
             await chain.freshen()
+        if method in methods.OF_LOGS and params and await _ends_before_it_begins(chain, params[0]):
+            return refusal(item, methods.INVALID, "invalid block range params")
     else:
         if method == "eth_blockNumber":
             return success(item, hex(pinned))
-        refused = _pin(item, method, params, pinned)
+        refused = await _by_hash(chain, item, method, params, pinned) or _pin(item, method, params, pinned)
         if refused is not None:
             return refused
     if method in methods.STATE_AT:
@@ -106,6 +108,8 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
         return denied(item, too_many)
     if kind == "zero":
         return _changed(said, lambda result: methods.zeroed(method, result))
+    if pinned is not None and method == "eth_getFilterLogs":
+        return _changed(said, lambda result: [log for log in result if not _later(log, "blockNumber", pinned)])
     if pinned is not None and method in methods.FROM_A_BLOCK:
         where = methods.FROM_A_BLOCK[method]
         return _changed(said, lambda result: None if _later(result, where, pinned) else result)
@@ -156,8 +160,28 @@ def _range(chain: Chain, wanted: Item, pinned: int | None) -> tuple[int, int]:
     return head if first is None else first, head if last is None else last
 
 
+async def _ends_before_it_begins(chain: Chain, wanted: Item) -> bool:
+    first, last = _range(chain, wanted, None)
+    if first > last and first > chain.head:
+        # The chain may be further than the sandbox has noted.
+        first, last = _range(chain, wanted, await chain.note_head())
+    return first > last
+
+
 def _is_head(block: Any) -> bool:
     return block in ("latest", "pending")
+
+
+async def _by_hash(chain: Chain, item: Item, method: str, params: list[Any], pinned: int) -> bytes | None:
+    """Return the answer of a node that stopped at `pinned` to a question about a later block's hash, or None."""
+    if method == "eth_getFilterChanges":
+        return success(item, [])
+    named = methods.hash_of_block(method, params)
+    if named is None or method in methods.STATE_AT:
+        return None
+    if not _later(await chain.node.call("eth_getBlockByHash", named, False), "number", pinned):
+        return None
+    return refusal(item, -32000, "unknown block") if method in methods.OF_LOGS else success(item, None)
 
 
 def _pin(item: Item, method: str, params: list[Any], pinned: int) -> bytes | None:

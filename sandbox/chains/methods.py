@@ -20,7 +20,10 @@ STATE_AT = {
     "eth_getProof": 2,
     "eth_getStorageAt": 2,
     "eth_getTransactionCount": 1,
+    "eth_simulateV1": 1,
 }
+# those of them that read the newest block where none is named
+_ANY_BLOCK = ("eth_call", "eth_createAccessList", "eth_estimateGas", "eth_simulateV1")
 # the same, for methods that need only the block itself
 BLOCK_AT = {
     "eth_feeHistory": 1,
@@ -36,6 +39,8 @@ FROM_A_BLOCK = {
     "eth_getTransactionByHash": "blockNumber",
     "eth_getTransactionReceipt": "blockNumber",
 }
+# methods that take a block's hash in place of its number: as an object, or as it is
+BY_HASH_TOO = {*STATE_AT, "eth_getBlockReceipts"}
 OF_ZKSYNC = ("eth_getTransactionReceipt", "eth_getBlockReceipts", "eth_getTransactionByHash")
 OFFERED = {
     *STATE_AT,
@@ -54,7 +59,6 @@ OFFERED = {
     "eth_newBlockFilter",
     "eth_newFilter",
     "eth_sendRawTransaction",
-    "eth_simulateV1",
     "eth_syncing",
     "eth_uninstallFilter",
     "net_listening",
@@ -78,7 +82,7 @@ SUBSCRIPTIONS = ("newHeads", "logs", "newPendingTransactions", "syncing")
 INVALID, NOT_FOUND = -32602, -32601
 MOST_FEES = 1024
 """The most blocks of one `eth_feeHistory`; a node answers for the last so many of a longer one."""
-_QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_QUANTITY = re.compile(r"0x(0|[1-9a-fA-F][0-9a-fA-F]{0,15})")
 _HASH = re.compile(r"0x[0-9a-fA-F]{64}")
 OF_LOGS = ("eth_getLogs", "eth_newFilter")
 
@@ -117,14 +121,22 @@ def unreadable(method: str, params: list[Any]) -> str | None:
     """Return what the node says of the first parameter that it cannot read; None if it can read them all."""
     if method in OF_LOGS and params:
         return _of_filter(params[0])
-    if method in FROM_A_BLOCK and params and not _is_hash(params[0]):
-        return "invalid argument 0: a hash of 32 bytes is expected"
+    if (method in FROM_A_BLOCK or method == "eth_getBlockTransactionCountByHash") and params:
+        return None if _is_hash(params[0]) else "invalid argument 0: a hash of 32 bytes is expected"
     place = STATE_AT.get(method, BLOCK_AT.get(method))
-    if place is not None and len(params) > place and not _is_block(params[place]):
-        return f"invalid argument {place}: a block's number, tag or hash is expected"
-    if method == "eth_feeHistory" and params and not _is_number(params[0]):
+    if place is not None and len(params) > place and (wrong := _of_block(method, params[place])):
+        return wrong.format(place)
+    if method == "eth_feeHistory" and params and not (_is_number(params[0]) or _is_count(params[0])):
         return "invalid argument 0: a number of blocks is expected"
     return None
+
+
+def _of_block(method: str, given: Any) -> str | None:
+    if given is None:
+        return None if method in _ANY_BLOCK else "missing value for required argument {}"
+    if _is_block(given) or (method in BY_HASH_TOO and _names_a_block(given)):
+        return None
+    return "invalid argument {}: a block's number, tag or hash is expected"
 
 
 def no_subscription(params: Any) -> tuple[int, str] | None:
@@ -141,8 +153,20 @@ def no_subscription(params: Any) -> tuple[int, str] | None:
     return NOT_FOUND, f"no {json.dumps(params[0], ensure_ascii=False)} subscription in eth namespace"
 
 
-def within_reach(method: str, params: list[Any]) -> list[Any]:
-    """Return the parameters, with no more blocks of fees than a node answers for."""
+def hash_of_block(method: str, params: list[Any]) -> Any:
+    """Return the hash by which a call names the block that it is about, or None."""
+    place = STATE_AT.get(method, BLOCK_AT.get(method, 0))
+    given = params[place] if len(params) > place else None
+    if method == "eth_getBlockTransactionCountByHash":
+        return given
+    return given.get("blockHash") if isinstance(given, dict) else None
+
+
+def as_read(method: str, params: list[Any]) -> list[Any]:
+    """Return the parameters: a hash of a block as an object, and no more blocks of fees than a node answers for."""
+    place = STATE_AT.get(method, BLOCK_AT.get(method, 0))
+    if method in BY_HASH_TOO and len(params) > place and _is_hash(params[place]):
+        return [*params[:place], {"blockHash": params[place]}, *params[place + 1 :]]
     if method != "eth_feeHistory" or not params:
         return params
     count = params[0] if isinstance(params[0], int) else int(params[0], 16)
@@ -155,23 +179,29 @@ def _of_filter(given: Any) -> str | None:
     if "blockHash" in given:
         return None if _is_hash(given["blockHash"]) else "invalid argument 0: blockHash is a hash of 32 bytes"
     for side in ("fromBlock", "toBlock"):
-        if isinstance(given.get(side), dict) or not _is_block(given.get(side)):
+        if given.get(side) is not None and not _is_block(given[side]):
             return f"invalid argument 0: {side} is a block's number or tag"
     return None
 
 
 def _is_block(given: Any) -> bool:
+    """Return whether it is what Geth's `rpc.BlockNumber` reads: a number, or a tag."""
+    return isinstance(given, str) and (given in (*HEAD_TAGS, "earliest") or _is_number(given))
+
+
+def _names_a_block(given: Any) -> bool:
+    """Return whether it is what Geth's `rpc.BlockNumberOrHash` reads besides: a hash, or an object with either."""
     if isinstance(given, dict):
-        if "blockHash" in given:
-            return _is_hash(given["blockHash"])
-        return "blockNumber" in given and not isinstance(given["blockNumber"], dict) and _is_block(given["blockNumber"])
-    return given is None or (isinstance(given, str) and given in (*HEAD_TAGS, "earliest")) or _is_number(given)
+        return _is_hash(given["blockHash"]) if "blockHash" in given else _is_block(given.get("blockNumber"))
+    return _is_hash(given)
 
 
 def _is_number(given: Any) -> bool:
     """Return whether it is a number of a block: the node's are signed and have 64 bits."""
-    if isinstance(given, str):
-        return _QUANTITY.fullmatch(given) is not None and int(given, 16) < 2**63
+    return isinstance(given, str) and _QUANTITY.fullmatch(given) is not None and int(given, 16) < 2**63
+
+
+def _is_count(given: Any) -> bool:
     return isinstance(given, int) and not isinstance(given, bool) and 0 <= given < 2**63
 
 

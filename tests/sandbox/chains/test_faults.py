@@ -106,6 +106,27 @@ def test_stale_stops_where_the_fault_began(nodes: Nodes):
     assert nodes.balance("night-tram-riders", carol, "arbitrum") == 2
 
 
+def test_a_stale_node_has_no_later_block_by_its_hash_or_through_a_filter(nodes: Nodes):
+    watched = nodes.rpc("eth_newFilter", {}, chain="polygon")
+    blocks = nodes.rpc("eth_newBlockFilter", chain="polygon")
+    with nodes.fault("rpc:polygon", "stale"):
+        minted = nodes.act("mint", "polygon", contract="HUSD", amount="5", to=STRANGER)
+        later = nodes.rpc("eth_getBlockByNumber", hex(minted["block"]), False, chain="polygon", front="rpc2")["hash"]
+        assert nodes.ask("eth_getLogs", {"blockHash": later}, chain="polygon").json()["error"]["code"] == -32000
+        assert nodes.rpc("eth_getBlockReceipts", later, chain="polygon") is None
+        assert nodes.rpc("eth_getBlockTransactionCountByHash", later, chain="polygon") is None
+        assert nodes.ask("eth_getBalance", STRANGER, later, chain="polygon").json()["error"]["code"] == -32000
+        for name in (watched, blocks):
+            assert nodes.rpc("eth_getFilterChanges", name, chain="polygon") == []
+        assert nodes.rpc("eth_getFilterLogs", watched, chain="polygon") == []
+        coin = nodes.collection("harbour-dollar", "polygon")["contract"]
+        call = {"to": coin, "data": "0x70a08231" + STRANGER[2:].rjust(64, "0")}
+        (block,) = nodes.rpc("eth_simulateV1", {"blockStateCalls": [{"calls": [call]}]}, "latest", chain="polygon")
+        assert int(block["calls"][0]["returnData"], 16) == 0
+    assert len(nodes.rpc("eth_getFilterChanges", watched, chain="polygon")) == 1, "it has them when it goes on"
+    assert len(nodes.rpc("eth_getLogs", {"blockHash": later}, chain="polygon")) == 1
+
+
 def test_malformed_is_no_json(nodes: Nodes):
     with nodes.fault("rpc:base", "malformed"):
         answer = nodes.ask("eth_chainId")

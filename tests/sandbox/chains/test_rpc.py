@@ -160,6 +160,30 @@ def test_metadata_are_where_the_contract_points(nodes: Nodes):
     assert nodes.http.get(described["image"]).headers["content-type"].startswith("image/svg+xml")
 
 
+def test_a_block_is_named_in_the_forms_that_geth_reads(nodes: Nodes):
+    """Its `rpc.BlockNumber` and `rpc.BlockNumberOrHash`."""
+    head = nodes.rpc("eth_getBlockByNumber", "latest", False, chain="optimism")
+    number, by_hash = head["number"], {"blockHash": head["hash"]}
+    for named in (number, "latest", head["hash"], by_hash, {"blockNumber": number}):
+        assert "result" in nodes.ask("eth_getBalance", STRANGER, named, chain="optimism").json(), named
+        assert nodes.rpc("eth_getBlockReceipts", named, chain="optimism") == []
+    for odd in (int(number, 16), "0x0" + number[2:], "", "0x", None):
+        for method, *params in (("eth_getBalance", STRANGER, odd), ("eth_getBlockByNumber", odd, False)):
+            assert nodes.ask(method, *params, chain="optimism").json()["error"]["code"] == -32602, odd
+    for odd in (head["hash"], by_hash, {"blockNumber": number}):
+        assert nodes.ask("eth_getBlockByNumber", odd, False, chain="optimism").json()["error"]["code"] == -32602, odd
+    assert nodes.rpc("eth_call", {"to": STRANGER}, None, chain="optimism") == "0x"
+
+
+def test_a_range_of_logs_that_ends_before_it_begins_is_refused(nodes: Nodes):
+    head = nodes.act("mine", "optimism", blocks="1")["block"]
+    for first, last in ((hex(head), hex(head - 1)), ("latest", "earliest"), (hex(head + 9), "latest")):
+        for method in ("eth_getLogs", "eth_newFilter"):
+            answer = nodes.ask(method, {"fromBlock": first, "toBlock": last}, chain="optimism").json()
+            assert answer["error"] == {"code": -32602, "message": "invalid block range params"}
+    assert nodes.rpc("eth_getLogs", {"fromBlock": hex(head), "toBlock": hex(head)}, chain="optimism") == []
+
+
 async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
     async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
         for odd, code in (("{", -32700), ("[]", -32600), ("{}", -32600)):
