@@ -17,7 +17,10 @@ from sandbox.chains.seeds import PUNKS, STANDARDS, Collection
 from sandbox.contracts import accounts, staking
 
 MOST_BLOCKS = 500
+MOST_ACTS = 1_000
 MOST_PERCENT = 10_000
+LONGEST_NAME = 255
+"""The bytes of a name in ENS, as in DNS."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _EVERYTHING = abi.UINT256 - 1
@@ -179,7 +182,7 @@ async def self_transaction(chain: Chain, body: Body) -> dict[str, Any]:
     account = chain.smart_account(_address(body, "account"))
     value = _number(body, "value_wei") if body.get("value_wei") is not None else 0
     data = _data(body)
-    async with chain.lock:
+    async with chain.confirmed_together(), chain.lock:
         await chain.fund(account.account, value)
         record: Record = {"kind": "tx", "funds": {account.account: str(value)}}
         if account.standard == accounts.SAFE:
@@ -232,6 +235,8 @@ async def several(chain: Chain, body: Body) -> dict[str, Any]:
     acts = body.get("acts")
     if not isinstance(acts, list) or not all(isinstance(one, dict) for one in acts):
         raise Refusal(400, "acts is a list of objects.")
+    if len(acts) > MOST_ACTS:
+        raise Refusal(400, f"acts has at most {MOST_ACTS} entries.")
     wanted = [(_action(text(one, "action")), one) for one in acts]
     if several in (action for action, _ in wanted):
         raise Refusal(400, "several is not an action of several.")
@@ -288,6 +293,8 @@ async def name(chain: Chain, body: Body) -> dict[str, Any]:
     called = text(body, "name")
     if not chain.facts.names:
         raise Refusal(404, f"There is no directory of names on {chain.facts.name}.")
+    if len(called.encode()) > LONGEST_NAME:
+        raise Refusal(400, f"name has at most {LONGEST_NAME} bytes.")
     if "" in called.split("."):
         raise Refusal(400, "name is one label, or several with dots between them.")
     calls: list[names.Call] = []
@@ -295,7 +302,7 @@ async def name(chain: Chain, body: Body) -> dict[str, Any]:
         calls += names.stands_for(called, _address(body, "address"))
     if body.get("of") is not None:
         calls += names.is_called(_address(body, "of"), called)
-    async with chain.lock:
+    async with chain.confirmed_together(), chain.lock:
         for to, data in calls:
             await chain.transact({"kind": "tx", "from": KEEPER, "to": to, "data": data})
     return {"block": chain.head}

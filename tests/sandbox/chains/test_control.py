@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from sandbox.chains.control import LONGEST_NAME, MOST_ACTS
 from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
 
@@ -45,6 +46,19 @@ def test_what_comes_before_a_refused_act_is_done_and_confirmed(nodes: Nodes):
     assert nodes.refused("several", acts=[mint, mint])[0] == 409
     assert nodes.block() >= before + 1 + 4
     assert nodes.owners(MELLOW_CATS, "904") == {STRANGER: "1"}
+
+
+def test_one_call_does_not_go_on_without_end(nodes: Nodes):
+    mine = {"action": "mine", "blocks": 500}
+    assert nodes.refused("several", acts=[mine] * (MOST_ACTS + 1)) == (400, f"acts has at most {MOST_ACTS} entries.")
+    status, said = nodes.refused("name", "ethereum", name="a." * 200 + "eth", address=STRANGER)
+    assert (status, said) == (400, f"name has at most {LONGEST_NAME} bytes.")
+
+
+def test_a_name_of_several_labels_is_confirmed_once(nodes: Nodes):
+    before = nodes.block("ethereum")
+    after = nodes.act("name", "ethereum", name="on.deck.eth", address=STRANGER, of=STRANGER)["block"]
+    assert after - before < 12 + 20
 
 
 @pytest.mark.parametrize(
