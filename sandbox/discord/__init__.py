@@ -4,6 +4,7 @@ import re
 import time
 from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -54,11 +55,9 @@ class LocalDiscord:
         self.world = World()
         self.limits = Limits()
         self.edge = Edge()
-        self.application = Application()
         self.gateway = Gateway(self)
         self.oauth = OAuth(self)
         self.interactions = Interactions(self)
-        self.restore_redirects()
 
     async def start(self) -> None:
         """Replay the world, or create the one of the start."""
@@ -74,8 +73,7 @@ class LocalDiscord:
     async def reset(self) -> None:
         """Restore the world of the start; grants end, commands stay."""
         self.renew_limits()
-        self.restore_redirects()
-        self.application.forget()
+        self.world.save(Application())
         self.gateway.forget_limits()
         self.oauth.forget()
         self.interactions.forget()
@@ -87,8 +85,20 @@ class LocalDiscord:
         self.edge.renew()
 
     def restore_redirects(self) -> None:
-        """Register the redirects of the start: when strict, the product's own, compared exactly; else any local one."""
-        self.application.redirects = (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
+        """Forget the redirects that were registered."""
+        self.world.save(replace(self.application, registered=None))
+
+    @property
+    def application(self) -> Application:
+        """The application's settings in the Developer Portal."""
+        return self.world.application
+
+    @property
+    def redirects(self) -> tuple[str, ...]:
+        """The registered redirects; else, when strict, the product's own, and otherwise any of this machine."""
+        if self.application.registered is not None:
+            return tuple(self.application.registered)
+        return (self.sandbox.public_url + CALLBACK_PATH,) if self.sandbox.strict else ()
 
     def limits_view(self) -> dict[str, Any]:
         """Return Discord's part of GET /control/limits, with the redirects that it compares exactly."""
@@ -101,7 +111,7 @@ class LocalDiscord:
         return {
             "requests_a_second": limits.GLOBAL_LIMIT,
             "new_commands_a_day": limits.CREATIONS,
-            "redirect_uris": list(self.application.redirects),
+            "redirect_uris": list(self.redirects),
             "invalid_requests": {**self.edge.invalid.view(), "shut_for": self.edge.shut_for()},
             **{name: {"requests": limit.requests, "seconds": limit.seconds} for name, limit in each.items()},
         }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from aiohttp import web
@@ -13,6 +14,7 @@ from sandbox.discord.gateway import tampering
 from sandbox.discord.world.lookup import find_guild
 
 ACTIONS = ("drop", "malformed", "pause", "close", "send", *tampering.KINDS, "unavailable", "available")
+_NUMBERS = ("max_concurrency", "identifies_left", "shards", "guilds_per_shard")
 MOST_SENT = 10_000
 """The most copies of an event that one call sends, so that other callers do not wait long."""
 
@@ -26,16 +28,17 @@ def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
 
     async def application(request: web.Request) -> web.Response:
         body = await fields(request)
-        wanted = {name: int(number(body, name)) for name in ("max_concurrency", "identifies_left") if name in body}
-        discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
-        split = {name: int(number(body, name)) for name in ("shards", "guilds_per_shard") if name in body}
-        discord.application.split(split.get("shards"), split.get("guilds_per_shard"))
+        wanted = {name: int(number(body, name)) for name in _NUMBERS if name in body}
+        changed = replace(discord.application)
+        changed.split(wanted.get("shards"), wanted.get("guilds_per_shard"))
         if "members_intent" in body:
-            discord.application.set_intent(text(body, "members_intent"))
+            changed.set_intent(text(body, "members_intent"))
         if "user_install" in body:
-            discord.application.user_install = body["user_install"] is True
+            changed.user_install = body["user_install"] is True
         if "redirect_uris" in body:
-            discord.application.register(body["redirect_uris"])
+            changed.register(body["redirect_uris"])
+        discord.gateway.starts.set(max_concurrency=wanted.get("max_concurrency"), left=wanted.get("identifies_left"))
+        discord.world.save(changed)
         return web.json_response({})
 
     return [web.post("/control/gateway", gateway), web.post("/control/application", application)]

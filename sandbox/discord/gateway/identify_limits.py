@@ -22,13 +22,12 @@ class Starts:
 
     def set(self, *, max_concurrency: int | None, left: int | None) -> None:
         """Change the limits, since large bots have other ones. Raises Refusal(400)."""
-        if max_concurrency is not None:
-            if max_concurrency < 1:
-                raise Refusal(400, "max_concurrency is at least 1.")
-            self.max_concurrency = max_concurrency
+        if max_concurrency is not None and max_concurrency < 1:
+            raise Refusal(400, "max_concurrency is at least 1.")
+        if left is not None and not 0 <= left <= DAILY:
+            raise Refusal(400, f"identifies_left is between 0 and {DAILY}.")
+        self.max_concurrency = max_concurrency or self.max_concurrency
         if left is not None:
-            if not 0 <= left <= DAILY:
-                raise Refusal(400, f"identifies_left is between 0 and {DAILY}.")
             self._day()
             self._used, self._began = DAILY - left, self._began or time.monotonic()
 

@@ -73,20 +73,13 @@ class Authorize:
         if response_type != "code":
             raise BadRequest("response_type is missing or not supported; this sandbox does the code grant.")
         if redirect is None or not self._is_registered(redirect):
-            known = (
-                ", ".join(self.discord.application.redirects)
-                or f"any address of this machine with path {CALLBACK_PATH}"
-            )
+            known = ", ".join(self.discord.redirects) or f"any address of this machine with path {CALLBACK_PATH}"
             raise BadRequest(f"Invalid OAuth2 redirect_uri. Registered: {known}")
         return redirect
 
     def _is_registered(self, redirect: str) -> bool:
         """Return whether it is exactly one of the registered addresses or, if there are none, on this machine."""
-        return (
-            redirect in self.discord.application.redirects
-            if self.discord.application.redirects
-            else _is_of_this_machine(redirect)
-        )
+        return redirect in self.discord.redirects if self.discord.redirects else _is_of_this_machine(redirect)
 
     def _user(self, username: str | None) -> User | None:
         user = self.discord.user_called(username) if username else None

@@ -86,7 +86,7 @@ async def get_application(call: Call) -> dict[str, Any]:
     owner = discord.world.users[discord.sandbox.people[0].id]
     return {
         **shapes.application(discord.bot_id, bot, discord.application.flags),
-        "redirect_uris": list(discord.application.redirects),
+        "redirect_uris": list(discord.redirects),
         "interactions_endpoint_url": None,
         "role_connections_verification_url": None,
         "owner": shapes.user(owner),

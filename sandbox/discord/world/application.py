@@ -1,5 +1,7 @@
 """The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
 
+from dataclasses import dataclass
+
 from sandbox.base.refusal import Refusal
 from sandbox.discord.world import intents
 
@@ -13,25 +15,21 @@ GUILDS_PER_SHARD = 2_500
 MOST_SHARDS = 1_000
 
 
+@dataclass
 class Application:
     """The application's settings.
 
-    They are the switch of the Server Members intent, whether people may install the application for themselves, the
-    addresses to which OAuth2 may send people back, and how the bot must be split into shards.
-
-    `redirects` are compared exactly; if there are none, every address of this machine is accepted.
+    `members_intent` is the switch of the Server Members intent, `user_install` whether people may install the
+    application for themselves. The bot is split into `advised_shards` (0: as many as needed) of at most
+    `guilds_per_shard`. `registered` are the addresses to which OAuth2 may send people back, compared exactly; all
+    addresses of this machine for an empty list, and None until somebody registers any.
     """
 
-    def __init__(self) -> None:
-        self.redirects: tuple[str, ...] = ()
-        self.forget()
-
-    def forget(self) -> None:
-        """Restore the settings with which an application of this size begins."""
-        self.members_intent = "limited"
-        self.user_install = False
-        self._shards = 0
-        self.guilds_per_shard = GUILDS_PER_SHARD
+    members_intent: str = "limited"
+    user_install: bool = False
+    advised_shards: int = 0
+    guilds_per_shard: int = GUILDS_PER_SHARD
+    registered: list[str] | None = None
 
     def split(self, shards: int | None, guilds_per_shard: int | None) -> None:
         """Recommend a number of shards (0: as many as needed) of at most so many guilds. Raises Refusal(400)."""
@@ -39,12 +37,12 @@ class Application:
             raise Refusal(400, f"shards is between 0 and {MOST_SHARDS}.")
         if guilds_per_shard is not None and guilds_per_shard < 1:
             raise Refusal(400, "guilds_per_shard is at least 1.")
-        self._shards = self._shards if shards is None else shards
+        self.advised_shards = self.advised_shards if shards is None else shards
         self.guilds_per_shard = self.guilds_per_shard if guilds_per_shard is None else guilds_per_shard
 
     def shards(self, guilds: int) -> int:
         """Return how many shards GET /gateway/bot recommends to a bot in so many guilds."""
-        return self._shards or max(1, -(-guilds // self.guilds_per_shard))
+        return self.advised_shards or max(1, -(-guilds // self.guilds_per_shard))
 
     def set_intent(self, members_intent: str) -> None:
         """Turn the intent on, as a reviewed or an unreviewed application, or off. Raises Refusal(400)."""
@@ -56,7 +54,7 @@ class Application:
         """Register these addresses instead of the present ones. Raises Refusal(400)."""
         if not isinstance(redirects, list) or not all(isinstance(each, str) for each in redirects):
             raise Refusal(400, "redirect_uris is a list of addresses.")
-        self.redirects = tuple(redirects)
+        self.registered = redirects
 
     @property
     def enabled(self) -> int:

@@ -49,6 +49,11 @@ class Discord(Protocol):
         ...
 
     @property
+    def redirects(self) -> tuple[str, ...]:
+        """The addresses to which OAuth2 sends people back; empty where every address of this machine will do."""
+        ...
+
+    @property
     def gateway(self) -> Events:
         """The gateway, which sends the events."""
         ...

@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from sandbox.base.journal import Journal, Record
+from sandbox.discord.world.application import Application
 from sandbox.discord.world.entities import (
     AuditEntry,
     Channel,
@@ -20,7 +21,7 @@ from sandbox.discord.world.entities import (
 )
 from sandbox.discord.world.snowflakes import Snowflakes
 
-Entity = User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
+Entity = Application | User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
 AUDIT_KEPT = 500
 
 
@@ -29,6 +30,7 @@ class World:
 
     def __init__(self) -> None:
         self.ids = Snowflakes()
+        self.application = Application()
         self.users: dict[str, User] = {}
         self.guilds: dict[str, Guild] = {}
         self.channels: dict[str, Channel] = {}
@@ -75,6 +77,7 @@ class World:
 
     def entities(self) -> Iterator[Entity]:
         """Yield all entities, in an order in which they can be replayed."""
+        yield self.application
         yield from self.users.values()
         for guild in self.guilds.values():
             yield guild
@@ -96,6 +99,8 @@ class World:
 
     def _hold(self, entity: Entity) -> None:
         match entity:
+            case Application():
+                self.application = entity
             case User():
                 self.users[entity.id] = entity
             case Guild():
@@ -124,6 +129,8 @@ class World:
 
     def _drop(self, entity: Entity) -> None:
         match entity:
+            case Application():
+                self.application = Application()
             case User():
                 self.users.pop(entity.id, None)
             case Guild():
@@ -149,9 +156,7 @@ class World:
                 self.audit.pop(entity.id, None)
 
 
-_KINDS: dict[str, Callable[..., Entity]] = {
-    kind.__name__.lower(): kind for kind in (User, Guild, Role, Member, Channel, Message, Command, Grant, AuditEntry)
-}
+_KINDS: dict[str, Callable[..., Entity]] = {kind.__name__.lower(): kind for kind in get_args(Entity)}
 
 
 def _kind(entity: Entity) -> str:

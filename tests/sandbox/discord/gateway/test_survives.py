@@ -39,6 +39,28 @@ def test_members_roles_grants_and_messages_survive_a_kill(sandbox_process: Proce
         assert not any(channel["messages"] for guild in after["guilds"] for channel in guild["channels"])
 
 
+def test_the_applications_settings_survive_a_kill_and_not_a_reset(sandbox_process: Process):
+    process, place = sandbox_process, "https://bot.example/callback"
+    api = f"{process.url}/discord/api/v10"
+    with httpx.Client(headers=process.bot, trust_env=False) as bot:
+        redirects = bot.get(f"{process.url}/control/limits").json()["discord"]["redirect_uris"]
+        wanted = {"members_intent": "off", "shards": 3, "redirect_uris": [place]}
+        assert bot.post(f"{process.url}/control/application", json=wanted).status_code == 200
+        for change in ({"shards": 4, "members_intent": "perhaps"}, {"shards": 4, "redirect_uris": [1]}):
+            assert bot.post(f"{process.url}/control/application", json=change).status_code == 400
+        process.kill()
+        process.start()
+        assert bot.get(f"{api}/guilds/{BASE}/members").status_code == 403
+        assert bot.get(f"{api}/gateway/bot").json()["shards"] == 3, "a refused call has changed nothing"
+        assert bot.get(f"{process.url}/control/limits").json()["discord"]["redirect_uris"] == [place]
+        assert bot.post(f"{process.url}/control/reset").status_code == 200
+        process.kill()
+        process.start()
+        assert bot.get(f"{api}/guilds/{BASE}/members").status_code == 200
+        assert bot.get(f"{api}/gateway/bot").json()["shards"] == 1
+        assert bot.get(f"{process.url}/control/limits").json()["discord"]["redirect_uris"] == redirects
+
+
 def test_a_foreign_host_name_is_refused(sandbox_process: Process):
     answer = httpx.get(f"{sandbox_process.url}/control/world", headers={"Host": "evil.example"}, trust_env=False)
     assert answer.status_code == 421
