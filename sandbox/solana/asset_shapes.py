@@ -67,8 +67,9 @@ def shape(view: View, asset: Asset, options: dict[str, Any]) -> dict[str, Any]:
         members = [one for one in view.holdings.assets.values() if one.collection == asset.id]
         size = sum(not one.burnt for one in members)
         shown["mpl_core_info"] |= {"num_minted": len(members), "current_size": size}
-    if asset.fungible:
-        shown["token_info"] = {"balance": 1, "supply": 1_000_000, "decimals": 0, "token_program": "Tokenkeg"}
+    if asset.fungible and (coin := view.holdings.mint(asset.id)) is not None:
+        info = {"supply": coin.supply, "decimals": coin.decimals, "token_program": coin.program}
+        shown["token_info"] = {**info, "symbol": coin.symbol} if coin.symbol else info
     return shown
 
 

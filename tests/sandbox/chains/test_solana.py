@@ -136,6 +136,17 @@ async def test_coins_are_no_nfts(otters: Otters) -> None:
     assert await otters.owner(token) is None
 
 
+async def test_the_index_says_of_a_coin_what_its_mint_says(otters: Otters) -> None:
+    made = await otters.act("deploy", standard="SPL2022", name="Young", slug="young", decimals=2)
+    await otters.act("mint", contract=made["contract"], amount="700", to=STRANGER)
+    shown = await otters.rpc("getAsset", id=made["contract"])
+    assert shown["token_info"] == {"supply": 700, "decimals": 2, "token_program": TOKEN_2022, "symbol": "Y"}
+    assert shown["content"]["metadata"]["symbol"] == "Y"
+    single = (await otters.act("mint", contract=OTTERS, to=STRANGER, interface="FungibleToken"))["token_id"]
+    info = (await otters.rpc("getAsset", id=single))["token_info"]
+    assert info == {"supply": 1, "decimals": 0, "token_program": TOKEN}
+
+
 async def _searched(otters: Otters, **criteria: Any) -> list[Any]:
     return (await otters.rpc("searchAssets", **{"tokenType": "nonFungible", **criteria}))["items"]
 
