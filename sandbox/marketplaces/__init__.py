@@ -93,13 +93,11 @@ class Marketplaces:
     def _control(self, place: str) -> web.RouteDef:
         async def change(request: web.Request) -> web.Response:
             body = await fields(request)
-            for name in ("bio", "username", "ens_name", "linked_to"):
-                if not isinstance(body.get(name, ""), str | None):
+            given = {name: body.get(name) for name in ("bio", "username", "ens_name", "linked_to")}
+            for name, value in given.items():
+                if not isinstance(value, str | None):
                     raise Refusal(400, f"{name} is text.")
-            accounts, address = self.accounts[place], request.match_info["address"]
-            account = accounts.change(address, body.get("bio"), body.get("username"), body.get("ens_name"))
-            if body.get("linked_to") is not None:
-                account = accounts.link(address, body["linked_to"])
+            account = self.accounts[place].change(request.match_info["address"], **given)
             return web.json_response({"address": account.address, **_account(account)})
 
         return web.put(f"/control/{place}/accounts/{{address}}", change)

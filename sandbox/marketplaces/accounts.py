@@ -8,6 +8,7 @@ from pathlib import Path
 from sandbox.base.journal import Journal
 from sandbox.base.people import Person
 from sandbox.base.refusal import Refusal
+from sandbox.solana import keys
 
 BIO_CHARACTERS = 500
 NAMED = "carol"
@@ -109,33 +110,36 @@ class Accounts:
         found = (self.find(account.address, at) for account in self.known())
         return next((one for one in found if one and one.ens_name and one.ens_name == ens_name.lower()), None)
 
-    def link(self, address: str, to: str) -> Account:
-        """Show another account's profile for an address; an empty `to` restores its own. Raises Refusal(400)."""
-        account, target = self.change(address), self.change(to) if to else None
-        if target and (target.linked_to or target.address == account.address):
-            raise Refusal(400, "A wallet is linked to a profile that is not linked itself.")
-        return self._keep(replace(account, linked_to=target.address if target else ""))
-
     def change(
-        self, address: str, bio: str | None = None, username: str | None = None, ens_name: str | None = None
+        self,
+        address: str,
+        bio: str | None = None,
+        username: str | None = None,
+        ens_name: str | None = None,
+        linked_to: str | None = None,
     ) -> Account:
-        """Set the given values, opening the account if need be. Raises Refusal (400, 409)."""
+        """Set the given values, opening the account if need be; an empty `linked_to` shows the account's own profile.
+
+        Raises Refusal (400, 409), and then nothing has changed.
+        """
         address = normal(address)
         before = self.find(address) or Account(address, "", "")
         if bio is not None and len(bio) > BIO_CHARACTERS:
             raise Refusal(400, f"A bio has at most {BIO_CHARACTERS} characters.")
-        if username and not _USERNAME.fullmatch(username):
+        if username and (not _USERNAME.fullmatch(username) or _EVM.fullmatch(username) or keys.is_address(username)):
             raise Refusal(400, "A username has up to 50 letters, digits, dots, hyphens and underscores.")
         holder = self.find(username) if username else None
         if holder and holder.address != address and not self._same_person(holder.address, address):
             raise Refusal(409, f"The username {username} belongs to {holder.address}.")
-        after = replace(
-            before,
-            bio=before.bio if bio is None else bio,
-            username=before.username if username is None else username,
-            ens_name=before.ens_name if ens_name is None else ens_name,
-        )
-        return self._keep(after)
+        target = normal(linked_to) if linked_to else linked_to
+        if target:
+            shown = self.find(target)
+            if target == address or (shown and shown.linked_to):
+                raise Refusal(400, "A wallet is linked to a profile that is not linked itself.")
+            if shown is None:
+                self._keep(Account(target, "", ""))
+        given = {"bio": bio, "username": username, "ens_name": ens_name, "linked_to": target}
+        return self._keep(replace(before, **{name: value for name, value in given.items() if value is not None}))
 
     def _keep(self, account: Account) -> Account:
         self.journal.append(asdict(account))

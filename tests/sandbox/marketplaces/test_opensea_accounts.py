@@ -54,6 +54,21 @@ def test_a_person_edits_the_bio_on_the_page(nodes: Nodes):
     assert nodes.http.post(f"/opensea/{dave}", data={"bio": "x" * 501}).status_code == 400
 
 
+@pytest.mark.parametrize("name", [STRANGER.replace("ace00", "bad00"), "86xCnPeV69n6t3DnyGvkKobf9FdN2H9oiVDdaMpo2MMY"])
+def test_nobody_is_called_like_an_address(nodes: Nodes, name: str):
+    """An account of that name would be the answer about the address."""
+    refused = nodes.http.put(f"/control/opensea/accounts/{nodes.wallet('mallory')}", json={"username": name})
+    assert refused.status_code == 400
+    assert ask(nodes, f"/accounts/{name}").status_code == 404
+
+
+def test_a_refused_link_changes_nothing(nodes: Nodes):
+    bob = nodes.wallet("bob")
+    linked = {"bio": "other", "linked_to": bob}
+    assert nodes.http.put(f"/control/opensea/accounts/{bob}", json=linked).status_code == 400
+    assert ask(nodes, f"/accounts/{bob}").json()["bio"] == ""
+
+
 def test_a_control_call_opens_an_account_at_one_marketplace_only(nodes: Nodes):
     address = "0x" + "ab" * 20
     put = nodes.http.put(f"/control/opensea/accounts/{address}", json={"bio": "hello", "username": "newcomer"})
