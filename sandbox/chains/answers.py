@@ -5,36 +5,14 @@ from typing import Any
 
 import orjson
 
+from sandbox.base.json_rpc import Item, failure, refusal, success
 from sandbox.chains import methods, plans
 from sandbox.chains.chain import Chain
 from sandbox.chains.plans import Denial
 
-Item = dict[str, Any]
 _LATE_TAGS = ("safe", "finalized")
 _IDS = 2**63
 """The development node reads whole numbers below this as ids; a full node gives back any number, true and false."""
-
-
-def refusal(item: Any, code: int, message: str, data: Item | None = None) -> bytes:
-    """Return a JSON-RPC error for this item, with `data` where there are any."""
-    error = {"code": code, "message": message, **({} if data is None else {"data": data})}
-    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": error})
-
-
-def denied(item: Any, denial: Denial) -> bytes:
-    """Return the plan's refusal of this item."""
-    return orjson.dumps({"jsonrpc": "2.0", "id": _id_of(item), "error": denial.error})
-
-
-def success(item: Item, result: Any) -> bytes:
-    """Return a JSON-RPC result for this item."""
-    return orjson.dumps({"jsonrpc": "2.0", "id": item.get("id"), "result": result})
-
-
-def _id_of(item: Any) -> Any:
-    """Return the id of an item; None where it has none, or one that a node does not read."""
-    id_ = item.get("id") if isinstance(item, dict) else None
-    return None if isinstance(id_, dict | list) else id_
 
 
 def is_call(item: Any) -> bool:
@@ -79,7 +57,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
     item["params"] = params = methods.as_read(method, params)
     denial = denial_of(chain, item, pinned)
     if denial is not None:
-        return denied(item, denial)
+        return failure(item, denial.error)
     if kind == "empty":
         return success(item, methods.emptiness(method))
     if method in methods.FIXED:
@@ -105,7 +83,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
     if chain.facts.zksync and method in methods.OF_ZKSYNC:
         said = _changed(said, lambda result: methods.with_batches(method, result))
     if method in methods.OF_LOGS and (too_many := _too_many(chain, item, said, pinned)):
-        return denied(item, too_many)
+        return failure(item, too_many.error)
     if kind == "zero":
         return _changed(said, lambda result: methods.zeroed(method, result))
     if pinned is not None and method == "eth_getFilterLogs":

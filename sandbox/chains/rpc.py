@@ -10,10 +10,10 @@ import orjson
 from aiohttp import web
 
 from sandbox.base.faults import SLOW_SECONDS, Answer, hang_up
+from sandbox.base.json_rpc import as_json, failure, joined, method_of, refusal, serve, success
 from sandbox.base.sandbox import Sandbox
-from sandbox.base.traffic import HUNG_UP, NOTED
 from sandbox.chains import methods
-from sandbox.chains.answers import answer, denial_of, denied, is_call, is_notification, refusal, success
+from sandbox.chains.answers import answer, denial_of, is_call, is_notification
 from sandbox.chains.anvil import NodeGone
 from sandbox.chains.chain import Chain
 
@@ -52,68 +52,41 @@ def pinned_head(sandbox: Sandbox, chain: Chain, target: str) -> int | None:
 
 async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
     target = f"{name}:{chain.facts.name}"
-    body = await request.read()
-    kind = sandbox.faults.active(target)
-    try:
-        asked = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        # A provider that is down or refuses everything does so before it reads a body.
-        faulty = await sandbox.faults.apply(request, target, _faulty([None], many=False))
-        return _json(refusal(None, -32700, "parse error")) if faulty is None else faulty
-    items: list[Any] = asked if isinstance(asked, list) else [asked]
-    request[NOTED] = True
-    # Noted on arrival: a client of a slow node gives up long before the answer.
-    notes = [sandbox.traffic.note(target, "POST", request.path_qs, 0, method_of(item)) for item in items]
-    response = await _respond(sandbox, chain, target, kind, request, items, isinstance(asked, list))
-    status = 0 if request.get(HUNG_UP) else response.status
-    sizes = [size_of(response), *([0] * (len(items) - 1))]
-    for note, size in zip(notes, sizes, strict=False):
-        sandbox.traffic.answered(note, status, size)
-    return response
+
+    async def respond(kind: str | None, items: list[Any], many: bool) -> web.StreamResponse:
+        if many and not items:
+            return as_json(refusal(None, -32600, "empty batch"))
+        pinned = pinned_head(sandbox, chain, target)
+        too_large = batch_refusal(chain, items) if many else None
+        if too_large is not None:
+            return as_json(*too_large)
+        if not chain.running.is_set():
+            return hang_up(request)
+        turn = asyncio.Semaphore(AT_ONCE)
+
+        async def one(item: Any) -> bytes:
+            async with turn:
+                return await answer(chain, item, kind, pinned)
+
+        # Some providers also refuse with the HTTP status; in a batch each item has only its own answer.
+        denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
+        status = denial.status if denial else 200
+        try:
+            said = await asyncio.gather(*map(one, items))
+        except NodeGone:
+            return hang_up(request)
+        return as_json(joined(said, many), status)
+
+    return await serve(sandbox, request, target, _faulty, respond, "parse error")
 
 
-def size_of(response: web.StreamResponse) -> int:
-    """Return the size of an answer's body in bytes; 0 where it has none."""
-    return len(response.body) if isinstance(response, web.Response) and isinstance(response.body, bytes) else 0
-
-
-def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
+def _faulty(items: list[Any], many: bool) -> dict[str, Answer]:
     """Return the front end's own answers to these calls under the faults that need no node."""
-
-    def too_many(_request: web.Request) -> web.Response:
-        return _json(joined([refusal(item, 429, TOO_MANY) for item in items], many), 429, {"Retry-After": "1"})
-
-    return {"429": too_many, "malformed": lambda _: _json(BROKEN)}
-
-
-async def _respond(
-    sandbox: Sandbox, chain: Chain, target: str, kind: str | None, request: web.Request, items: list[Any], many: bool
-) -> web.StreamResponse:
-    faulty = await sandbox.faults.apply(request, target, _faulty(items, many=many))
-    if faulty is not None:
-        return faulty
-    if many and not items:
-        return _json(refusal(None, -32600, "empty batch"))
-    pinned = pinned_head(sandbox, chain, target)
-    too_large = batch_refusal(chain, items) if many else None
-    if too_large is not None:
-        return _json(*too_large)
-    if not chain.running.is_set():
-        return hang_up(request)
-    turn = asyncio.Semaphore(AT_ONCE)
-
-    async def one(item: Any) -> bytes:
-        async with turn:
-            return await answer(chain, item, kind, pinned)
-
-    # Some providers also refuse with the HTTP status; in a batch each item has only its own answer.
-    denial = denial_of(chain, items[0], pinned) if not many and isinstance(items[0], dict) else None
-    status = denial.status if denial else 200
-    try:
-        said = await asyncio.gather(*map(one, items))
-    except NodeGone:
-        return hang_up(request)
-    return _json(joined(said, many), status)
+    too_many = joined([refusal(item, 429, TOO_MANY) for item in items], many)
+    return {
+        "429": lambda _: as_json(too_many, 429, {"Retry-After": "1"}),
+        "malformed": lambda _: as_json(BROKEN),
+    }
 
 
 def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
@@ -123,23 +96,8 @@ def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:
         return None
     denial = plan.batch_denied(plan.batch)
     # A refusal in a list has the first call's id; one without a list has none.
-    said = denied(items[0] if denial.in_a_list else None, denial)
+    said = failure(items[0] if denial.in_a_list else None, denial.error)
     return b"[" + said + b"]" if denial.in_a_list else said, denial.status
-
-
-def method_of(item: Any) -> str:
-    """Return the item's method for the log, cut to 80 characters since a client chose the text."""
-    return str(item.get("method"))[:80] if isinstance(item, dict) else "?"
-
-
-def joined(said: list[bytes], many: bool) -> bytes:
-    """Return the answers as one body. Notifications have none; the body is empty where nothing is answered."""
-    given = [one for one in said if one]
-    return b"[" + b",".join(given) + b"]" if many and given else b"".join(given)
-
-
-def _json(body: bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
 
 
 class _Socket:
@@ -164,7 +122,7 @@ class _Socket:
         if kind == "down" or not self._chain.running.is_set():
             return hang_up(request)
         if kind == "429":
-            return _json(refusal(None, 429, TOO_MANY), 429, {"Retry-After": "1"})
+            return as_json(refusal(None, 429, TOO_MANY), 429, {"Retry-After": "1"})
         if kind == "500":
             return web.Response(status=500, text="Internal Server Error")
         await self._client.prepare(request)

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-import orjson
 from aiohttp import web
 
 from sandbox.base.faults import Answer
-from sandbox.base.traffic import HUNG_UP, NOTED
-from sandbox.chains.answers import refusal, success
-from sandbox.chains.rpc import joined, method_of, size_of
+from sandbox.base.json_rpc import as_json, joined, method_of, refusal, serve, success
 from sandbox.solana import accounts, das, node, transactions
 from sandbox.solana.chain import SolanaChain
 from sandbox.solana.node import INVALID, RpcError, View, config_at, contextual
@@ -56,53 +53,29 @@ CONTEXTUAL = (
 def routes(solana: SolanaChain) -> list[web.RouteDef]:
     """Return the route of node and index, which share one address."""
 
-    async def serve(request: web.Request) -> web.StreamResponse:
-        return await _serve(solana, request)
+    async def respond(kind: str | None, items: list[Any], many: bool) -> web.StreamResponse:
+        if not items or len(items) > MOST_IN_A_BATCH:
+            return as_json(refusal(None, -32600, "Invalid request"))
+        for budget, methods in ((solana.lists, das.LISTS), (solana.scans, ("getProgramAccounts",))):
+            if budget is not None and not all(budget.spend() for item in items if method_of(item) in methods):
+                return _too_many(items, many)
+        view = _view(solana, kind)
+        return as_json(joined([_answer(view, item, kind) for item in items], many))
 
-    return [web.post("/solana", serve), web.post("/solana/", serve)]
+    async def answered(request: web.Request) -> web.StreamResponse:
+        return await serve(solana.sandbox, request, TARGET, _faulty, respond, "Parse error")
 
-
-async def _serve(solana: SolanaChain, request: web.Request) -> web.StreamResponse:
-    traffic = solana.sandbox.traffic
-    try:
-        asked = orjson.loads(await request.read())
-    except orjson.JSONDecodeError:
-        # A provider that is down or refuses everything does so before it reads a body.
-        faulty = await solana.sandbox.faults.apply(request, TARGET, _faulty([None], many=False))
-        return _json(refusal(None, -32700, "Parse error")) if faulty is None else faulty
-    items: list[Any] = asked if isinstance(asked, list) else [asked]
-    request[NOTED] = True
-    # Noted on arrival: a client of a slow endpoint gives up long before the answer.
-    notes = [traffic.note(TARGET, "POST", request.path_qs, 0, method_of(item)) for item in items]
-    response = await _respond(solana, request, items, isinstance(asked, list))
-    status = 0 if request.get(HUNG_UP) else response.status
-    sizes = [size_of(response), *([0] * (len(items) - 1))]
-    for note, size in zip(notes, sizes, strict=False):
-        traffic.answered(note, status, size)
-    return response
+    return [web.post("/solana", answered), web.post("/solana/", answered)]
 
 
-def _faulty(items: list[Any], *, many: bool) -> dict[str, Answer]:
+def _faulty(items: list[Any], many: bool) -> dict[str, Answer]:
     """Return the endpoint's own answers to these calls under the faults that need no ledger."""
-    return {"429": lambda _: _too_many(items, many=many), "malformed": lambda _: _json(BROKEN)}
+    return {"429": lambda _: _too_many(items, many), "malformed": lambda _: as_json(BROKEN)}
 
 
-def _too_many(items: list[Any], *, many: bool) -> web.Response:
-    return _json(joined([refusal(item, -32429, "rate limited") for item in items], many), 429, "1")
-
-
-async def _respond(solana: SolanaChain, request: web.Request, items: list[Any], many: bool) -> web.StreamResponse:
-    kind = solana.sandbox.faults.active(TARGET)
-    faulty = await solana.sandbox.faults.apply(request, TARGET, _faulty(items, many=many))
-    if faulty is not None:
-        return faulty
-    if not items or len(items) > MOST_IN_A_BATCH:
-        return _json(refusal(None, -32600, "Invalid request"))
-    for budget, methods in ((solana.lists, das.LISTS), (solana.scans, ("getProgramAccounts",))):
-        if budget is not None and not all(budget.spend() for item in items if method_of(item) in methods):
-            return _too_many(items, many=many)
-    view = _view(solana, kind)
-    return _json(joined([_answer(view, item, kind) for item in items], many))
+def _too_many(items: list[Any], many: bool) -> web.Response:
+    said = joined([refusal(item, -32429, "rate limited") for item in items], many)
+    return as_json(said, 429, {"Retry-After": "1"})
 
 
 def _view(solana: SolanaChain, kind: str | None) -> View:
@@ -156,8 +129,3 @@ def _named(params: Any, order: tuple[str, ...]) -> dict[str, Any]:
     if isinstance(params, list) and len(params) <= len(order):
         return dict(zip(order, params, strict=False))
     raise RpcError(INVALID, "Invalid params: named parameters are expected.")
-
-
-def _json(body: bytes, status: int = 200, retry_after: str | None = None) -> web.Response:
-    headers = {"Retry-After": retry_after} if retry_after else None
-    return web.Response(body=body, status=status, headers=headers, content_type="application/json")
