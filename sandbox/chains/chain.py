@@ -19,7 +19,7 @@ from sandbox.chains import abi, coins, token_owners
 from sandbox.chains.anvil import Anvil, NodeError, NodeGone
 from sandbox.chains.coins import Coin
 from sandbox.chains.plans import UNLIMITED, Plan
-from sandbox.chains.seeds import Collection, created, seeded_accounts, seeded_collections
+from sandbox.chains.seeds import Collection, called, created, seeded_accounts, seeded_collections
 from sandbox.contracts import accounts, staking
 from sandbox.contracts.accounts import SmartAccount
 from sandbox.contracts.staking import Staking
@@ -413,22 +413,18 @@ class Chain:
 
     def staking_contract(self, contract: str) -> Staking:
         """Return a listed staking contract by address, slug or name. Raises Refusal(404)."""
-        for candidate in self.staking.values():
-            if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
-                return candidate
-        raise Refusal(404, f"There is no staking contract {contract} on {self.facts.name}.")
+        if (found := called(self.staking.values(), contract)) is None:
+            raise Refusal(404, f"There is no staking contract {contract} on {self.facts.name}.")
+        return found
 
     def coin(self, contract: str) -> Coin | None:
-        """Return a listed coin by address, slug, symbol or name, or None."""
-        for candidate in self.coins.values():
-            names = (candidate.contract, candidate.slug, candidate.symbol.lower(), candidate.name.lower())
-            if contract.lower() in names:
-                return candidate
-        return None
+        """Return a listed coin by address, slug, symbol or name, or None; a collection's slug is no coin's name."""
+        if any(contract.lower() == one.slug for one in self.collections.values()):
+            return None
+        return called(self.coins.values(), contract)
 
     def collection(self, contract: str) -> Collection:
         """Return a listed collection by address, slug or name. Raises Refusal(404)."""
-        for candidate in self.collections.values():
-            if contract.lower() in (candidate.contract, candidate.slug, candidate.name.lower()):
-                return candidate
-        raise Refusal(404, f"There is no collection {contract} on {self.facts.name}.")
+        if (found := called(self.collections.values(), contract)) is None:
+            raise Refusal(404, f"There is no collection {contract} on {self.facts.name}.")
+        return found

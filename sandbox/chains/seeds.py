@@ -1,7 +1,9 @@
 """What each chain has at the start: the tokens of its collections with their owners and traits, and its coins."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Protocol, TypeVar
 
 from eth_hash.auto import keccak
 
@@ -51,6 +53,29 @@ class Collection:
     standard: str
     seeded: bool = False
     traits: dict[str, dict[str, str | int | float]] = field(default_factory=dict)
+
+
+class Listed(Protocol):
+    """What the world lists by an address, a slug and a name, and a coin by its symbol too."""
+
+    @property
+    def contract(self) -> str: ...
+    @property
+    def slug(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+L = TypeVar("L", bound=Listed)
+
+
+def called(listed: Iterable[L], wanted: str) -> L | None:
+    """Return the first with this address, slug, symbol or name, in any letter case but for addresses of Solana."""
+    for one in listed:
+        names = (one.slug, one.name.lower(), getattr(one, "symbol", "").lower())
+        if wanted == one.contract or wanted.lower() in (one.contract, *filter(None, names)):
+            return one
+    return None
 
 
 def seeded_addresses(facts: Facts) -> list[str]:

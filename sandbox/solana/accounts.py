@@ -49,7 +49,7 @@ PROGRAMS = {
 
 
 @dataclass(frozen=True)
-class Accounts:
+class AccountsAt:
     """The accounts as of a slot, for a request with this configuration."""
 
     slot: int
@@ -58,7 +58,7 @@ class Accounts:
     zero: bool
 
     @classmethod
-    def seen(cls, view: View, config: dict[str, Any]) -> "Accounts":
+    def seen(cls, view: View, config: dict[str, Any]) -> "AccountsAt":
         """Return what a request sees. Raises RpcError for a slot that the node has not reached."""
         slot = view.head(config)
         return cls(slot, view.ledger.holdings(slot), config, view.zero)
@@ -108,20 +108,20 @@ class Accounts:
 def get_balance(view: View, params: list[Any]) -> Any:
     """Return a balance in lamports."""
     address, config = first_address(params), config_at(params, 1)
-    accounts = Accounts.seen(view, {**config, "encoding": "base64"})
+    accounts = AccountsAt.seen(view, {**config, "encoding": "base64"})
     return contextual(accounts.slot, (accounts.shown(address) or {"lamports": 0})["lamports"])
 
 
 def get_account_info(view: View, params: list[Any]) -> Any:
     """Return an account, or null."""
-    address, accounts = first_address(params), Accounts.seen(view, config_at(params, 1))
+    address, accounts = first_address(params), AccountsAt.seen(view, config_at(params, 1))
     return contextual(accounts.slot, accounts.shown(address))
 
 
 def get_multiple_accounts(view: View, params: list[Any]) -> Any:
     """Return up to 100 accounts in their order."""
     asked, config = params[0] if params else None, {"encoding": "base64", **config_at(params, 1)}
-    accounts = Accounts.seen(view, config)
+    accounts = AccountsAt.seen(view, config)
     if not isinstance(asked, list) or not all(isinstance(one, str) and is_address(one) for one in asked):
         raise RpcError(INVALID, "Invalid params: a list of addresses is expected.")
     if len(asked) > MOST_ACCOUNTS:
@@ -132,7 +132,7 @@ def get_multiple_accounts(view: View, params: list[Any]) -> Any:
 def get_program_accounts(view: View, params: list[Any]) -> Any:
     """Return a token program's accounts that match the filters; with their slot only if `withContext` asks for it."""
     program, config = first_address(params), config_at(params, 1)
-    accounts, filters = Accounts.seen(view, config), filters_of(program, config.get("filters"))
+    accounts, filters = AccountsAt.seen(view, config), filters_of(program, config.get("filters"))
     found = [
         {"pubkey": address, "account": accounts.token(coin, owner)}
         for address, (coin, owner) in accounts.of_tokens.items()
@@ -173,7 +173,7 @@ def get_token_account_balance(view: View, params: list[Any]) -> Any:
     """Return what one token account has; nodes read no earliest slot here."""
     address, config = first_address(params), config_at(params, 1)
     slot = view.newest(config)
-    found = Accounts(slot, view.ledger.holdings(slot), config, view.zero).of_tokens.get(address)
+    found = AccountsAt(slot, view.ledger.holdings(slot), config, view.zero).of_tokens.get(address)
     if found is None:
         raise RpcError(INVALID, "Invalid param: could not find account")
     coin, owner = found
@@ -182,7 +182,7 @@ def get_token_account_balance(view: View, params: list[Any]) -> Any:
 
 def get_token_accounts_by_owner(view: View, params: list[Any]) -> Any:
     """Return an owner's token accounts for a mint or a token program; compressed and Core assets have none."""
-    owner, accounts = first_address(params), Accounts.seen(view, config_at(params, 2))
+    owner, accounts = first_address(params), AccountsAt.seen(view, config_at(params, 2))
     mints = list(accounts.holdings.mints())
     mint, program = mint_or_program(params[1] if len(params) > 1 else None, {one.contract for one in mints})
     found = [

@@ -1,7 +1,7 @@
 """SPL coins of both token programs: the one that exists at the start, token accounts, and moving amounts."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
@@ -72,14 +72,6 @@ def seeded() -> dict[str, SplCoin]:
     contract = address_of(f"coin {SLUG}")
     accounts = {person(name).wallets.solana: whole * 10**DECIMALS for name, whole in HOLDINGS.items()}
     return {contract: SplCoin(contract, NAME, SYMBOL, SLUG, "SPL", DECIMALS, accounts)}
-
-
-def called(coins: Iterable[SplCoin], named: str) -> SplCoin | None:
-    """Return a coin by its mint, slug, symbol or name, or None."""
-    for coin in coins:
-        if named == coin.contract or named.lower() in (coin.slug, coin.symbol.lower(), coin.name.lower()):
-            return coin
-    return None
 
 
 def decimals_in(given: object) -> int | None:

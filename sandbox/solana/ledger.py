@@ -10,8 +10,7 @@ from typing import Any
 
 from sandbox.base.journal import Journal
 from sandbox.base.refusal import Refusal
-from sandbox.chains.seeds import Collection
-from sandbox.solana import coins
+from sandbox.chains.seeds import Collection, called
 from sandbox.solana.assets import Asset, Holdings, Record, Transaction, mint_named, seeds
 from sandbox.solana.coins import SplCoin
 from sandbox.solana.keys import signature_of
@@ -158,10 +157,9 @@ class Ledger:
 
     def collection(self, named: str) -> Collection:
         """Return a listed collection by address, slug or name. Raises Refusal(404)."""
-        for candidate in self.present.collections.values():
-            if named == candidate.contract or named.lower() in (candidate.slug, candidate.name.lower()):
-                return candidate
-        raise Refusal(404, f"There is no collection {named} on solana.")
+        if (found := called(self.present.collections.values(), named)) is None:
+            raise Refusal(404, f"There is no collection {named} on solana.")
+        return found
 
     def asset(self, collection: Collection, token: str) -> Asset:
         """Return an asset that is not burnt, by its address or its number in the collection. Raises Refusal(404)."""
@@ -171,8 +169,10 @@ class Ledger:
         return found
 
     def coin(self, named: str) -> SplCoin | None:
-        """Return a coin by its mint, slug, symbol or name, or None."""
-        return coins.called(self.present.coins.values(), named)
+        """Return a coin by its mint, slug, symbol or name, or None; a collection's slug is no coin's name."""
+        if any(named.lower() == one.slug for one in self.present.collections.values()):
+            return None
+        return called(self.present.coins.values(), named)
 
     def owners(self, slot: int | None = None) -> dict[str, dict[str, dict[str, int]]]:
         """Return listed collection → asset id → owner → 1, now or at a slot.

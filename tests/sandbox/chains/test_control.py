@@ -228,6 +228,14 @@ def test_amounts_of_a_coin_are_minted_moved_and_burnt(nodes: Nodes):
     assert (status, "holders" in message) == (400, True)
 
 
+def test_a_slug_is_found_before_a_symbol_that_is_the_same(nodes: Nodes):
+    symbol = {"standard": "ERC20", "name": MELLOW_CATS, "symbol": MELLOW_CATS}
+    coin = nodes.act("deploy", slug="coin-" + uuid4().hex, **symbol)["contract"]
+    nodes.act("mint", contract=MELLOW_CATS, token_id="77001", to=STRANGER)
+    assert nodes.owners(MELLOW_CATS, "77001") == {STRANGER: "1"}
+    nodes.act("mint", contract=coin, amount="1", to=STRANGER)
+
+
 @pytest.mark.parametrize(
     ("given", "said", "listed"),
     [

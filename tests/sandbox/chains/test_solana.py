@@ -136,6 +136,12 @@ async def test_coins_are_no_nfts(otters: Otters) -> None:
     assert await otters.owner(token) is None
 
 
+async def test_a_slug_is_found_before_a_symbol_that_is_the_same(otters: Otters) -> None:
+    await otters.act("deploy", standard="SPL", name=OTTERS, symbol=OTTERS, slug="odd")
+    assert (await otters.act("mint", contract=OTTERS, to=STRANGER))["token_id"]
+    await otters.act("mint", contract="odd", amount="1", to=STRANGER)
+
+
 async def test_the_index_says_of_a_coin_what_its_mint_says(otters: Otters) -> None:
     made = await otters.act("deploy", standard="SPL2022", name="Young", slug="young", decimals=2)
     await otters.act("mint", contract=made["contract"], amount="700", to=STRANGER)
