@@ -418,7 +418,7 @@ class Chain:
         return found
 
     def coin(self, contract: str) -> Coin | None:
-        """Return a listed coin by address, slug, symbol or name, or None; a collection's slug is no coin's name."""
+        """Return a listed coin by address, slug, symbol or name, or None; a collection's slug means the collection."""
         if any(contract.lower() == one.slug for one in self.collections.values()):
             return None
         return called(self.coins.values(), contract)

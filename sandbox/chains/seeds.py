@@ -70,7 +70,7 @@ L = TypeVar("L", bound=Listed)
 
 
 def called(listed: Iterable[L], wanted: str) -> L | None:
-    """Return the first with this address, slug, symbol or name, in any letter case but for addresses of Solana."""
+    """Return the first with this address, slug, symbol or name; only addresses of Solana have one letter case."""
     for one in listed:
         names = (one.slug, one.name.lower(), getattr(one, "symbol", "").lower())
         if wanted == one.contract or wanted.lower() in (one.contract, *filter(None, names)):

@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from sandbox.base.people import base58
 from sandbox.solana.assets import AUTHORITY, Holdings
@@ -58,7 +58,7 @@ class AccountsAt:
     zero: bool
 
     @classmethod
-    def seen(cls, view: View, config: dict[str, Any]) -> "AccountsAt":
+    def seen(cls, view: View, config: dict[str, Any]) -> Self:
         """Return what a request sees. Raises RpcError for a slot that the node has not reached."""
         slot = view.head(config)
         return cls(slot, view.ledger.holdings(slot), config, view.zero)

@@ -169,7 +169,7 @@ class Ledger:
         return found
 
     def coin(self, named: str) -> SplCoin | None:
-        """Return a coin by its mint, slug, symbol or name, or None; a collection's slug is no coin's name."""
+        """Return a coin by its mint, slug, symbol or name, or None; a collection's slug means the collection."""
         if any(named.lower() == one.slug for one in self.present.collections.values()):
             return None
         return called(self.present.coins.values(), named)

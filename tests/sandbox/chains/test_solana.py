@@ -12,6 +12,7 @@ import pytest
 
 from tests.sandbox.chains.otters import OTTERS, STRANGER, Otters, running
 
+TOKEN, TOKEN_2022 = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"
 FIXTURES = json.loads(Path(__file__).with_name("das_asset.json").read_text())
 
 
@@ -402,59 +403,6 @@ async def test_nothing_is_lost_by_a_restart_and_a_reset_leads_back(tmp_path: Pat
             OTTERS, "late-show", "reef-dollar",
         ]  # fmt: skip
         assert await otters.rpc("getSlot") >= slot
-
-
-TOKEN, TOKEN_2022 = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA", "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb"
-
-
-def of_mint(mint: str, **more: Any) -> dict[str, Any]:
-    """Return filters for the token accounts of a mint."""
-    return {"filters": [more or {"dataSize": 165}, {"memcmp": {"offset": 0, "bytes": mint}}], "encoding": "base64"}
-
-
-async def test_a_program_lists_the_accounts_of_a_mint(otters: Otters) -> None:
-    coin = (await otters.world())["chains"]["solana"]["collections"][1]
-    options = of_mint(coin["contract"]) | {"dataSlice": {"offset": 64, "length": 8}, "withContext": True}
-    answer = await otters.rpc("getProgramAccounts", TOKEN, options)
-    amounts = [b64decode(one["account"]["data"][0]) for one in answer["value"]]
-    assert sorted(int.from_bytes(one, "little") for one in amounts) == sorted(map(int, coin["holders"].values()))
-    assert answer["context"]["slot"] > 0
-    assert {one["account"]["space"] for one in answer["value"]} == {165}
-    assert isinstance(await otters.rpc("getProgramAccounts", TOKEN, of_mint(coin["contract"])), list)
-    assert await otters.rpc("getProgramAccounts", TOKEN_2022, of_mint(coin["contract"])) == []
-    mint = (await otters.rpc("getMultipleAccounts", [coin["contract"]], {"encoding": "base64"}))["value"][0]
-    content = b64decode(mint["data"][0])
-    assert (mint["owner"], len(content), content[44]) == (TOKEN, 82, 6)
-    assert int.from_bytes(content[36:44], "little") == sum(map(int, coin["holders"].values()))
-
-
-async def test_accounts_of_the_younger_program_have_an_extension_and_another_size(otters: Otters) -> None:
-    made = await otters.act("deploy", standard="SPL2022", name="Young", slug="young", decimals=2)
-    await otters.act("mint", contract=made["contract"], amount="7", to=STRANGER)
-    assert await otters.rpc("getProgramAccounts", TOKEN_2022, of_mint(made["contract"])) == []
-    marked = of_mint(made["contract"], memcmp={"offset": 165, "bytes": "3"})
-    (found,) = await otters.rpc("getProgramAccounts", TOKEN_2022, marked)
-    assert (found["account"]["space"], found["account"]["owner"]) == (170, TOKEN_2022)
-
-
-async def test_a_program_is_never_gone_through_without_an_index(otters: Otters) -> None:
-    mint = (await otters.world())["chains"]["solana"]["collections"][1]["contract"]
-    of_its_mint = {"memcmp": {"offset": 0, "bytes": mint}}
-    for filters in (
-        None,
-        [of_its_mint],
-        [{"dataSize": 165}],
-        [{"dataSize": 165}, {"memcmp": {"offset": 64, "bytes": mint}}],
-    ):
-        code, message = await otters.error("getProgramAccounts", TOKEN, {"encoding": "base64", "filters": filters})
-        assert (code, "secondary indexes" in message) == (-32010, True)
-    whole = of_mint(mint)
-    assert (await otters.error("getProgramAccounts", TOKEN, whole | {"encoding": "base58"}))[0] == -32600
-    assert (await otters.error("getProgramAccounts", TOKEN, whole | {"filters": [{"dataSize": 165}] * 5}))[0] == -32602
-    assert (await otters.error("getProgramAccounts", TOKEN, whole | {"dataSlice": {"offset": 3}}))[0] == -32602
-    await otters.fault("empty")
-    assert await otters.rpc("getProgramAccounts", TOKEN, whole) == []
-    assert (await otters.rpc("getProgramAccounts", TOKEN, whole | {"withContext": True}))["value"] == []
 
 
 async def test_a_trait_beyond_all_numbers_is_refused_and_the_world_stays_json(otters: Otters) -> None:
