@@ -178,7 +178,7 @@ async def _again(chain: Chain, record: Record) -> None:
             await _undo(chain)
         else:
             try:
-                await chain.fund(record["from"], int(record.get("value", "0")))
+                await _fund(chain, record)
                 await chain.sent(record)
             except (NodeError, Refusal) as refused:
                 _lost(chain, record, refused)
@@ -186,6 +186,12 @@ async def _again(chain: Chain, record: Record) -> None:
         await chain.note_head()
     chain.records.append(record)
     chain.list_collections()
+
+
+async def _fund(chain: Chain, record: Record) -> None:
+    """Let a transaction's accounts pay what they paid; a reset may have left them nothing."""
+    for account, value in {record["from"]: record.get("value", "0"), **record.get("funds", {})}.items():
+        await chain.fund(account, int(value))
 
 
 def _lost(chain: Chain, record: Record, refused: Exception) -> None:

@@ -191,12 +191,17 @@ def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
             nodes.start()
             assert [coin_of(nodes, account) for account in (bob, erin, PAUPER)] == before
             nodes.signed("erin", STRANGER, "0x", value=10**18)
+        accounts = [one["account"] for one in nodes.world()["chains"]["base"]["accounts"]]
+        for account in accounts:
+            nodes.act("self-transaction", account=account, value_wei="7")
         assert nodes.http.post("/control/reset").status_code == 200
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 0, 0, 0]
         nodes.act("send", **{"from": STRANGER}, to=erin, value_wei="3")
+        paid = [nodes.act("self-transaction", account=account, value_wei="5") for account in accounts]
         before = coin_of(nodes, STRANGER)
         nodes.kill()
         nodes.start()
+        assert all(nodes.rpc("eth_getTransactionReceipt", one["hash"])["status"] == "0x1" for one in paid)
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
 
 
