@@ -179,7 +179,7 @@ class ConditionFields(rx.State, mixin=True):
             if value not in LIMITED:
                 self.max_tokens = ""
             self._changed()
-            async for outcome in self._read_traits():
+            async for outcome in self._read_traits(actor):
                 yield outcome
 
     @signed_in
@@ -286,7 +286,7 @@ class ConditionFields(rx.State, mixin=True):
             await say(self, _("Collection found"), _("Successfully loaded: {name}").format(name=found.name))
         finally:
             self.looking = False
-        async for outcome in self._read_traits():
+        async for outcome in self._read_traits(actor):
             yield outcome
 
     def _note_unread(self, place: tuple[str, str], why: str) -> None:
@@ -296,29 +296,34 @@ class ConditionFields(rx.State, mixin=True):
         for oldest in list(self._unread)[:-MOST_UNREAD]:
             del self._unread[oldest]
 
-    async def _read_traits(self):
-        """Read the trait types. If that fails the person types them, and no message is shown."""
+    async def _read_traits(self, actor: Actor):
+        """Read the trait types. If that fails the person types them, and no message is shown.
+
+        Each read counts as a lookup: it asks OpenSea, or a node and twenty tokens' metadata.
+        """
         self._forget_traits()
         if self.type not in WITH_TRAITS or not self.collection:
             return
         self.types_state = PENDING
         yield
         try:
+            await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
             async with transaction() as db:
                 self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
         except UNREADABLE:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
-        async for outcome in self._read_values():
+        async for outcome in self._read_values(actor):
             yield outcome
 
-    async def _read_values(self):
+    async def _read_values(self, actor: Actor):
         self.trait_values, self.values_state = [], NONE
         if not self.trait_type or self.trait_type not in self.trait_types:
             return
         self.values_state = PENDING
         yield
         try:
+            await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
             async with transaction() as db:
                 self.trait_values = await collections.trait_values(
                     db, gateways(), self.contract, self.chain, self.trait_type
@@ -338,7 +343,7 @@ class ConditionFields(rx.State, mixin=True):
         if self.trait_types:
             self.trait_value, self.trait_compare = "", EXACTLY
         self._changed()
-        async for outcome in self._read_values():
+        async for outcome in self._read_values(actor):
             yield outcome
 
     @signed_in

@@ -219,7 +219,7 @@ class ConditionList(ConditionFields, mixin=True):
         if number != self.open and any(slot.number == number for slot in self._slots):
             self._show(number)
             self._changed()
-            async for outcome in self._read_traits():
+            async for outcome in self._read_traits(actor):
                 yield outcome
 
     @signed_in

@@ -124,7 +124,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         finally:
             self.roles_loaded, self.loaded = True, not self.load_fault
         self._changed()
-        async for outcome in self._read_traits():
+        async for outcome in self._read_traits(actor):
             yield outcome
 
     async def _read(self, db: Any, actor: Actor, page: ServerPageState, number: str) -> None:

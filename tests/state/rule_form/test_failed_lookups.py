@@ -1,13 +1,24 @@
 """Collections that could not be looked up: the form says why below the field, for no more of them than it can show."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
+from services.collections import collections
 from services.core.errors import TooMany
 from services.rules.expression import MAX_LEAVES
 from services.runtime import rate_limits
-from state.rule_form.condition_fields import MOST_UNREAD
+from settings import settings
+from state.rule_form.condition_fields import FAILED, MOST_UNREAD
 from state.rule_form.rule_form import RuleFormState
+from tests.state.rule_form.filling import CATS, fill
 from tests.state.rule_form.filling import form as form
+
+
+async def drained(handler: AsyncIterator[object]) -> None:
+    """Run a handler to its end."""
+    async for _ in handler:
+        pass
 
 
 async def test_a_form_remembers_no_more_failures_than_it_can_show(
@@ -28,3 +39,32 @@ async def test_a_form_remembers_no_more_failures_than_it_can_show(
         pass
     assert form.contract_fault == ""
     assert MOST_UNREAD > MAX_LEAVES
+
+
+async def test_traits_that_the_form_reads_count_as_lookups(
+    product: None, form: RuleFormState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[object, ...]] = []
+
+    async def kinds(_db: object, _outside: object, *place: str) -> list[str]:
+        asked.append(place)
+        return ["Fur", "Hat"]
+
+    async def values(_db: object, _outside: object, *place: str) -> list[str]:
+        asked.append(place)
+        return ["Gold"]
+
+    monkeypatch.setattr(collections, "trait_types", kinds)
+    monkeypatch.setattr(collections, "trait_values", values)
+    monkeypatch.setenv("LIMIT_LOOKUPS", "4")
+    settings.cache_clear()
+    fill(form, CATS)
+    for kind in ("Fur", "Hat", "Fur", "Hat", "Fur"):
+        await drained(form.choose_type("trait"))
+        await drained(form.choose_trait_type(kind))
+        await drained(form.choose_type("basic"))
+    assert len(asked) == 4
+    # What cannot be listed is typed by hand.
+    await drained(form.choose_type("trait"))
+    await drained(form.choose_trait_type("Eyes"))
+    assert (form.trait_type, form.types_state, len(asked)) == ("Eyes", FAILED, 4)
