@@ -36,7 +36,7 @@ class Writer:
         union = f"WebhookEvent: TypeAlias = {' | '.join(sorted(events))}\n" + _doc("What is posted to a webhook.", "")
         named = sorted(name for name in self._used if any(re.search(rf"\b{name}\b", call) for call in calls))
         head = '"""{what}; generate.py writes this file from the OpenAPI document."""\n\n'
-        calls_head = "from typing import Any, cast\n\n" + (
+        calls_head = "from typing import Any\n\n" + (
             f"from holdfast_client.shapes import {', '.join(named)}\n\n" if named else "\n"
         )
         base = 'class Calls:\n    """Every call that an API token may make."""\n\n' + _CALL
@@ -84,7 +84,7 @@ class Writer:
         arguments = ", ".join(["self", *needed, *(["*", *optional] if optional else [])])
         said = f"{operation['description']}\n\nNeeds the {_scopes(operation['x-scopes'])}."
         asked = f'self._call("{method}", "{path}"{extra})'
-        last = f'return cast("{answer}", {asked})' if answer != "None" else asked
+        last = f"return {asked}" if answer != "None" else asked
         return f"    def {name}({arguments}) -> {answer}:\n{_doc(said, '        ')}        {last}\n"
 
     def _answer(self, operation: Mapping[str, Any]) -> str:
@@ -152,8 +152,8 @@ def _doc(text: str, indent: str) -> str:
     """Return a docstring, its lines wrapped."""
     wrapper = TextWrapper(WIDTH - 6 - len(indent), break_long_words=False, break_on_hyphens=False)
     lines = list[str]()
-    for line in text.replace("\\", "\\\\").replace('"""', "'''").split("\n"):
-        lines += wrapper.wrap(line) or [""]
+    for paragraph in text.replace("\\", "\\\\").replace('"""', "'''").split("\n\n"):
+        lines += ["", *wrapper.wrap(paragraph)] if lines else wrapper.wrap(paragraph)
     whole = "\n".join(f"{indent}{line}".rstrip() for line in lines)[len(indent) :]
     return f'{indent}"""{whole}"""\n' if len(lines) == 1 else f'{indent}"""{whole}\n{indent}"""\n'
 

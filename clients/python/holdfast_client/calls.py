@@ -1,6 +1,6 @@
 """The calls of the API; generate.py writes this file from the OpenAPI document."""
 
-from typing import Any, cast
+from typing import Any
 
 from holdfast_client.shapes import (
     AcceptedAnswer,
@@ -76,25 +76,21 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast("ActivationAnswer", self._call("POST", "/api/verification-rules/activate", body=body))
+        return self._call("POST", "/api/verification-rules/activate", body=body)
 
     def approve_move(self, server_id: int) -> MoveView:
         """End the move once its time is over: rules then decide about its roles, and the breaker limits removals.
 
         Needs the scope rules.
         """
-        return cast(
-            "MoveView", self._call("POST", "/api/servers/{server_id}/move/approve", places={"server_id": server_id})
-        )
+        return self._call("POST", "/api/servers/{server_id}/move/approve", places={"server_id": server_id})
 
     def change_rule(self, rule_id: int, body: RuleChanges) -> RuleView:
         """Change fields of a rule, or its state: `active`, `paused` or `shadow`.
 
         Needs the scope rules.
         """
-        return cast(
-            "RuleView", self._call("PATCH", "/api/verification-rules/{rule_id}", body=body, places={"rule_id": rule_id})
-        )
+        return self._call("PATCH", "/api/verification-rules/{rule_id}", body=body, places={"rule_id": rule_id})
 
     def count_reach(self, body: PreviewPayload) -> ReachAnswer:
         """Start to count, on chain, the addresses that meet a new rule or the stored one of `id`; needs no name or
@@ -104,7 +100,7 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast("ReachAnswer", self._call("POST", "/api/verification-rules/reach", body=body))
+        return self._call("POST", "/api/verification-rules/reach", body=body)
 
     def create_rule(self, body: RulePayload, *, idempotency_key: str | None = None) -> RuleView:
         """Create a rule; it takes effect at once unless it is in `shadow`.
@@ -114,40 +110,29 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "RuleView",
-            self._call("POST", "/api/verification-rules", body=body, header={"Idempotency-Key": idempotency_key}),
-        )
+        return self._call("POST", "/api/verification-rules", body=body, header={"Idempotency-Key": idempotency_key})
 
     def decide_removals(self, server_id: int, body: BreakerPayload) -> BreakerAnswer:
         """Approve the removals that were held back because too many would have lost a role, or dismiss them.
 
         Needs the scope rules.
         """
-        return cast(
-            "BreakerAnswer",
-            self._call("POST", "/api/servers/{server_id}/breaker", body=body, places={"server_id": server_id}),
-        )
+        return self._call("POST", "/api/servers/{server_id}/breaker", body=body, places={"server_id": server_id})
 
     def delete_rule(self, rule_id: int) -> DeletedAnswer:
         """Delete a rule; roles that members held only because of it follow its removal policy.
 
         Needs the scope rules.
         """
-        return cast(
-            "DeletedAnswer", self._call("DELETE", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id})
-        )
+        return self._call("DELETE", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id})
 
     def download_address_list(self, server_id: int, name: str) -> str:
         """Return the addresses of a list as CSV, for people who run the server.
 
         Needs the scope rules.
         """
-        return cast(
-            "str",
-            self._call(
-                "GET", "/api/servers/{server_id}/address-lists/{name}", places={"server_id": server_id, "name": name}
-            ),
+        return self._call(
+            "GET", "/api/servers/{server_id}/address-lists/{name}", places={"server_id": server_id, "name": name}
         )
 
     def download_events(
@@ -166,22 +151,19 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "str",
-            self._call(
-                "GET",
-                "/api/servers/{server_id}/events.csv",
-                places={"server_id": server_id},
-                query={
-                    "kind": kind,
-                    "member": member,
-                    "actor": actor,
-                    "roleId": role_id,
-                    "ruleId": rule_id,
-                    "since": since,
-                    "until": until,
-                },
-            ),
+        return self._call(
+            "GET",
+            "/api/servers/{server_id}/events.csv",
+            places={"server_id": server_id},
+            query={
+                "kind": kind,
+                "member": member,
+                "actor": actor,
+                "roleId": role_id,
+                "ruleId": rule_id,
+                "since": since,
+                "until": until,
+            },
         )
 
     def download_members(self, server_id: int) -> str:
@@ -189,18 +171,15 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast("str", self._call("GET", "/api/servers/{server_id}/members.csv", places={"server_id": server_id}))
+        return self._call("GET", "/api/servers/{server_id}/members.csv", places={"server_id": server_id})
 
     def download_payouts(self, server_id: int, *, rule_id: int | None = None) -> str:
         """Return the payout addresses that members chose for this server, with holdings and block, as CSV in UTF-8.
 
         Needs the scope members.
         """
-        return cast(
-            "str",
-            self._call(
-                "GET", "/api/servers/{server_id}/payout.csv", places={"server_id": server_id}, query={"ruleId": rule_id}
-            ),
+        return self._call(
+            "GET", "/api/servers/{server_id}/payout.csv", places={"server_id": server_id}, query={"ruleId": rule_id}
         )
 
     def end_migration(self, server_id: int, migration_id: int) -> MigrationView:
@@ -208,13 +187,10 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "MigrationView",
-            self._call(
-                "POST",
-                "/api/servers/{server_id}/migrations/{migration_id}/end",
-                places={"server_id": server_id, "migration_id": migration_id},
-            ),
+        return self._call(
+            "POST",
+            "/api/servers/{server_id}/migrations/{migration_id}/end",
+            places={"server_id": server_id, "migration_id": migration_id},
         )
 
     def explain_member(self, server_id: int, discord_id: str) -> MemberWhy:
@@ -222,13 +198,10 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "MemberWhy",
-            self._call(
-                "GET",
-                "/api/servers/{server_id}/members/{discord_id}/why",
-                places={"server_id": server_id, "discord_id": discord_id},
-            ),
+        return self._call(
+            "GET",
+            "/api/servers/{server_id}/members/{discord_id}/why",
+            places={"server_id": server_id, "discord_id": discord_id},
         )
 
     def export_rules(self, server_id: int) -> RulesDocument:
@@ -236,41 +209,33 @@ class Calls:
 
         Needs the scopes read and rules.
         """
-        return cast(
-            "RulesDocument", self._call("GET", "/api/servers/{server_id}/rules.json", places={"server_id": server_id})
-        )
+        return self._call("GET", "/api/servers/{server_id}/rules.json", places={"server_id": server_id})
 
     def export_server(self, server_id: int) -> ServerExportAnswer:
         """Return the server's rules, and its members with the roles that rules are about.
 
         Needs the scopes members, read and rules.
         """
-        return cast(
-            "ServerExportAnswer", self._call("GET", "/api/servers/{server_id}/export", places={"server_id": server_id})
-        )
+        return self._call("GET", "/api/servers/{server_id}/export", places={"server_id": server_id})
 
     def find_collection(self, body: CollectionPayload) -> CollectionView:
         """Return the collection at an address or a marketplace page; the page of a token gives the token's
         collection.
 
         If several collections match, or the collection is on another chain, the error has `offers`: collections
-        that a
-        client can use unchanged.
+        that a client can use unchanged.
 
         Needs the scope rules.
         """
-        return cast("CollectionView", self._call("POST", "/api/collection/parse", body=body))
+        return self._call("POST", "/api/collection/parse", body=body)
 
     def follow_again(self, server_id: int, body: FollowAgainPayload) -> FollowAgainAnswer:
         """Let rules give and take a role again that was left alone because others had reversed it repeatedly.
 
         Needs the scope members.
         """
-        return cast(
-            "FollowAgainAnswer",
-            self._call(
-                "POST", "/api/servers/{server_id}/health/follow-again", body=body, places={"server_id": server_id}
-            ),
+        return self._call(
+            "POST", "/api/servers/{server_id}/health/follow-again", body=body, places={"server_id": server_id}
         )
 
     def get_health(self, server_id: int) -> HealthView:
@@ -279,39 +244,35 @@ class Calls:
 
         Needs the scope read.
         """
-        return cast("HealthView", self._call("GET", "/api/servers/{server_id}/health", places={"server_id": server_id}))
+        return self._call("GET", "/api/servers/{server_id}/health", places={"server_id": server_id})
 
     def get_move(self, server_id: int) -> MoveView:
         """Return the server's move: for each role who has arrived, who has not, and who else gives or takes it.
 
         Needs the scope read.
         """
-        return cast("MoveView", self._call("GET", "/api/servers/{server_id}/move", places={"server_id": server_id}))
+        return self._call("GET", "/api/servers/{server_id}/move", places={"server_id": server_id})
 
     def get_protection(self, server_id: int) -> ProtectionView:
         """Return the protected members and roles.
 
         Needs the scope members.
         """
-        return cast(
-            "ProtectionView", self._call("GET", "/api/servers/{server_id}/protection", places={"server_id": server_id})
-        )
+        return self._call("GET", "/api/servers/{server_id}/protection", places={"server_id": server_id})
 
     def get_reach(self, reach_id: int) -> ReachView:
         """Return how many addresses meet a rule and how many are verified in its server, or how far the count is.
 
         Needs the scope read.
         """
-        return cast(
-            "ReachView", self._call("GET", "/api/verification-rules/reach/{reach_id}", places={"reach_id": reach_id})
-        )
+        return self._call("GET", "/api/verification-rules/reach/{reach_id}", places={"reach_id": reach_id})
 
     def get_rule(self, rule_id: int) -> RuleView:
         """Return one rule.
 
         Needs the scope read.
         """
-        return cast("RuleView", self._call("GET", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id}))
+        return self._call("GET", "/api/verification-rules/{rule_id}", places={"rule_id": rule_id})
 
     def import_rules(self, server_id: int, body: ImportPayload) -> ImportView:
         """Return which rule each rule of another bot or of an export becomes here, and why some cannot be imported.
@@ -321,10 +282,7 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "ImportView",
-            self._call("POST", "/api/servers/{server_id}/import", body=body, places={"server_id": server_id}),
-        )
+        return self._call("POST", "/api/servers/{server_id}/import", body=body, places={"server_id": server_id})
 
     def list_events(
         self,
@@ -344,24 +302,21 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "list[LogLine]",
-            self._call(
-                "GET",
-                "/api/servers/{server_id}/events",
-                places={"server_id": server_id},
-                query={
-                    "before": before,
-                    "limit": limit,
-                    "kind": kind,
-                    "member": member,
-                    "actor": actor,
-                    "roleId": role_id,
-                    "ruleId": rule_id,
-                    "since": since,
-                    "until": until,
-                },
-            ),
+        return self._call(
+            "GET",
+            "/api/servers/{server_id}/events",
+            places={"server_id": server_id},
+            query={
+                "before": before,
+                "limit": limit,
+                "kind": kind,
+                "member": member,
+                "actor": actor,
+                "roleId": role_id,
+                "ruleId": rule_id,
+                "since": since,
+                "until": until,
+            },
         )
 
     def list_held_back_removals(self, server_id: int) -> list[HeldBackView]:
@@ -369,9 +324,7 @@ class Calls:
 
         Needs the scopes members and read.
         """
-        return cast(
-            "list[HeldBackView]", self._call("GET", "/api/servers/{server_id}/breaker", places={"server_id": server_id})
-        )
+        return self._call("GET", "/api/servers/{server_id}/breaker", places={"server_id": server_id})
 
     def list_members(self, server_id: int, *, query: str | None = None, page: int | None = None) -> MembersPage:
         """Return the members by name; `query` is part of a name or a whole Discord id.
@@ -380,14 +333,11 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "MembersPage",
-            self._call(
-                "GET",
-                "/api/servers/{server_id}/members",
-                places={"server_id": server_id},
-                query={"query": query, "page": page},
-            ),
+        return self._call(
+            "GET",
+            "/api/servers/{server_id}/members",
+            places={"server_id": server_id},
+            query={"query": query, "page": page},
         )
 
     def list_migrations(self, server_id: int) -> list[RunningMigration]:
@@ -395,10 +345,7 @@ class Calls:
 
         Needs the scope read.
         """
-        return cast(
-            "list[RunningMigration]",
-            self._call("GET", "/api/servers/{server_id}/migrations", places={"server_id": server_id}),
-        )
+        return self._call("GET", "/api/servers/{server_id}/migrations", places={"server_id": server_id})
 
     def list_move_members(
         self, server_id: int, role_id: str, *, standing: str | None = None, page: int | None = None
@@ -407,14 +354,11 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "HoldersPage",
-            self._call(
-                "GET",
-                "/api/servers/{server_id}/move/members",
-                places={"server_id": server_id},
-                query={"roleId": role_id, "standing": standing, "page": page},
-            ),
+        return self._call(
+            "GET",
+            "/api/servers/{server_id}/move/members",
+            places={"server_id": server_id},
+            query={"roleId": role_id, "standing": standing, "page": page},
         )
 
     def list_roles(self, server_id: str) -> list[RoleView]:
@@ -422,35 +366,29 @@ class Calls:
 
         Needs the scope read.
         """
-        return cast("list[RoleView]", self._call("GET", "/api/discord/roles", query={"serverId": server_id}))
+        return self._call("GET", "/api/discord/roles", query={"serverId": server_id})
 
     def list_rules(self, server_id: int) -> list[RuleView]:
         """Return the rules of a server, by its internal id.
 
         Needs the scope read.
         """
-        return cast("list[RuleView]", self._call("GET", "/api/verification-rules", query={"serverId": server_id}))
+        return self._call("GET", "/api/verification-rules", query={"serverId": server_id})
 
     def list_servers(self) -> list[ServerView]:
         """Return the known servers where the caller is owner or administrator; for an API token, the token's server.
 
         Needs the scope read.
         """
-        return cast("list[ServerView]", self._call("GET", "/api/servers"))
+        return self._call("GET", "/api/servers")
 
     def list_trait_types(self, contract: str, *, blockchain: str | None = None) -> TraitTypesAnswer:
         """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens.
 
         Needs the scope rules.
         """
-        return cast(
-            "TraitTypesAnswer",
-            self._call(
-                "GET",
-                "/api/collection/{contract}/traits",
-                places={"contract": contract},
-                query={"blockchain": blockchain},
-            ),
+        return self._call(
+            "GET", "/api/collection/{contract}/traits", places={"contract": contract}, query={"blockchain": blockchain}
         )
 
     def list_trait_values(self, contract: str, trait_type: str, *, blockchain: str | None = None) -> TraitValuesAnswer:
@@ -458,14 +396,11 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "TraitValuesAnswer",
-            self._call(
-                "GET",
-                "/api/collection/{contract}/traits/{trait_type}",
-                places={"contract": contract, "trait_type": trait_type},
-                query={"blockchain": blockchain},
-            ),
+        return self._call(
+            "GET",
+            "/api/collection/{contract}/traits/{trait_type}",
+            places={"contract": contract, "trait_type": trait_type},
+            query={"blockchain": blockchain},
         )
 
     def migrate_contract(self, server_id: int, body: MigrationPayload) -> MigrationView:
@@ -473,21 +408,15 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "MigrationView",
-            self._call("POST", "/api/servers/{server_id}/migrations", body=body, places={"server_id": server_id}),
-        )
+        return self._call("POST", "/api/servers/{server_id}/migrations", body=body, places={"server_id": server_id})
 
     def preview_migration(self, server_id: int, body: MigrationPayload) -> MovePreview:
         """Return what a migration would do to members; changes nothing.
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "MovePreview",
-            self._call(
-                "POST", "/api/servers/{server_id}/migrations/preview", body=body, places={"server_id": server_id}
-            ),
+        return self._call(
+            "POST", "/api/servers/{server_id}/migrations/preview", body=body, places={"server_id": server_id}
         )
 
     def preview_migration_end(self, server_id: int, migration_id: int) -> MovePreview:
@@ -495,13 +424,10 @@ class Calls:
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "MovePreview",
-            self._call(
-                "POST",
-                "/api/servers/{server_id}/migrations/{migration_id}/preview",
-                places={"server_id": server_id, "migration_id": migration_id},
-            ),
+        return self._call(
+            "POST",
+            "/api/servers/{server_id}/migrations/{migration_id}/preview",
+            places={"server_id": server_id, "migration_id": migration_id},
         )
 
     def preview_move_end(self, server_id: int) -> MovePreview:
@@ -509,20 +435,15 @@ class Calls:
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "MovePreview", self._call("POST", "/api/servers/{server_id}/move/preview", places={"server_id": server_id})
-        )
+        return self._call("POST", "/api/servers/{server_id}/move/preview", places={"server_id": server_id})
 
     def preview_role_replacement(self, server_id: int, body: RoleReplacementPayload) -> MovePreview:
         """Return what replacing a role would do to members; changes nothing.
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "MovePreview",
-            self._call(
-                "POST", "/api/servers/{server_id}/migrations/role/preview", body=body, places={"server_id": server_id}
-            ),
+        return self._call(
+            "POST", "/api/servers/{server_id}/migrations/role/preview", body=body, places={"server_id": server_id}
         )
 
     def preview_rule(self, body: PreviewPayload) -> PreviewAnswer:
@@ -531,18 +452,15 @@ class Calls:
 
         Needs the scopes members and rules.
         """
-        return cast("PreviewAnswer", self._call("POST", "/api/verification-rules/preview", body=body))
+        return self._call("POST", "/api/verification-rules/preview", body=body)
 
     def preview_undo(self, server_id: int, batch: str) -> UndoView:
         """Return what undoing the batch would do; nothing is changed.
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "UndoView",
-            self._call(
-                "GET", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
-            ),
+        return self._call(
+            "GET", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
         )
 
     def protect_member(self, server_id: int, discord_id: str, body: ProtectionPayload) -> Done:
@@ -550,14 +468,11 @@ class Calls:
 
         Needs the scope members.
         """
-        return cast(
-            "Done",
-            self._call(
-                "PUT",
-                "/api/servers/{server_id}/protection/members/{discord_id}",
-                body=body,
-                places={"server_id": server_id, "discord_id": discord_id},
-            ),
+        return self._call(
+            "PUT",
+            "/api/servers/{server_id}/protection/members/{discord_id}",
+            body=body,
+            places={"server_id": server_id, "discord_id": discord_id},
         )
 
     def protect_role(self, server_id: int, role_id: str, body: ProtectionPayload) -> Done:
@@ -565,14 +480,11 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "Done",
-            self._call(
-                "PUT",
-                "/api/servers/{server_id}/protection/roles/{role_id}",
-                body=body,
-                places={"server_id": server_id, "role_id": role_id},
-            ),
+        return self._call(
+            "PUT",
+            "/api/servers/{server_id}/protection/roles/{role_id}",
+            body=body,
+            places={"server_id": server_id, "role_id": role_id},
         )
 
     def recheck_everybody(self, server_id: int) -> AcceptedAnswer:
@@ -580,22 +492,17 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "AcceptedAnswer", self._call("POST", "/api/servers/{server_id}/recheck", places={"server_id": server_id})
-        )
+        return self._call("POST", "/api/servers/{server_id}/recheck", places={"server_id": server_id})
 
     def recheck_member(self, server_id: int, discord_id: str) -> AcceptedAnswer:
         """Queue one member to be checked again soon.
 
         Needs the scope members.
         """
-        return cast(
-            "AcceptedAnswer",
-            self._call(
-                "POST",
-                "/api/servers/{server_id}/members/{discord_id}/recheck",
-                places={"server_id": server_id, "discord_id": discord_id},
-            ),
+        return self._call(
+            "POST",
+            "/api/servers/{server_id}/members/{discord_id}/recheck",
+            places={"server_id": server_id, "discord_id": discord_id},
         )
 
     def replace_role(self, server_id: int, body: RoleReplacementPayload) -> RoleReplacement:
@@ -603,9 +510,8 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "RoleReplacement",
-            self._call("POST", "/api/servers/{server_id}/migrations/role", body=body, places={"server_id": server_id}),
+        return self._call(
+            "POST", "/api/servers/{server_id}/migrations/role", body=body, places={"server_id": server_id}
         )
 
     def set_move(self, server_id: int, body: MovePayload) -> MoveView:
@@ -615,9 +521,7 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "MoveView", self._call("PUT", "/api/servers/{server_id}/move", body=body, places={"server_id": server_id})
-        )
+        return self._call("PUT", "/api/servers/{server_id}/move", body=body, places={"server_id": server_id})
 
     def try_rule(self, body: TrialPayload) -> Trial:
         """Return what a new rule, or the stored one of `id`, says about a member with this wallet alone; stores
@@ -625,25 +529,22 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast("Trial", self._call("POST", "/api/verification-rules/try", body=body))
+        return self._call("POST", "/api/verification-rules/try", body=body)
 
     def try_view_call(self, body: CallTrialPayload) -> CallResult:
         """Return what a contract's view function answers about a wallet now, or why it does not; stores nothing.
 
         Needs the scope rules.
         """
-        return cast("CallResult", self._call("POST", "/api/verification-rules/try-call", body=body))
+        return self._call("POST", "/api/verification-rules/try-call", body=body)
 
     def undo_batch(self, server_id: int, batch: str) -> UndoView:
         """Undo one batch: a rule's deletion, change or pause, or removals made together.
 
         Needs the scopes members and rules.
         """
-        return cast(
-            "UndoView",
-            self._call(
-                "POST", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
-            ),
+        return self._call(
+            "POST", "/api/servers/{server_id}/events/{batch}/undo", places={"server_id": server_id, "batch": batch}
         )
 
     def undo_move(self, server_id: int) -> MoveUndone:
@@ -652,9 +553,7 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "MoveUndone", self._call("DELETE", "/api/servers/{server_id}/move", places={"server_id": server_id})
-        )
+        return self._call("DELETE", "/api/servers/{server_id}/move", places={"server_id": server_id})
 
     def upload_address_list(self, server_id: int, csv: str) -> StoredList:
         """Store a list of addresses for a condition that names it: one or more on each line, or a CSV file.
@@ -663,7 +562,4 @@ class Calls:
 
         Needs the scope rules.
         """
-        return cast(
-            "StoredList",
-            self._call("POST", "/api/servers/{server_id}/address-lists", csv=csv, places={"server_id": server_id}),
-        )
+        return self._call("POST", "/api/servers/{server_id}/address-lists", csv=csv, places={"server_id": server_id})

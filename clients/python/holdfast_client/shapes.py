@@ -232,10 +232,8 @@ class HeldBackView(TypedDict):
     """The stopped removals of one role.
 
     `wouldLose` of `holders` tripped the breaker: members whose role was taken within the day, is being taken or
-    was
-    about to be. `losers` are the members who wait now, `total` of them. `cause` is the latest change to a rule
-    before
-    the trip, in words, or empty.
+    was about to be. `losers` are the members who wait now, `total` of them. `cause` is the latest change to a
+    rule before the trip, in words, or empty.
     """
 
     roleId: str
@@ -273,8 +271,7 @@ class ImportPayload(TypedDict):
     """A document of rules and where it comes from: `collabland`, `guild` or `holdfast`.
 
     The document is JSON, or a string with that JSON: at most 1 MiB and 200 rules. With `apply` its rules are
-    created
-    in shadow; `only` chooses some of them by their `number`.
+    created in shadow; `only` chooses some of them by their `number`.
     """
 
     source: str
@@ -315,8 +312,7 @@ class LagHealth(TypedDict):
     """How far behind a chain its follower is.
 
     `kind` is what it follows: `contracts`, members' `wallets` or `coins`; empty for a chain that is left to
-    sweeps.
-    `block` was read last, `behind` counts the newer ones; `seconds` have passed since the last poll.
+    sweeps. `block` was read last, `behind` counts the newer ones; `seconds` have passed since the last poll.
     """
 
     state: str
@@ -453,8 +449,7 @@ class MigrationPayload(TypedDict):
     """The old contract and the new one, which is on the same chain unless `newChain` names another.
 
     `sameIds` says that each token has the same ID in the new contract. With `both`, both contracts count `until`
-    a date
-    or, without one, until somebody ends the migration. Rules are changed only with `apply`.
+    a date or, without one, until somebody ends the migration. Rules are changed only with `apply`.
     """
 
     chain: NotRequired[str | None]
@@ -537,10 +532,8 @@ class MoveView(TypedDict):
     """A move: `planned`, `running`, `over` (it waits for an approval) or `approved`.
 
     Until the approval nobody loses a role of the move that others gave them, and nobody without a wallet loses
-    one.
-    `days` are the stored counts of all roles together. `messagesUpdated` is false if Discord did not let us
-    change the
-    panel or the announcement.
+    one. `days` are the stored counts of all roles together. `messagesUpdated` is false if Discord did not let us
+    change the panel or the announcement.
     """
 
     state: str
@@ -607,10 +600,8 @@ class PreviewAnswer(TypedDict):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
     `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of
-    the
-    rest. `members` is empty if fewer than five would have the role and a condition on single tokens, traits,
-    addresses
-    or a function could tell whose wallet is whose.
+    the rest. `members` is empty if fewer than five would have the role and a condition on single tokens, traits,
+    addresses or a function could tell whose wallet is whose.
     """
 
     gain: int
@@ -795,9 +786,9 @@ class RemovalPolicy(TypedDict):
 class RequirementView(TypedDict):
     """One requirement and the last known holdings.
 
-    `wallet` is set only for people who may see it. For anybody else a large `held` has
-    three significant digits, and `reason` hides token ids: both can name the wallet.
-    Amounts are numbers of tokens, or decimal texts: those of coins, and all from 2^53 on.
+    `wallet` is set only for people who may see it. For anybody else a large `held` has three significant digits,
+    and `reason` hides token ids: both can name the wallet. Amounts are numbers of tokens, or decimal texts: those
+    of coins, and all from 2^53 on.
     """
 
     text: str
@@ -946,8 +937,7 @@ class RuleChanges(TypedDict):
     meanwhile.
 
     The flat fields of a condition change a rule that has only one. The conditions of a combined rule are changed
-    by its
-    `expression`, which replaces all of them; flat fields that differ from its first condition are refused.
+    by its `expression`, which replaces all of them; flat fields that differ from its first condition are refused.
     """
 
     maxTokens: NotRequired[Any]
@@ -986,10 +976,8 @@ class RuleEventData(TypedDict):
     """A rule, and what happened to it: `created`, `changed`, `paused`, `resumed` or `deleted`.
 
     The product itself pauses and resumes rules; an admin's pause is a change. An undo is posted as what it does:
-    a
-    deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at
-    once;
-    `ruleIds` then has all that it was about, also those that were changed since and stay as they are.
+    a deleted rule is `created` again, with its former id. `ruleId` is null if an undo put back several rules at
+    once; `ruleIds` then has all that it was about, also those that were changed since and stay as they are.
     """
 
     ruleId: int | None
@@ -1064,8 +1052,7 @@ class RuleView(TypedDict):
     """A stored rule; `holders` counts members with its role from us, `summary` says in words what it asks for.
 
     `expression` is its document. `singleSources` is empty if a second source can confirm every loss. The flat
-    fields
-    repeat the first condition; `blockchain` and `contractAddress` are empty if it names none.
+    fields repeat the first condition; `blockchain` and `contractAddress` are empty if it names none.
     """
 
     id: int
