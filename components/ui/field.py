@@ -7,14 +7,11 @@ from reflex_base.components.component import BaseComponent
 
 from state.core.form_fault import FormFault
 
+Hint = str | rx.Component | rx.Var[Any]
+Error = str | rx.Var[str] | None
 
-def field(
-    label: str,
-    control: rx.Component,
-    *,
-    hint: str | rx.Component | rx.Var[Any] = "",
-    error: str | rx.Var[str] | None = None,
-) -> rx.Component:
+
+def field(label: str, control: rx.Component, *, hint: Hint = "", error: Error = None) -> rx.Component:
     """Return a control with its label above and its hint or error below; the first id in the control connects them.
 
     While there is an error, the control is marked as invalid.
@@ -121,6 +118,11 @@ def text_input(name: str, **props: Any) -> rx.Component:
     return make(id=name, name=name, **{"auto_complete": "off", "class_name": "input", **props})
 
 
+def text_field(label: str, name: str, *, hint: Hint = "", error: Error = None, **props: Any) -> rx.Component:
+    """Return a field for a line of text; `props` are those of `text_input`."""
+    return field(label, text_input(name, **props), hint=hint, error=error)
+
+
 def _number_or_null(event: rx.vars.ObjectVar[dict[str, Any]]) -> tuple[rx.Var[float | None]]:
     """Return the number in a field as an event sends it: null when the field is empty, where Reflex would send 0."""
     typed = f"{event!s}.target.value"
@@ -137,9 +139,21 @@ def number_input(name: str = "", **props: Any) -> rx.Component:
     return _NumberInput.create(type="number", input_mode="numeric", **{"class_name": "input", **named, **props})
 
 
+def number_field(label: str, name: str, *, hint: Hint = "", **props: Any) -> rx.Component:
+    """Return a field for a whole number; `props` are those of `number_input`."""
+    return field(label, number_input(name, **props), hint=hint)
+
+
 def select_input(name: str, *options: rx.Component, **props: Any) -> rx.Component:
     """Return a choice among few; the browser's own control suits keyboards and phones."""
     return typed_select(*options, id=name, name=name, **props)
+
+
+def select_field(
+    label: str, name: str, *options: rx.Component, hint: Hint = "", error: Error = None, **props: Any
+) -> rx.Component:
+    """Return a field for a choice among few; `props` are those of `select_input`."""
+    return field(label, select_input(name, *options, **props), hint=hint, error=error)
 
 
 def typed_select(*options: rx.Component, **props: Any) -> rx.Component:

@@ -5,10 +5,10 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.field import field, select_input, text_input
+from components.ui.field import select_field, text_field
 from locales import _
 from state.account.wallet_handover import HandoverState
-from state.account.wallets import WalletRowView, WalletsState
+from state.account.wallets import WalletsState
 
 
 def handover_card() -> rx.Component:
@@ -47,15 +47,13 @@ def _begin() -> rx.Component:
 
 def _give() -> rx.Component:
     return rx.el.div(
-        field(
+        select_field(
             _("Wallets to hand over"),
-            select_input(
-                "handoverWallet",
-                rx.el.option(_("All wallets of this account"), value=""),
-                rx.foreach(WalletsState.rows, _option),
-                value=HandoverState.wallet,
-                on_change=HandoverState.set_wallet,
-            ),
+            "handoverWallet",
+            rx.el.option(_("All wallets of this account"), value=""),
+            rx.foreach(WalletsState.rows, lambda wallet: rx.el.option(wallet.short, value=wallet.id.to(str))),
+            value=HandoverState.wallet,
+            on_change=HandoverState.set_wallet,
         ),
         rx.cond(
             HandoverState.code != "",
@@ -73,15 +71,13 @@ def _give() -> rx.Component:
     )
 
 
-def _option(wallet: rx.vars.ObjectVar[WalletRowView]) -> rx.Component:
-    return rx.el.option(wallet.short, value=wallet.id.to(str))
-
-
 def _take() -> rx.Component:
     return rx.el.div(
-        field(
+        text_field(
             _("Code of your other account"),
-            text_input("handoverCode", value=HandoverState.entered, on_change=HandoverState.set_entered),
+            "handoverCode",
+            value=HandoverState.entered,
+            on_change=HandoverState.set_entered,
             error=HandoverState.fault,
         ),
         button(

@@ -7,16 +7,10 @@ from components.ui.card import card, card_title
 from components.ui.copy import copyable
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled, sentence
-from components.ui.field import field, select_input, text_input
+from components.ui.field import select_field, text_field
 from components.ui.placeholders import progress
 from locales import _
-from state.account.wallet_proof import (
-    MARKER_PREFIX,
-    OFFERED_METHODS,
-    TRANSACTION,
-    SendView,
-    WalletProofState,
-)
+from state.account.wallet_proof import MARKER_PREFIX, OFFERED_METHODS, TRANSACTION, WalletProofState
 from state.core.timing import TRANSACTION_POLL_SECONDS
 from state.core.toasts import ToastState
 
@@ -30,27 +24,23 @@ def proof_card() -> rx.Component:
         rx.window_event_listener(on_visibility_change=WalletProofState.tab_changed),
         card_title(_("Verify New Wallet")),
         rx.el.form(
-            field(
+            text_field(
                 _("Wallet Address"),
-                text_input(
-                    "walletAddress",
-                    class_name="input code",
-                    spell_check=False,
-                    placeholder=_("0x... or wallet.eth"),
-                    value=WalletProofState.address,
-                    on_change=WalletProofState.enter_address,
-                ),
+                "walletAddress",
+                class_name="input code",
+                spell_check=False,
+                placeholder=_("0x... or wallet.eth"),
+                value=WalletProofState.address,
+                on_change=WalletProofState.enter_address,
                 error=WalletProofState.address_fault,
             ),
             _name(),
-            field(
+            select_field(
                 _("Verification Method"),
-                select_input(
-                    "verificationMethod",
-                    *options,
-                    value=WalletProofState.method,
-                    on_change=WalletProofState.choose_method,
-                ),
+                "verificationMethod",
+                *options,
+                value=WalletProofState.method,
+                on_change=WalletProofState.choose_method,
             ),
             rx.cond(
                 WalletProofState.method == TRANSACTION,
@@ -200,19 +190,17 @@ def _by_transaction() -> rx.Component:
                 ),
             ),
             _live(),
-            field(
+            text_field(
                 _("Transaction hash or link (optional)"),
-                text_input(
-                    "transactionHash",
-                    value=WalletProofState.pasted,
-                    on_change=WalletProofState.paste,
-                    placeholder=rx.cond(
-                        WalletProofState.memo != "",
-                        _("A signature, or a page of a block explorer"),
-                        _("0x... or a page of a block explorer"),
-                    ),
-                    spell_check=False,
+                "transactionHash",
+                value=WalletProofState.pasted,
+                on_change=WalletProofState.paste,
+                placeholder=rx.cond(
+                    WalletProofState.memo != "",
+                    _("A signature, or a page of a block explorer"),
+                    _("0x... or a page of a block explorer"),
                 ),
+                spell_check=False,
                 hint=_("We find it automatically. If that takes too long, paste it and click Verify Wallet."),
             ),
             every(TRANSACTION_POLL_SECONDS, WalletProofState.look),
@@ -225,14 +213,12 @@ def _send() -> rx.Component:
     """Return what to send on the chosen chain."""
     send = WalletProofState.send
     return rx.el.div(
-        field(
+        select_field(
             _("Chain"),
-            select_input(
-                "proofChain",
-                rx.foreach(WalletProofState.sends, _option),
-                value=send.chain,
-                on_change=WalletProofState.choose_chain,
-            ),
+            "proofChain",
+            rx.foreach(WalletProofState.sends, lambda one: rx.el.option(one.title, value=one.chain)),
+            value=send.chain,
+            on_change=WalletProofState.choose_chain,
             hint=_("Any of them works: choose one with a low fee."),
         ),
         rx.el.dl(
@@ -292,10 +278,6 @@ def _memo() -> rx.Component:
         ),
         class_name="rounded-box border hairline p-4",
     )
-
-
-def _option(send: rx.vars.ObjectVar[SendView]) -> rx.Component:
-    return rx.el.option(send.title, value=send.chain)
 
 
 def _line(term: str, more: str | rx.Var[str], value: rx.Component) -> rx.Component:

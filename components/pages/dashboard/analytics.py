@@ -10,7 +10,7 @@ from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
 from state.dashboard.charts import MOST_RULES, DayView, RuleChartView
-from state.dashboard.servers import DashboardState, ServerCardView
+from state.dashboard.servers import DashboardState
 
 
 def analytics() -> rx.Component:
@@ -52,17 +52,16 @@ def _servers() -> rx.Component:
             rx.el.span(_("Server"), class_name="sr-only"),
             typed_select(
                 rx.el.option(_("All servers"), value=EVERYWHERE),
-                rx.foreach(DashboardState.cards, _option),
+                rx.foreach(
+                    DashboardState.cards,
+                    lambda server: rx.el.option(server.name, value=server.internal_id.to_string()),
+                ),
                 value=AnalyticsState.server,
                 on_change=AnalyticsState.choose_server,
                 class_name="select select-sm w-44",
             ),
         ),
     )
-
-
-def _option(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
-    return rx.el.option(server.name, value=server.internal_id.to_string())
 
 
 def _ranges() -> rx.Component:

@@ -5,7 +5,7 @@ import reflex as rx
 from components.layout.frame import member_frame, page_head
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
-from components.ui.field import field, text_area, text_input
+from components.ui.field import field, text_area, text_field
 from locales import _
 from settings import settings
 from state.dashboard.server_form import ServerFormState
@@ -30,16 +30,15 @@ def server_form() -> rx.Component:
 
 def _form() -> rx.Component:
     return rx.el.form(
-        field(
+        text_field(
             _("Discord Server ID *"),
-            text_input("discordServerId", placeholder="123456789012345678", input_mode="numeric"),
+            "discordServerId",
+            placeholder="123456789012345678",
+            input_mode="numeric",
             hint=_("In Discord: right-click the server, Copy Server ID (with developer mode on)."),
         ),
-        field(_("Server Name *"), text_input("serverName", placeholder=_("My NFT community"))),
-        field(
-            _("Server Icon URL"),
-            text_input("serverIcon", placeholder="https://cdn.discordapp.com/icons/…"),
-        ),
+        text_field(_("Server Name *"), "serverName", placeholder=_("My NFT community")),
+        text_field(_("Server Icon URL"), "serverIcon", placeholder="https://cdn.discordapp.com/icons/…"),
         field(_("Description"), text_area("description")),
         rx.el.div(
             link_button(_("Cancel"), "/dashboard", kind="quiet"),

@@ -1,8 +1,5 @@
 """The card with a server's API tokens: the list, the form for a new one, and the dialog before one is revoked."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import reflex as rx
 
 from components.ui.badge import badge
@@ -11,10 +8,11 @@ from components.ui.card import card, card_title
 from components.ui.copy import shown_once
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.field import fault_line, fault_of, field, select_input, switch, text_input
+from components.ui.field import fault_line, fault_of, select_field, switch, text_field
 from components.ui.placeholders import empty
 from locales import _, ngettext
-from state.server.api_tokens import LIVES, ApiTokensState, SwitchView, TokenRowView
+from state.server.api_tokens import LIVES, ApiTokensState, TokenRowView
+from state.server.webhook import WebhookState
 
 
 def tokens_card() -> rx.Component:
@@ -96,60 +94,59 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
 
 def _form() -> rx.Component:
     return rx.el.div(
-        field(
+        text_field(
             _("Name of the token"),
-            text_input(
-                "tokenName",
-                value=ApiTokensState.name,
-                on_change=ApiTokensState.set_name,
-                placeholder=_("Such as: nightly report"),
-            ),
+            "tokenName",
+            value=ApiTokensState.name,
+            on_change=ApiTokensState.set_name,
+            placeholder=_("Such as: nightly report"),
             error=fault_of(ApiTokensState, "name"),
         ),
-        rx.el.fieldset(
-            rx.el.legend(_("What it may do"), class_name="mb-2 text-sm font-semibold"),
-            switches("scope", ApiTokensState.choices, ApiTokensState.choose),
-            fault_line(ApiTokensState, "scopes"),
-        ),
-        field(
+        switches("scope", _("What it may do"), ApiTokensState),
+        select_field(
             _("Expires after"),
-            select_input(
-                "tokenLife",
-                *(
-                    rx.el.option(ngettext("{count} day", "{count} days", int(days)).format(count=days), value=days)
-                    for days in LIVES
-                ),
-                value=ApiTokensState.life,
-                on_change=ApiTokensState.set_life,
+            "tokenLife",
+            *(
+                rx.el.option(ngettext("{count} day", "{count} days", int(days)).format(count=days), value=days)
+                for days in LIVES
             ),
+            value=ApiTokensState.life,
+            on_change=ApiTokensState.set_life,
             error=fault_of(ApiTokensState, "expiresAt"),
         ),
         rx.el.div(
             button(_("Cancel"), kind="quiet", on_click=ApiTokensState.close_form),
             button(
-                _("Create token"), kind="primary", busy=ApiTokensState.working, busy_label=_("Creating..."),
+                _("Create token"),
+                kind="primary",
+                busy=ApiTokensState.working,
+                busy_label=_("Creating..."),
                 on_click=ApiTokensState.create,
             ),
             class_name="flex flex-wrap justify-end gap-3",
         ),
         class_name="mt-5 grid max-w-xl grid-cols-1 gap-5 border-t hairline pt-5",
-    )  # fmt: skip
+    )
 
 
-def switches(kind: str, listed: Sequence[SwitchView], choose: Callable[[Any, Any], rx.event.EventSpec]) -> rx.Component:
-    """Return the switches of scopes or events; `choose` gets a switch's key and whether it is on."""
-    return rx.el.div(
-        rx.foreach(
-            listed,
-            lambda one: switch(
-                f"{kind}-{one.key}",
-                one.label,
-                one.hint,
-                checked=one.chosen,
-                on_change=lambda chosen: choose(one.key, chosen),
+def switches(kind: str, title: str, form: type[ApiTokensState] | type[WebhookState]) -> rx.Component:
+    """Return the switches of a form's scopes or events, below their title."""
+    return rx.el.fieldset(
+        rx.el.legend(title, class_name="mb-2 text-sm font-semibold"),
+        rx.el.div(
+            rx.foreach(
+                form.choices,
+                lambda one: switch(
+                    f"{kind}-{one.key}",
+                    one.label,
+                    one.hint,
+                    checked=one.chosen,
+                    on_change=lambda chosen: form.choose(one.key, chosen),
+                ),
             ),
+            class_name="grid grid-cols-1 gap-3",
         ),
-        class_name="grid grid-cols-1 gap-3",
+        fault_line(form, f"{kind}s"),
     )
 
 

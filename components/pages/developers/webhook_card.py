@@ -8,7 +8,7 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.copy import shown_once
 from components.ui.dialog import confirm
-from components.ui.field import fault_line, fault_of, field, text_input
+from components.ui.field import fault_of, text_field
 from components.ui.placeholders import empty
 from locales import _
 from state.server.webhook import DELETE, NEW_SECRET, DeliveryRowView, WebhookState
@@ -46,33 +46,30 @@ def _shown_once() -> rx.Component:
 
 def _form() -> rx.Component:
     return rx.el.div(
-        field(
+        text_field(
             _("Address of your program"),
-            text_input(
-                "webhookUrl",
-                value=WebhookState.typed,
-                on_change=WebhookState.set_typed,
-                placeholder="https://",
-                input_mode="url",
-            ),
+            "webhookUrl",
+            value=WebhookState.typed,
+            on_change=WebhookState.set_typed,
+            placeholder="https://",
+            input_mode="url",
             hint=_("It begins with https:// and answers within 10 seconds."),
             error=fault_of(WebhookState, "url"),
         ),
-        rx.el.fieldset(
-            rx.el.legend(_("Events to post"), class_name="mb-2 text-sm font-semibold"),
-            switches("event", WebhookState.choices, WebhookState.choose),
-            fault_line(WebhookState, "events"),
-        ),
+        switches("event", _("Events to post"), WebhookState),
         rx.el.div(
             button(_("Cancel"), kind="quiet", on_click=WebhookState.close_form),
             button(
-                _("Save webhook"), kind="primary", busy=WebhookState.saving, busy_label=_("Saving..."),
+                _("Save webhook"),
+                kind="primary",
+                busy=WebhookState.saving,
+                busy_label=_("Saving..."),
                 on_click=WebhookState.save,
             ),
             class_name="flex flex-wrap justify-end gap-3",
         ),
         class_name="grid max-w-xl grid-cols-1 gap-5",
-    )  # fmt: skip
+    )
 
 
 def _set() -> rx.Component:

@@ -9,17 +9,10 @@ from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import counted
-from components.ui.field import fault_of, field, select_input, switch, text_input
+from components.ui.field import fault_of, select_field, switch, text_field
 from locales import _
 from state.rule_form.chain_options import chain_options
-from state.server.new_contract import (
-    END,
-    LeftRule,
-    MigratedRule,
-    MigrationState,
-    OldContractView,
-    RunningMigrationView,
-)
+from state.server.new_contract import END, LeftRule, MigratedRule, MigrationState, RunningMigrationView
 from state.server.rules import Line
 
 
@@ -72,14 +65,12 @@ def _one_running(one: rx.vars.ObjectVar[RunningMigrationView]) -> rx.Component:
 
 def _form() -> rx.Component:
     return rx.el.div(
-        field(
+        select_field(
             _("Old contract"),
-            select_input(
-                "oldContract",
-                rx.foreach(MigrationState.contracts, _option),
-                value=MigrationState.old,
-                on_change=MigrationState.set_old,
-            ),
+            "oldContract",
+            rx.foreach(MigrationState.contracts, lambda one: rx.el.option(one.label, value=one.key)),
+            value=MigrationState.old,
+            on_change=MigrationState.set_old,
             error=rx.cond(
                 (MigrationState.fault_field == "contract") | (MigrationState.fault_field == "chain"),
                 MigrationState.fault_text,
@@ -87,22 +78,21 @@ def _form() -> rx.Component:
             ),
         ),
         rx.el.div(
-            field(
+            text_field(
                 _("New contract"),
-                text_input(
-                    "newContract", value=MigrationState.new, on_change=MigrationState.set_new, placeholder="0x…"
-                ),
+                "newContract",
+                value=MigrationState.new,
+                on_change=MigrationState.set_new,
+                placeholder="0x…",
                 error=fault_of(MigrationState, "newContract"),
             ),
-            field(
+            select_field(
                 _("Chain of the new contract"),
-                select_input(
-                    "newChain",
-                    rx.el.option(_("The same chain"), value=""),
-                    *(rx.el.option(one.label, value=one.name, disabled=not one.offered) for one in chain_options()),
-                    value=MigrationState.new_chain,
-                    on_change=MigrationState.set_new_chain,
-                ),
+                "newChain",
+                rx.el.option(_("The same chain"), value=""),
+                *(rx.el.option(one.label, value=one.name, disabled=not one.offered) for one in chain_options()),
+                value=MigrationState.new_chain,
+                on_change=MigrationState.set_new_chain,
                 error=fault_of(MigrationState, "newChain"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",
@@ -123,15 +113,13 @@ def _form() -> rx.Component:
         ),
         rx.cond(
             MigrationState.both,
-            field(
+            text_field(
                 _("Last day on which both count"),
-                text_input(
-                    "bothUntil",
-                    type="date",
-                    value=MigrationState.until,
-                    min=MigrationState.first_day,
-                    on_change=MigrationState.set_until,
-                ),
+                "bothUntil",
+                type="date",
+                value=MigrationState.until,
+                min=MigrationState.first_day,
+                on_change=MigrationState.set_until,
                 hint=_("Empty: until you end it here."),
                 error=fault_of(MigrationState, "until"),
             ),
@@ -146,10 +134,6 @@ def _form() -> rx.Component:
         ),
         class_name="grid grid-cols-1 gap-5",
     )
-
-
-def _option(one: rx.vars.ObjectVar[OldContractView]) -> rx.Component:
-    return rx.el.option(one.label, value=one.key)
 
 
 def _found() -> rx.Component:

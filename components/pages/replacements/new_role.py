@@ -6,7 +6,7 @@ from components.pages.server.rule_preview import impact_panel
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.field import fault_of, field, select_input
+from components.ui.field import fault_of, select_field
 from locales import _
 from state.server.new_role import LeftRule, NewRoleState, RoleChoiceView
 from state.server.rules import RulesState
@@ -45,25 +45,21 @@ def role_card() -> rx.Component:
 def _form() -> rx.Component:
     return rx.el.div(
         rx.el.div(
-            field(
+            select_field(
                 _("Old role"),
-                select_input(
-                    "oldRole",
-                    rx.foreach(NewRoleState.old_roles, _option),
-                    value=NewRoleState.old,
-                    on_change=NewRoleState.set_old,
-                ),
+                "oldRole",
+                rx.foreach(NewRoleState.old_roles, _option),
+                value=NewRoleState.old,
+                on_change=NewRoleState.set_old,
                 error=fault_of(NewRoleState, "oldRole"),
             ),
-            field(
+            select_field(
                 _("New role"),
-                select_input(
-                    "newRole",
-                    rx.el.option(_("Choose a role"), value=""),
-                    rx.foreach(NewRoleState.new_roles, _option),
-                    value=NewRoleState.new,
-                    on_change=NewRoleState.set_new,
-                ),
+                "newRole",
+                rx.el.option(_("Choose a role"), value=""),
+                rx.foreach(NewRoleState.new_roles, _option),
+                value=NewRoleState.new,
+                on_change=NewRoleState.set_new,
                 error=fault_of(NewRoleState, "newRole"),
             ),
             class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",

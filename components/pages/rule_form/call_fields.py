@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.ui.button import button
-from components.ui.field import field, select_input, text_input
+from components.ui.field import field, select_field, text_field, text_input
 from locales import _
 from state.rule_form.condition_fields import CONTRACT_INPUT
 from state.rule_form.rule_form import RuleFormState
@@ -22,26 +22,22 @@ def called_contract() -> rx.Component:
     """Return the template and the contract, which come before the call's own fields."""
     options = [rx.el.option(_(label), value=key) for key, label in TEMPLATE_OPTIONS]
     return rx.el.div(
-        field(
+        select_field(
             _("Template"),
-            select_input(
-                "callTemplate",
-                rx.el.option(_("Choose a template"), value=""),
-                *options,
-                value="",
-                on_change=RuleFormState.choose_template,
-            ),
+            "callTemplate",
+            rx.el.option(_("Choose a template"), value=""),
+            *options,
+            value="",
+            on_change=RuleFormState.choose_template,
             hint=_("Fills in the fields below. Change the function's name if your contract uses another one."),
         ),
-        field(
+        text_field(
             _("Contract Address"),
-            text_input(
-                CONTRACT_INPUT,
-                placeholder="0x...",
-                default_value=RuleFormState.contract,
-                on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
-                spell_check=False,
-            ),
+            CONTRACT_INPUT,
+            placeholder="0x...",
+            default_value=RuleFormState.contract,
+            on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
+            spell_check=False,
             hint=_("The contract that has the function, on the chain chosen above. It need not be a collection."),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",

@@ -13,11 +13,20 @@ from components.ui.badge import chip
 from components.ui.button import button, spinner
 from components.ui.effects.changed import when_changed
 from components.ui.effects.texts import filled
-from components.ui.field import field, late_hint, number_input, select_input, text_area, text_input, typed_select
+from components.ui.field import (
+    field,
+    late_hint,
+    number_field,
+    select_field,
+    select_input,
+    text_area,
+    text_field,
+    text_input,
+    typed_select,
+)
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.timing import URL_DEBOUNCE_MILLISECONDS
-from state.rule_form.chain_options import ChainOptionView
 from state.rule_form.condition_draft import (
     AT_LEAST,
     AT_MOST,
@@ -59,7 +68,10 @@ def condition_fields() -> rx.Component:
         rx.cond(_is_one_of(WITH_IDS), _token_ids()),
         *(rx.cond(RuleFormState.type == name, _details(fields)) for name, fields in DETAILS.items()),
         rx.cond(_is_one_of(CALLING), call_trial()),
-        *(rx.cond(RuleFormState.type == name, _note(_(text))) for name, text in NOTES.items()),
+        *(
+            rx.cond(RuleFormState.type == name, rx.el.p(_(text), class_name="text-sm opacity-75", role="note"))
+            for name, text in NOTES.items()
+        ),
         rx.cond(
             RuleFormState.caveat != "",
             rx.el.p(
@@ -70,10 +82,6 @@ def condition_fields() -> rx.Component:
         ),
         class_name="flex flex-col gap-6",
     )
-
-
-def _note(text: str) -> rx.Component:
-    return rx.el.p(text, class_name="text-sm opacity-75", role="note")
 
 
 def _is_one_of(types: Sequence[str]) -> rx.Var[bool]:
@@ -90,33 +98,22 @@ def token_form() -> rx.Component:
 def _kind() -> rx.Component:
     types = [rx.el.option(_(label), value=value) for value, label in TYPE_OPTIONS]
     return rx.el.div(
-        field(
-            _("Rule Type"),
-            select_input(TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
-        ),
+        select_field(_("Rule Type"), TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
         rx.cond(
             ~_is_one_of(CHAINLESS),
-            field(
+            select_field(
                 _("Blockchain"),
-                select_input(
-                    "blockchain",
-                    rx.foreach(RuleFormState.chains, _chain),
-                    value=RuleFormState.chain,
-                    on_change=RuleFormState.choose_chain,
+                "blockchain",
+                rx.foreach(
+                    RuleFormState.chains,
+                    lambda one: rx.el.option(one.label, value=one.name, disabled=~one.offered, key=one.name),
                 ),
+                value=RuleFormState.chain,
+                on_change=RuleFormState.choose_chain,
             ),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
     )
-
-
-def _chain(chain: rx.vars.ObjectVar[ChainOptionView]) -> rx.Component:
-    return rx.el.option(chain.label, value=chain.name, disabled=~chain.offered, key=chain.name)
-
-
-def _replace_typed() -> rx.event.EventSpec:
-    """Show the address that was found in place of the text it was found for; text typed meanwhile stays."""
-    return _replace(CONTRACT_INPUT, RuleFormState.given, RuleFormState.contract)
 
 
 def _replace(name: str, was: str | rx.Var[str], becomes: str | rx.Var[str]) -> rx.event.EventSpec:
@@ -148,7 +145,10 @@ def _collection() -> rx.Component:
                     on_blur=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
                     spell_check=False,
                 ),
-                when_changed(RuleFormState.contract, _replace_typed()),
+                # The address that was found replaces the text it was found for.
+                when_changed(
+                    RuleFormState.contract, _replace(CONTRACT_INPUT, RuleFormState.given, RuleFormState.contract)
+                ),
                 tooltip(
                     rx.el.button(
                         rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),
@@ -180,28 +180,24 @@ def _amounts() -> rx.Component:
     return rx.el.div(
         rx.cond(
             counts,
-            field(
+            number_field(
                 _("Minimum Tokens"),
-                number_input(
-                    "minTokens",
-                    min=rx.cond(RuleFormState.max_tokens == "", 1, 0),
-                    step=1,
-                    default_value=RuleFormState.min_tokens,
-                    on_change=RuleFormState.enter_min_tokens,
-                ),
+                "minTokens",
+                min=rx.cond(RuleFormState.max_tokens == "", 1, 0),
+                step=1,
+                default_value=RuleFormState.min_tokens,
+                on_change=RuleFormState.enter_min_tokens,
                 hint=_("Over all wallets of a member."),
             ),
         ),
-        field(
+        number_field(
             _("Maximum Tokens"),
-            number_input(
-                "maxTokens",
-                min=0,
-                step=1,
-                default_value=RuleFormState.max_tokens,
-                on_change=RuleFormState.enter_max_tokens,
-                placeholder=_("No maximum"),
-            ),
+            "maxTokens",
+            min=0,
+            step=1,
+            default_value=RuleFormState.max_tokens,
+            on_change=RuleFormState.enter_max_tokens,
+            placeholder=_("No maximum"),
             hint=_("Leave it empty for no limit. Members who hold more do not get the role."),
         ),
         class_name=rx.cond(counts, "grid grid-cols-1 gap-6 sm:grid-cols-2", "grid grid-cols-1 gap-6"),
@@ -291,25 +287,21 @@ def _detail(one: DetailField) -> rx.Component:
 def _trait_type() -> rx.Component:
     return rx.cond(
         RuleFormState.trait_types,
-        field(
+        select_field(
             _("Trait Type"),
-            select_input(
-                "traitType",
-                rx.el.option(_("Choose a trait"), value=""),
-                rx.foreach(RuleFormState.type_choices, _choice),
-                value=RuleFormState.trait_type,
-                on_change=RuleFormState.choose_trait_type,
-            ),
+            "traitType",
+            rx.el.option(_("Choose a trait"), value=""),
+            rx.foreach(RuleFormState.type_choices, _choice),
+            value=RuleFormState.trait_type,
+            on_change=RuleFormState.choose_trait_type,
         ),
-        field(
+        text_field(
             _("Trait Type"),
-            text_input(
-                "traitType",
-                value=RuleFormState.trait_type,
-                on_change=RuleFormState.choose_trait_type,
-                placeholder=_("Fur"),
-                spell_check=False,
-            ),
+            "traitType",
+            value=RuleFormState.trait_type,
+            on_change=RuleFormState.choose_trait_type,
+            placeholder=_("Fur"),
+            spell_check=False,
             hint=rx.match(
                 RuleFormState.types_state,
                 (PENDING, _("Looking up this collection's traits…")),

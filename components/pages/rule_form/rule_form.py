@@ -23,7 +23,7 @@ from components.ui.effects.changed import when_changed
 from components.ui.effects.refused_field import new_field, refused_field
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
-from components.ui.field import field, number_input, select_input, switch
+from components.ui.field import field, number_field, select_field, switch
 from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from components.ui.tooltip import tooltip
 from locales import _
@@ -193,22 +193,20 @@ def _name() -> rx.Component:
 def _role() -> rx.Component:
     grace = RuleFormState.removal == GRACE
     return rx.el.div(
-        field(
+        select_field(
             _("Role"),
-            select_input(
-                "roleId",
-                rx.el.option(
-                    rx.cond(
-                        RuleFormState.roles_failed,
-                        _("The roles could not be loaded"),
-                        rx.cond(RuleFormState.roles_loaded, _("Choose a role"), _("Loading roles...")),
-                    ),
-                    value="",
+            "roleId",
+            rx.el.option(
+                rx.cond(
+                    RuleFormState.roles_failed,
+                    _("The roles could not be loaded"),
+                    rx.cond(RuleFormState.roles_loaded, _("Choose a role"), _("Loading roles...")),
                 ),
-                rx.foreach(RuleFormState.roles, role_option),
-                value=RuleFormState.role_id,
-                on_change=RuleFormState.choose_role,
+                value="",
             ),
+            rx.foreach(RuleFormState.roles, role_option),
+            value=RuleFormState.role_id,
+            on_change=RuleFormState.choose_role,
             hint=rx.cond(
                 RuleFormState.roles_failed,
                 rx.fragment(
@@ -225,28 +223,24 @@ def _role() -> rx.Component:
             ),
         ),
         rx.el.div(
-            field(
+            select_field(
                 _("When somebody no longer qualifies"),
-                select_input(
-                    "removal",
-                    rx.el.option(_("Take the role at once"), value=NOW),
-                    rx.el.option(_("Wait for a grace time"), value=GRACE),
-                    value=RuleFormState.removal,
-                    on_change=RuleFormState.choose_removal,
-                ),
+                "removal",
+                rx.el.option(_("Take the role at once"), value=NOW),
+                rx.el.option(_("Wait for a grace time"), value=GRACE),
+                value=RuleFormState.removal,
+                on_change=RuleFormState.choose_removal,
                 hint=rx.cond(grace, "", _("Once a second reading confirms it.")),
             ),
             rx.cond(
                 grace,
-                field(
+                number_field(
                     _("Grace time in hours"),
-                    number_input(
-                        "graceHours",
-                        min=1,
-                        step=1,
-                        default_value=RuleFormState.grace_hours,
-                        on_change=RuleFormState.enter_grace,
-                    ),
+                    "graceHours",
+                    min=1,
+                    step=1,
+                    default_value=RuleFormState.grace_hours,
+                    on_change=RuleFormState.enter_grace,
                 ),
             ),
             class_name="flex flex-col gap-3",

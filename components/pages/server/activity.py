@@ -7,7 +7,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input
+from components.ui.field import field, select_field
 from components.ui.placeholders import empty
 from locales import _
 from state.core.timing import SEARCH_DEBOUNCE_MILLISECONDS
@@ -61,27 +61,23 @@ def _filters() -> rx.Component:
                 class_name="col-span-full lg:col-span-1",
             ),
             _choice(_("What"), "activity-kind", ActivityState.kind, ActivityState.choose_kind, _("Everything"), KINDS),
-            field(
+            select_field(
                 _("Role or rule"),
-                select_input(
-                    "activity-subject",
-                    rx.el.option(_("Any"), value=""),
-                    rx.el.optgroup(rx.foreach(ActivityState.roles, _option), label=_("Roles")),
-                    rx.el.optgroup(rx.foreach(ActivityState.rules, _option), label=_("Rules")),
-                    value=ActivityState.subject,
-                    on_change=ActivityState.choose_subject,
-                ),
+                "activity-subject",
+                rx.el.option(_("Any"), value=""),
+                rx.el.optgroup(rx.foreach(ActivityState.roles, _option), label=_("Roles")),
+                rx.el.optgroup(rx.foreach(ActivityState.rules, _option), label=_("Rules")),
+                value=ActivityState.subject,
+                on_change=ActivityState.choose_subject,
             ),
-            field(
+            select_field(
                 _("Done by"),
-                select_input(
-                    "activity-actor",
-                    rx.el.option(_("Anybody"), value=""),
-                    *[rx.el.option(one.label, value=one.value) for one in ACTORS],
-                    rx.foreach(ActivityState.actors, _option),
-                    value=ActivityState.done_by,
-                    on_change=ActivityState.choose_actor,
-                ),
+                "activity-actor",
+                rx.el.option(_("Anybody"), value=""),
+                *[rx.el.option(one.label, value=one.value) for one in ACTORS],
+                rx.foreach(ActivityState.actors, _option),
+                value=ActivityState.done_by,
+                on_change=ActivityState.choose_actor,
             ),
             _choice(_("When"), "activity-days", ActivityState.days, ActivityState.choose_days, _("Any time"), PERIODS),
             class_name="grid grid-cols-1 gap-3 min-[22rem]:grid-cols-2 lg:grid-cols-5",
@@ -127,15 +123,13 @@ def _choice(
     everything: str,
     options: tuple[tuple[str, str], ...],
 ) -> rx.Component:
-    return field(
+    return select_field(
         label,
-        select_input(
-            name,
-            rx.el.option(everything, value=""),
-            *[rx.el.option(_(text), value=key) for key, text in options],
-            value=value,
-            on_change=on_change,
-        ),
+        name,
+        rx.el.option(everything, value=""),
+        *[rx.el.option(_(text), value=key) for key, text in options],
+        value=value,
+        on_change=on_change,
     )
 
 

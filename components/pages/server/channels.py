@@ -7,7 +7,7 @@ from components.pages.server.tab_outlines import once_loaded
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import sentence
-from components.ui.field import field, select_input
+from components.ui.field import select_field
 from components.ui.placeholders import empty, skeleton
 from locales import _
 from settings import settings
@@ -108,15 +108,13 @@ def _log() -> rx.Component:
             ),
         ),
         rx.el.div(
-            field(
+            select_field(
                 _("Post alerts in"),
-                select_input(
-                    "logChannel",
-                    rx.el.option(_("No channel"), value=""),
-                    rx.foreach(ChannelsState.options, channel_option),
-                    value=ChannelsState.chosen,
-                    on_change=ChannelsState.choose,
-                ),
+                "logChannel",
+                rx.el.option(_("No channel"), value=""),
+                rx.foreach(ChannelsState.options, channel_option),
+                value=ChannelsState.chosen,
+                on_change=ChannelsState.choose,
                 hint=_("A first message shows that the bot may write there."),
             ),
             button(

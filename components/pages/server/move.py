@@ -12,7 +12,7 @@ from components.ui.chart import base_line, drawing, heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
-from components.ui.field import fault_line, fault_of, field, select_input, text_input
+from components.ui.field import fault_line, fault_of, field, select_field, text_input
 from components.ui.placeholders import empty
 from locales import _
 from settings import settings
@@ -306,15 +306,13 @@ def _form() -> rx.Component:
                     ),
                     class_name="grid grid-cols-1 gap-4 sm:grid-cols-2",
                 ),
-                field(
+                select_field(
                     _("Announce it in"),
-                    select_input(
-                        "channelId",
-                        rx.el.option(_("No channel"), value=""),
-                        rx.foreach(MoveState.options, channel_option),
-                        value=MoveState.channel,
-                        on_change=MoveState.set_channel,
-                    ),
+                    "channelId",
+                    rx.el.option(_("No channel"), value=""),
+                    rx.foreach(MoveState.options, channel_option),
+                    value=MoveState.channel,
+                    on_change=MoveState.set_channel,
                     hint=_("One message, which mentions nobody. The panel in the verification channel says it too."),
                     error=fault_of(MoveState, "channelId"),
                 ),

@@ -7,7 +7,7 @@ import reflex as rx
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input, text_area, text_input
+from components.ui.field import field, select_field, text_area, text_input
 from locales import LANGUAGES, _, listed, own_name
 from settings import settings
 from state.core.timing import PANEL_DEBOUNCE_MILLISECONDS
@@ -30,14 +30,12 @@ def panel_card() -> rx.Component:
         ),
         rx.el.div(
             rx.el.form(
-                field(
+                select_field(
                     _("Language"),
-                    select_input(
-                        LANGUAGE,
-                        *(rx.el.option(own_name(one), value=one, lang=one) for one in LANGUAGES),
-                        value=PanelState.language,
-                        on_change=PanelState.choose_language,
-                    ),
+                    LANGUAGE,
+                    *(rx.el.option(own_name(one), value=one, lang=one) for one in LANGUAGES),
+                    value=PanelState.language,
+                    on_change=PanelState.choose_language,
                     hint=_("Of the default texts, the other buttons and alerts. Your own texts stay as they are."),
                 ),
                 field(

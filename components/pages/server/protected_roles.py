@@ -8,7 +8,7 @@ from components.ui.button import button
 from components.ui.card import card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.field import field, select_input
+from components.ui.field import select_field
 from components.ui.placeholders import skeleton
 from locales import _
 from settings import settings
@@ -76,15 +76,13 @@ def _role(role: rx.vars.ObjectVar[ProtectedRoleView]) -> rx.Component:
 def _choice() -> rx.Component:
     return rx.el.div(
         rx.el.div(
-            field(
+            select_field(
                 _("Protect a role"),
-                select_input(
-                    "protected-role",
-                    rx.el.option(_("Choose a role"), value=""),
-                    rx.foreach(ProtectedRolesState.offered, lambda role: rx.el.option(role.name, value=role.id)),
-                    value=ProtectedRolesState.chosen,
-                    on_change=ProtectedRolesState.choose,
-                ),
+                "protected-role",
+                rx.el.option(_("Choose a role"), value=""),
+                rx.foreach(ProtectedRolesState.offered, lambda role: rx.el.option(role.name, value=role.id)),
+                value=ProtectedRolesState.chosen,
+                on_change=ProtectedRolesState.choose,
             ),
             class_name="min-w-0 flex-1 basis-56",
         ),
