@@ -81,7 +81,7 @@ def loading() -> rx.Component:
         rx.el.div(
             skeleton("h-9 w-64"),
             skeleton("mt-3 h-5 w-96 max-w-full"),
-            rx.el.div(skeleton_cards(3), class_name="mt-8"),
+            rx.el.div(skeleton_cards(), class_name="mt-8"),
             class_name="loading-skeleton",
             aria_hidden="true",
         ),

@@ -1,5 +1,6 @@
 """Buttons, links that look like them, and the bar of a long form's buttons."""
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import reflex as rx
@@ -69,6 +70,17 @@ def action_bar(
             class_name="mx-auto w-full max-w-[45rem]",  # as wide as the form: its column without the padding
         ),
         class_name="action-bar",
+    )
+
+
+def page_buttons(
+    back: str, on: str, turn: Callable[[int], rx.event.EventSpec], *, first: rx.Var[bool], last: rx.Var[bool]
+) -> rx.Component:
+    """Return the buttons that turn to the page before and to the next one; `turn` gets -1 or 1."""
+    return rx.el.div(
+        button(back, icon="chevron-left", disabled=first, on_click=turn(-1)),
+        button(on, icon="chevron-right", disabled=last, on_click=turn(1)),
+        class_name="flex flex-wrap gap-2",
     )
 
 

@@ -4,10 +4,17 @@ from typing import Any
 
 import reflex as rx
 
+from components.ui.placeholders import empty
+
 
 def card(*children: rx.Component | str, class_name: str = "", **props: Any) -> rx.Component:
     """Return a raised surface with padding."""
     return rx.el.section(*children, class_name=f"surface p-5 sm:p-6 {class_name}".strip(), **props)
+
+
+def empty_card(icon: str, title: str, text: str | rx.Var[str], action: rx.Component) -> rx.Component:
+    """Return a card that says why there is nothing here and what to do."""
+    return card(empty(icon, title, text, action))
 
 
 def card_title(text: str | rx.Var[str], hint: str | rx.Var[str] = "") -> rx.Component:

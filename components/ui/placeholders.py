@@ -29,10 +29,10 @@ def skeleton(class_name: str) -> rx.Component:
     return rx.el.div(class_name=f"skeleton rounded-field {class_name}", aria_hidden="true")
 
 
-def skeleton_cards(count: int, class_name: str = "h-48") -> rx.Component:
-    """Return a grid of placeholder cards."""
+def skeleton_cards(class_name: str = "h-48") -> rx.Component:
+    """Return a grid of three placeholder cards."""
     return rx.el.div(
-        *[skeleton(class_name) for _ in range(count)], class_name="grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3"
+        *[skeleton(class_name) for _ in range(3)], class_name="grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3"
     )
 
 
@@ -65,6 +65,20 @@ def could_not_load(
         ),
         class_name="" if in_card else "surface p-5 sm:p-6",
     )
+
+
+def once_read(
+    loaded: rx.Var[bool] | bool,
+    failed: rx.Var[bool] | bool,
+    load: rx.event.EventType[()],
+    content: rx.Component | rx.Var[rx.Component],
+    *outline: rx.Component,
+    word: str = "",
+    in_card: bool = False,
+) -> rx.Component:
+    """Return content once it is loaded; until then its outline, and after a failure a button to try again."""
+    fault = could_not_load(load, in_card=in_card)
+    return rx.cond(loaded, content, rx.cond(failed, fault, waiting(load, *outline, word=word)))
 
 
 def waiting(again: rx.event.EventType[()], *outline: rx.Component, word: str = "") -> rx.Component:

@@ -12,7 +12,7 @@ from components.ui.button import link_button
 from components.ui.card import card, card_title
 from components.ui.effects.texts import filled
 from components.ui.picture import avatar
-from components.ui.placeholders import could_not_load, skeleton, waiting
+from components.ui.placeholders import once_read, skeleton
 from locales import _
 from state.account.my_data import MyDataState
 from state.account.profile import AccountState
@@ -24,8 +24,10 @@ def account() -> rx.Component:
         page_head(
             _("Account"), _("Your profile, the places where you are logged in, and the data we store about you.")
         ),
-        rx.cond(
+        once_read(
             AccountState.loaded & MyDataState.loaded,
+            AccountState.failed | MyDataState.failed,
+            [AccountState.load, MyDataState.load],
             rx.el.div(
                 rx.el.div(
                     _profile(),
@@ -40,17 +42,10 @@ def account() -> rx.Component:
                 ),
                 class_name=_COLUMNS,
             ),
-            rx.cond(
-                AccountState.failed | MyDataState.failed,
-                could_not_load([AccountState.load, MyDataState.load]),
-                waiting(
-                    [AccountState.load, MyDataState.load],
-                    rx.el.div(
-                        rx.el.div(skeleton("h-56"), skeleton("h-32"), skeleton("h-48"), class_name=_COLUMN),
-                        rx.el.div(skeleton("h-48"), skeleton("h-40"), skeleton("h-40"), class_name=_COLUMN),
-                        class_name=_COLUMNS,
-                    ),
-                ),
+            rx.el.div(
+                rx.el.div(skeleton("h-56"), skeleton("h-32"), skeleton("h-48"), class_name=_COLUMN),
+                rx.el.div(skeleton("h-48"), skeleton("h-40"), skeleton("h-40"), class_name=_COLUMN),
+                class_name=_COLUMNS,
             ),
         ),
         logout=False,

@@ -11,7 +11,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
-from components.ui.placeholders import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import empty, once_read, skeleton
 from locales import _
 from state.account.wallet_proof import WalletProofState
 from state.account.wallets import WalletRowView, WalletsState
@@ -63,8 +63,10 @@ def wallets_left() -> rx.Component:
 def _list_card() -> rx.Component:
     return card(
         card_title(_("Verified Wallets")),
-        rx.cond(
+        once_read(
             WalletsState.loaded,
+            WalletsState.failed,
+            WalletsState.load,
             rx.cond(
                 WalletsState.rows,
                 rx.el.ul(rx.foreach(WalletsState.rows, _wallet), class_name="divide-y divide-base-300"),
@@ -74,11 +76,8 @@ def _list_card() -> rx.Component:
                     _("Verify your first wallet to start using NFT verification rules"),
                 ),
             ),
-            rx.cond(
-                WalletsState.failed,
-                could_not_load(WalletsState.load, in_card=True),
-                waiting(WalletsState.load, skeleton("h-32")),
-            ),
+            skeleton("h-32"),
+            in_card=True,
         ),
     )
 

@@ -6,7 +6,7 @@ from components.ui.card import card
 from components.ui.chart import bar_chart, heading_cell, key, line_chart, table_behind
 from components.ui.effects.texts import filled, sentence
 from components.ui.field import typed_select
-from components.ui.placeholders import could_not_load, skeleton, waiting
+from components.ui.placeholders import once_read, skeleton
 from locales import _, ngettext
 from state.dashboard.analytics import EVERYWHERE, RANGES, AnalyticsState
 from state.dashboard.charts import MOST_RULES, DayView, RuleChartView
@@ -21,8 +21,10 @@ def analytics() -> rx.Component:
             rx.el.div(_servers(), _ranges(), class_name="flex flex-wrap items-center gap-3"),
             class_name="mb-4 flex flex-wrap items-center justify-between gap-3",
         ),
-        rx.cond(
+        once_read(
             AnalyticsState.loaded,
+            AnalyticsState.failed,
+            AnalyticsState.load,
             rx.el.div(
                 _proofs(),
                 _roles(),
@@ -30,11 +32,7 @@ def analytics() -> rx.Component:
                 class_name=rx.cond(AnalyticsState.busy, f"{_GRID} opacity-60", _GRID),
                 aria_busy=AnalyticsState.busy,
             ),
-            rx.cond(
-                AnalyticsState.failed,
-                could_not_load(AnalyticsState.load),
-                waiting(AnalyticsState.load, rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name=_GRID)),
-            ),
+            rx.el.div(skeleton("h-64"), skeleton("h-64"), class_name=_GRID),
         ),
         aria_labelledby="analytics",
         class_name="mt-12",

@@ -12,7 +12,7 @@ from components.ui.effects.changed import when_changed
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled, sentence
 from components.ui.picture import server_icon
-from components.ui.placeholders import could_not_load, empty, skeleton, skeleton_cards, waiting
+from components.ui.placeholders import empty, once_read, skeleton, skeleton_cards
 from components.ui.tooltip import tooltip
 from locales import _, pgettext
 from settings import settings
@@ -20,8 +20,6 @@ from state.core.session import SessionState
 from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.servers import DashboardState, ServerCardView
-
-_LOAD = [DashboardState.load, AnalyticsState.load]
 
 
 def dashboard() -> rx.Component:
@@ -44,17 +42,17 @@ def dashboard() -> rx.Component:
             ),
             button(_("Logout"), icon="log-out", on_click=log_out()),
         ),
-        rx.cond(
+        once_read(
             DashboardState.loaded,
+            DashboardState.failed,
+            [DashboardState.load, AnalyticsState.load],
             _content(),
-            rx.cond(DashboardState.failed, could_not_load(_LOAD), _waiting()),
+            _stats_to_come(),
+            skeleton_cards("h-56"),
+            word=_("Loading dashboard..."),
         ),
         logout=False,
     )
-
-
-def _waiting() -> rx.Component:
-    return waiting(_LOAD, _stats_to_come(), skeleton_cards(3, "h-56"), word=_("Loading dashboard..."))
 
 
 def _stats_to_come() -> rx.Component:

@@ -6,9 +6,9 @@ from components.layout.frame import member_frame, page_head
 from components.layout.navigation import CONNECT_PATH
 from components.ui.badge import badge
 from components.ui.button import button, link_button
-from components.ui.card import card
+from components.ui.card import empty_card
 from components.ui.picture import server_icon
-from components.ui.placeholders import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import once_read, skeleton
 from locales import _
 from settings import settings
 from state.dashboard.invite import GuildView, InviteState
@@ -23,28 +23,23 @@ def invite() -> rx.Component:
             _("Discord servers where you are the owner or an administrator."),
             link_button(_("Add a server by hand"), "/server-setup"),
         ),
-        rx.cond(
+        once_read(
             InviteState.loaded,
+            InviteState.failed,
+            InviteState.load,
             rx.cond(InviteState.connected, _servers(), _connect_first()),
-            rx.cond(InviteState.failed, could_not_load(InviteState.load), _waiting()),
+            rx.el.div(*[skeleton("h-20") for _ in range(3)], class_name="grid grid-cols-1 gap-4"),
         ),
         narrow=True,
     )
 
 
-def _waiting() -> rx.Component:
-    rows = [skeleton("h-20") for _ in range(3)]
-    return waiting(InviteState.load, rx.el.div(*rows, class_name="grid grid-cols-1 gap-4"))
-
-
 def _connect_first() -> rx.Component:
-    return card(
-        empty(
-            "link",
-            _("Connect Discord First"),
-            _("We can no longer read your servers from Discord. Connect your Discord account again."),
-            link_button(_("Connect Discord"), CONNECT_PATH, kind="primary", leaves_app=True),
-        )
+    return empty_card(
+        "link",
+        _("Connect Discord First"),
+        _("We can no longer read your servers from Discord. Connect your Discord account again."),
+        link_button(_("Connect Discord"), CONNECT_PATH, kind="primary", leaves_app=True),
     )
 
 
@@ -52,13 +47,11 @@ def _servers() -> rx.Component:
     return rx.cond(
         InviteState.guilds,
         rx.el.ul(rx.foreach(InviteState.guilds, _server), class_name="grid grid-cols-1 gap-4"),
-        card(
-            empty(
-                "server-off",
-                _("No Servers Found"),
-                _("You need to own a Discord server, or be an administrator of one."),
-                button(_("Refresh"), kind="primary", icon="refresh-cw", on_click=InviteState.refresh),
-            )
+        empty_card(
+            "server-off",
+            _("No Servers Found"),
+            _("You need to own a Discord server, or be an administrator of one."),
+            button(_("Refresh"), kind="primary", icon="refresh-cw", on_click=InviteState.refresh),
         ),
     )
 

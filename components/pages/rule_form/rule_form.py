@@ -16,7 +16,7 @@ from components.pages.server.rules import rule_line
 from components.pages.server.tab_outlines import missing_server
 from components.ui.badge import role_mark
 from components.ui.button import action_bar, button, link_button
-from components.ui.card import card
+from components.ui.card import card, empty_card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.by_address import in_address
 from components.ui.effects.changed import when_changed
@@ -24,7 +24,7 @@ from components.ui.effects.refused_field import new_field, refused_field
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
 from components.ui.field import field, number_field, select_field, switch
-from components.ui.placeholders import could_not_load, empty, skeleton, waiting
+from components.ui.placeholders import could_not_load, skeleton, waiting
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.session import SessionState
@@ -94,13 +94,11 @@ def rule_form_left() -> rx.Component:
 
 
 def _missing() -> rx.Component:
-    return card(
-        empty(
-            "file-question",
-            _("Rule not found"),
-            _("It was deleted, or it is not one of this server's."),
-            link_button(_("Back to the rules"), ServerPageState.config_url, kind="primary"),
-        )
+    return empty_card(
+        "file-question",
+        _("Rule not found"),
+        _("It was deleted, or it is not one of this server's."),
+        link_button(_("Back to the rules"), ServerPageState.config_url, kind="primary"),
     )
 
 

@@ -3,7 +3,7 @@
 import reflex as rx
 
 from components.pages.server.tab_outlines import list_outline, once_loaded
-from components.ui.button import button, link_button
+from components.ui.button import button, link_button, page_buttons
 from components.ui.card import card
 from components.ui.dialog import confirm
 from components.ui.effects.texts import filled
@@ -160,17 +160,12 @@ def _list() -> rx.Component:
             rx.fragment(),
             rx.el.nav(
                 rx.el.p(filled(_("Page {page}"), page=ActivityState.page), class_name="muted text-sm", role="status"),
-                rx.el.div(
-                    button(
-                        _("Newer"),
-                        icon="chevron-left",
-                        disabled=ActivityState.page <= 1,
-                        on_click=ActivityState.turn(-1),
-                    ),
-                    button(
-                        _("Older"), icon="chevron-right", disabled=ActivityState.is_last, on_click=ActivityState.turn(1)
-                    ),
-                    class_name="flex flex-wrap gap-2",
+                page_buttons(
+                    _("Newer"),
+                    _("Older"),
+                    ActivityState.turn,
+                    first=ActivityState.page <= 1,
+                    last=ActivityState.is_last,
                 ),
                 class_name="mt-4 flex flex-wrap items-center justify-between gap-3",
                 aria_label=_("Pages of the activity"),

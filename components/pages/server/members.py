@@ -7,7 +7,7 @@ from components.pages.server.member_actions import member_actions
 from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.answer_badge import answer_badge
 from components.ui.badge import badge, role_mark
-from components.ui.button import button, link_button
+from components.ui.button import button, link_button, page_buttons
 from components.ui.card import card
 from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
@@ -165,20 +165,12 @@ def _list() -> rx.Component:
             ),
             rx.cond(
                 MembersState.pages > 1,
-                rx.el.div(
-                    button(
-                        _("Previous"),
-                        icon="chevron-left",
-                        disabled=MembersState.page <= 1,
-                        on_click=MembersState.turn(-1),
-                    ),
-                    button(
-                        _("Next"),
-                        icon="chevron-right",
-                        disabled=MembersState.page >= MembersState.pages,
-                        on_click=MembersState.turn(1),
-                    ),
-                    class_name="flex flex-wrap gap-2",
+                page_buttons(
+                    _("Previous"),
+                    _("Next"),
+                    MembersState.turn,
+                    first=MembersState.page <= 1,
+                    last=MembersState.page >= MembersState.pages,
                 ),
             ),
             class_name="mt-4 flex flex-wrap items-center justify-between gap-3",

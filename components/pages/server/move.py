@@ -7,13 +7,12 @@ from components.pages.server.rule_preview import impact_panel
 from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import role_mark
 from components.ui.button import button, link_button
-from components.ui.card import card, card_title
+from components.ui.card import card, card_title, empty_card
 from components.ui.chart import base_line, drawing, heading_cell, table_behind
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import filled
 from components.ui.field import fault_line, fault_of, field, select_field, text_input
-from components.ui.placeholders import empty
 from locales import _
 from settings import settings
 from state.core.timing import MOVE_POLL_SECONDS
@@ -330,13 +329,11 @@ def _form() -> rx.Component:
                 class_name="flex flex-col gap-5",
             ),
         ),
-        card(
-            empty(
-                "truck",
-                _("No rule gives a role yet"),
-                _("A move hands over roles that rules give. Make or import rules first."),
-                link_button(_("Go to the rules"), f"{ServerPageState.config_url}&tab=rules", kind="primary"),
-            )
+        empty_card(
+            "truck",
+            _("No rule gives a role yet"),
+            _("A move hands over roles that rules give. Make or import rules first."),
+            link_button(_("Go to the rules"), f"{ServerPageState.config_url}&tab=rules", kind="primary"),
         ),
     )
 

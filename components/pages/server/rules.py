@@ -9,12 +9,11 @@ from components.pages.server.rule_preview import impact_panel
 from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
-from components.ui.card import card, card_title
+from components.ui.card import card, card_title, empty_card
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
 from components.ui.effects.texts import counted, filled
 from components.ui.field import search_input
-from components.ui.placeholders import empty
 from locales import _, forms
 from state.core.timing import RULES_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
@@ -112,16 +111,14 @@ def _filter() -> rx.Component:
 
 
 def _nothing_found() -> rx.Component:
-    return card(
-        empty(
-            "search-x",
-            _("No rule found"),
-            filled(
-                _("No rule here has “{filter}” in its name, its role, its conditions or a contract address."),
-                filter=RulesState.filter,
-            ),
-            button(_("Show all rules"), on_click=[RulesState.show_all, rx.set_focus(FILTER_INPUT)]),
-        )
+    return empty_card(
+        "search-x",
+        _("No rule found"),
+        filled(
+            _("No rule here has “{filter}” in its name, its role, its conditions or a contract address."),
+            filter=RulesState.filter,
+        ),
+        button(_("Show all rules"), on_click=[RulesState.show_all, rx.set_focus(FILTER_INPUT)]),
     )
 
 
@@ -213,13 +210,11 @@ def _all_in_shadow() -> rx.Component:
 
 
 def _none() -> rx.Component:
-    return card(
-        empty(
-            "list-plus",
-            _("No rules yet"),
-            _("A rule says what somebody has to hold and which role that gives."),
-            link_button(_("Add Rule"), ServerPageState.add_rule_url, kind="primary", icon="plus"),
-        )
+    return empty_card(
+        "list-plus",
+        _("No rules yet"),
+        _("A rule says what somebody has to hold and which role that gives."),
+        link_button(_("Add Rule"), ServerPageState.add_rule_url, kind="primary", icon="plus"),
     )
 
 
