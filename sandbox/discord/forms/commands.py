@@ -40,8 +40,7 @@ class _Name:
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         name = Text(32, 1, self._pattern, _INVALID, exact=True).read(value, path, problems)
         if name is not BAD and name != name.lower():
-            problems.note(path, _INVALID)
-            return BAD
+            return problems.note(path, _INVALID)
         return name
 
 

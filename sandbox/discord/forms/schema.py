@@ -35,13 +35,14 @@ class Problems:
         self._tree: dict[str, Any] = {}
         self.count = 0
 
-    def note(self, path: Path, message: str) -> None:
-        """Remember a problem; those of one field keep the order in which they were found."""
+    def note(self, path: Path, message: str) -> object:
+        """Remember a problem, and return BAD; those of one field keep the order in which they were found."""
         self.count += 1
         node = self._tree
         for part in path:
             node = node.setdefault(str(part), {})
         node.setdefault("_errors", []).append({"code": INVALID_FORM, "message": message})
+        return BAD
 
     def refusal(self) -> DiscordError:
         """Return 50035 with all problems."""
@@ -79,20 +80,17 @@ class Text:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if not isinstance(value, str):
-            problems.note(path, f'Could not interpret "{value}" as string.')
-            return BAD
+            return problems.note(path, f'Could not interpret "{value}" as string.')
         text = value if self.exact else value.strip()
         if self.lowest and not text:
-            problems.note(path, REQUIRED)
-        elif self.lowest > 0 and not self.lowest <= len(text) <= self.highest:
-            problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
-        elif len(text) > self.highest:
-            problems.note(path, f"Must be {self.highest} or fewer in length.")
-        elif self.pattern is not None and not self.pattern.fullmatch(text):
-            problems.note(path, self.words)
-        else:
-            return text
-        return BAD
+            return problems.note(path, REQUIRED)
+        if self.lowest > 0 and not self.lowest <= len(text) <= self.highest:
+            return problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
+        if len(text) > self.highest:
+            return problems.note(path, f"Must be {self.highest} or fewer in length.")
+        if self.pattern is not None and not self.pattern.fullmatch(text):
+            return problems.note(path, self.words)
+        return text
 
 
 @dataclass(frozen=True)
@@ -109,15 +107,12 @@ class Url:
         try:
             parts = urlsplit(text)
         except ValueError:
-            problems.note(path, "Not a well formed URL.")
-            return BAD
+            return problems.note(path, "Not a well formed URL.")
         if parts.scheme and parts.scheme not in self.schemes:
             schemes = ", ".join(repr(scheme) for scheme in self.schemes)
-            problems.note(path, f'Scheme "{parts.scheme}" is not supported. Scheme must be one of ({schemes}).')
-            return BAD
+            return problems.note(path, f'Scheme "{parts.scheme}" is not supported. Scheme must be one of ({schemes}).')
         if not parts.scheme or not (parts.netloc or parts.path.strip("/")) or re.search(r"\s", text):
-            problems.note(path, "Not a well formed URL.")
-            return BAD
+            return problems.note(path, "Not a well formed URL.")
         return text
 
 
@@ -135,14 +130,11 @@ class Whole:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            problems.note(path, f'Value "{value}" is not int.')
-            return BAD
+            return problems.note(path, f'Value "{value}" is not int.')
         if value < self.lowest:
-            problems.note(path, f"int value should be greater than or equal to {self.lowest}.")
-            return BAD
+            return problems.note(path, f"int value should be greater than or equal to {self.lowest}.")
         if value > self.highest:
-            problems.note(path, f"int value should be less than or equal to {self.highest}.")
-            return BAD
+            return problems.note(path, f"int value should be less than or equal to {self.highest}.")
         return value
 
 
@@ -152,11 +144,9 @@ class Number:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            problems.note(path, f'Value "{value}" is not float.')
-            return BAD
+            return problems.note(path, f'Value "{value}" is not float.')
         if not -_SAFE <= value <= _SAFE:
-            problems.note(path, f"float value should be less than or equal to {_SAFE}.")
-            return BAD
+            return problems.note(path, f"float value should be less than or equal to {_SAFE}.")
         return value
 
 
@@ -167,8 +157,7 @@ class Switch:
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if isinstance(value, bool):
             return value
-        problems.note(path, "Must be either true or false.")
-        return BAD
+        return problems.note(path, "Must be either true or false.")
 
 
 @dataclass(frozen=True)
@@ -180,8 +169,7 @@ class Choice:
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if isinstance(value, int | str) and not isinstance(value, bool) and value in self.values:
             return value
-        problems.note(path, f"Value must be one of {{{', '.join(map(repr, self.values))}}}.")
-        return BAD
+        return problems.note(path, f"Value must be one of {{{', '.join(map(repr, self.values))}}}.")
 
 
 @dataclass(frozen=True)
@@ -193,8 +181,7 @@ class Snowflake:
             return str(value)
         if isinstance(value, str) and _SNOWFLAKE.fullmatch(value):
             return value
-        problems.note(path, f'Value "{value}" is not snowflake.')
-        return BAD
+        return problems.note(path, f'Value "{value}" is not snowflake.')
 
 
 @dataclass(frozen=True)
@@ -205,8 +192,7 @@ class Moment:
         try:
             return iso(datetime.fromisoformat(value))
         except (TypeError, ValueError):
-            problems.note(path, f"Could not parse {value}. Should be ISO8601.")
-            return BAD
+            return problems.note(path, f"Could not parse {value}. Should be ISO8601.")
 
 
 @dataclass(frozen=True)
@@ -233,20 +219,16 @@ class ListOf:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if not isinstance(value, list):
-            problems.note(path, NO_LIST)
-            return BAD
+            return problems.note(path, NO_LIST)
         if self.lowest and not self.lowest <= len(value) <= self.highest:
-            problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
-            return BAD
+            return problems.note(path, f"Must be between {self.lowest} and {self.highest} in length.")
         if len(value) > self.highest:
-            problems.note(path, f"Must be {self.highest} or fewer in length.")
-            return BAD
+            return problems.note(path, f"Must be {self.highest} or fewer in length.")
         kept = [self.kind.read(each, (*path, at), problems) for at, each in enumerate(value)]
         if any(each is BAD for each in kept):
             return BAD
         if self.unique and len(set(map(str, kept))) < len(kept):
-            problems.note(path, "The list must contain unique elements.")
-            return BAD
+            return problems.note(path, "The list must contain unique elements.")
         return kept
 
 
@@ -259,8 +241,7 @@ class MapOf:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if not isinstance(value, dict):
-            problems.note(path, NO_OBJECT)
-            return BAD
+            return problems.note(path, NO_OBJECT)
         for key in value.keys() - set(self.keys):
             problems.note((*path, key), f"Value must be one of {{{', '.join(map(repr, self.keys))}}}.")
         kept = {key: self.kind.read(each, (*path, key), problems) for key, each in value.items() if key in self.keys}
@@ -285,8 +266,7 @@ class Shape:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if not isinstance(value, dict):
-            problems.note(path, NO_OBJECT)
-            return BAD
+            return problems.note(path, NO_OBJECT)
         kept: dict[str, Any] = {}
         lacking = [name for name in self.needed if value.get(name) is None]
         for name in lacking:
@@ -312,14 +292,11 @@ class ByType:
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if not isinstance(value, dict):
-            problems.note(path, NO_OBJECT)
-            return BAD
+            return problems.note(path, NO_OBJECT)
         kind = value.get("type")
         if kind is None:
-            problems.note((*path, "type"), REQUIRED)
-            return BAD
+            return problems.note((*path, "type"), REQUIRED)
         if isinstance(kind, bool) or not isinstance(kind, int) or kind not in self.kinds:
             allowed = ", ".join(map(str, sorted(self.kinds)))
-            problems.note(path, f'Value of field "type" must be one of ({allowed},).')
-            return BAD
+            return problems.note(path, f'Value of field "type" must be one of ({allowed},).')
         return self.kinds[kind].read(value, path, problems)
