@@ -58,15 +58,8 @@ class Backend(Discord, Protocol):
         """The sessions of the bot."""
         ...
 
-    @property
-    def interactions(self) -> Interactions:
-        """The interactions in progress."""
-        ...
-
-    @property
-    def limits(self) -> Limits:
-        """All windows of all tokens."""
-        ...
+    interactions: Interactions
+    limits: Limits
 
     @property
     def bot_token(self) -> str:

@@ -28,25 +28,11 @@ class Events(Protocol):
 class Discord(Protocol):
     """The world, the events that it sends, and the bot that it belongs to."""
 
-    @property
-    def sandbox(self) -> Sandbox:
-        """The sandbox that it is part of."""
-        ...
-
-    @property
-    def bot_id(self) -> str:
-        """The id of the application and of its bot."""
-        ...
-
-    @property
-    def world(self) -> World:
-        """Everything that Discord remembers."""
-        ...
-
-    @property
-    def application(self) -> Application:
-        """The application's settings in the Developer Portal."""
-        ...
+    sandbox: Sandbox
+    bot_id: str
+    """The id of the application and of its bot."""
+    world: World
+    application: Application
 
     @property
     def redirects(self) -> tuple[str, ...]:

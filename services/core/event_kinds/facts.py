@@ -5,51 +5,24 @@ from typing import Any, Protocol
 
 
 class EventFacts(Protocol):
-    """One event with names instead of ids, for its sentence."""
+    """One event with names instead of ids, for its sentence; `NamedEvent` says what each fact is."""
 
     @property
-    def data(self) -> Mapping[str, Any]:
-        """The recorded data."""
-        ...
-
+    def data(self) -> Mapping[str, Any]: ...
     @property
-    def is_about_a_member(self) -> bool:
-        """Whether it concerns a member."""
-        ...
-
+    def is_about_a_member(self) -> bool: ...
     @property
-    def is_by_the_member(self) -> bool:
-        """Whether the member concerned did it."""
-        ...
-
+    def is_by_the_member(self) -> bool: ...
     @property
-    def rules(self) -> str:
-        """The rules that grant the role, as `“A” and “B”`, or empty."""
-        ...
-
+    def rules(self) -> str: ...
     @property
-    def asks(self) -> str:
-        """What the rule asks for, or empty."""
-        ...
-
+    def asks(self) -> str: ...
     @property
-    def pause(self) -> str:
-        """Why the rule was paused: a sentence."""
-        ...
-
+    def pause(self) -> str: ...
     @property
-    def reason(self) -> str:
-        """Why no rule entitles the member to the role, or empty."""
-        ...
-
-    def contract(self, name: str) -> str:
-        """Return a contract in the data with its chain, as `Mellow Cats on Base`."""
-        ...
-
-    def count(self, name: str) -> int:
-        """Return a number in the data."""
-        ...
-
+    def reason(self) -> str: ...
+    def contract(self, name: str) -> str: ...
+    def count(self, name: str) -> int: ...
     def told(self, text: str, **more: object) -> str:
         """Return a text with its places filled in: with the facts of these names, or with `more`.
 
