@@ -8,7 +8,7 @@ from models.db.session import AsyncSession
 from services.core import rollups
 from services.core.actors import Actor
 from services.core.errors import FieldRefused, ServerNotFound
-from services.core.json_view import Internal, json_view
+from services.core.json_view import json_view
 from services.servers import verified_counts
 
 RANGES = (7, 30, 90)
@@ -31,7 +31,6 @@ class RuleHistory:
     id: int
     name: str
     server_name: str
-    role_color: Internal[str]
     holders: tuple[int, ...]
 
 
@@ -97,7 +96,7 @@ async def _servers(db: AsyncSession, actor: Actor) -> set[int]:
 
 
 _RULES = """
-    SELECT r.id, r.name, s.name, r.role_color FROM rule r JOIN server s ON s.id = r.server_id
+    SELECT r.id, r.name, s.name FROM rule r JOIN server s ON s.id = r.server_id
     WHERE r.server_id = ANY(CAST(:servers AS integer[])) AND r.deleted_at IS NULL ORDER BY r.id
 """
 
@@ -106,11 +105,11 @@ async def _holders(db: AsyncSession, servers: list[int], shown: tuple[date, ...]
     """Return each rule's series, computed backwards from its present holders; the most present holders come first."""
     kept = await rollups.holder_steps(db, servers, shown[0])
     found: list[RuleHistory] = []
-    for rule_id, name, server, color in (await db.execute(_RULES, {"servers": servers})).all():
+    for rule_id, name, server in (await db.execute(_RULES, {"servers": servers})).all():
         rule = kept.get(rule_id, rollups.HolderSteps(0, {}))
         count, series = rule.present, list[int]()
         for day in reversed(shown):
             series.append(max(count, 0))  # the log need not match the ledger
             count -= rule.steps.get(day, 0)
-        found.append(RuleHistory(rule_id, name, server, color, tuple(reversed(series))))
+        found.append(RuleHistory(rule_id, name, server, tuple(reversed(series))))
     return tuple(sorted(found, key=lambda rule: (-rule.holders[-1], rule.id)))

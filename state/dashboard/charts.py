@@ -44,7 +44,6 @@ class RuleChartView:
     id: int
     name: str
     server_name: str
-    color: str
     line: str
     area: str
     holders: list[int]
@@ -118,7 +117,6 @@ def _rule(rule: RuleHistory, history: HistoryView) -> RuleChartView:
         id=rule.id,
         name=rule.name,
         server_name=rule.server_name,
-        color=rule.role_color,
         line=line,
         area=f"{line} L{WIDTH} {HEIGHT} L0 {HEIGHT} Z",
         holders=list(rule.holders),

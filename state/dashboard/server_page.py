@@ -33,7 +33,6 @@ class ServerPageState(InviteTabs, rx.State):
     server_id: int = 0
     discord_id: str = ""
     name: str = ""
-    icon_url: str = ""
     config_url: str = ""
     add_rule_url: str = ""
     tab: str = TABS[0]
@@ -91,7 +90,7 @@ class ServerPageState(InviteTabs, rx.State):
             if (server := mine.get(self.server_id)) is None:
                 raise
         self._name(server.id, server.name)
-        self.missing, self.bot_invited, self.icon_url = False, server.bot_invited, server.icon_url or ""
+        self.missing, self.bot_invited = False, server.bot_invited
 
     @signed_in
     async def look(self, actor: Actor) -> None:

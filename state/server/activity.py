@@ -47,7 +47,6 @@ class EventRowView:
 
     id: int
     kind: str
-    family: str
     text: str
     more: list[str]
     age: str
@@ -260,7 +259,6 @@ def _rows(lines: Sequence[LogLine]) -> list[EventRowView]:
             EventRowView(
                 id=line.id,
                 kind=line.kind,
-                family=line.kind.partition(".")[0],
                 text=line.text,
                 more=[],
                 age=ago(line.at),

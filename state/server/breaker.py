@@ -34,7 +34,6 @@ class HeldBackRoleView:
 
     id: str
     name: str
-    color: str
     headline: str
     since: str
     cause: str
@@ -149,7 +148,6 @@ def _role(view: HeldBackView) -> HeldBackRoleView:
     return HeldBackRoleView(
         id=view.role_id,
         name=view.role_name,
-        color=view.role_color,
         headline=_("{count} of {holders} holders would lose {role} within a day").format(
             count=view.would_lose, holders=view.holders, role=view.role_name
         ),

@@ -10,7 +10,7 @@ DAYS = tuple(date(2026, 11, 14) + timedelta(days=number) for number in range(7))
 
 def history(*, proofs: tuple[int, ...] = (0,) * 7, given: tuple[int, ...] = (0,) * 7, taken: tuple[int, ...] = (0,) * 7,
             holders: tuple[tuple[int, ...], ...] = ()) -> HistoryView:  # fmt: skip
-    rules = [RuleHistory(number, f"Rule {number}", "A server", "#fff", each) for number, each in enumerate(holders, 1)]
+    rules = [RuleHistory(number, f"Rule {number}", "A server", each) for number, each in enumerate(holders, 1)]
     return HistoryView(DAYS, proofs, given, taken, tuple(rules))
 
 
