@@ -4,8 +4,9 @@ import logging
 import time
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from app.http.middleware import HttpMiddleware
 from services.core import request_ids
 from services.runtime import rejected_requests
 from services.runtime.logs import printable, redact
@@ -18,22 +19,17 @@ HEALTH = "/health"
 _access = logging.getLogger("holdfast.access")
 
 
-class AccessLog:
+class AccessLog(HttpMiddleware):
     """Gives each request an id, or keeps the one a proxy gave it; logs method, path, status, milliseconds.
 
     A check of the health has a line only when its status changes: supervisors and monitors repeat it every few seconds,
     and while something is wrong these lines would hide what the processes say about it.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._health: int | None = None
+    _health: int | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on and log its result. Refused requests with long URLs are only counted."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         name = request_ids.begin(request_ids.usable(Headers(scope=scope).get("x-request-id")))
         status, began = 500, time.perf_counter()
 

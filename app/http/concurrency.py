@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.http import languages
 from app.http.caller_address import caller_address
 from app.http.headers import SecurityHeaders
+from app.http.middleware import HttpMiddleware
 from gateways.transport.fair_turns import FairGate, on_behalf_of
 from locales import _
 from services.accounts import sessions
@@ -23,7 +24,7 @@ TURN_SECONDS = 1.0
 """A request that takes longer is waiting for another service, and frees its place."""
 
 
-class AddressConcurrency:
+class AddressConcurrency(HttpMiddleware):
     """Runs AT_ONCE requests of an address at a time, so that a thousand parallel ones delay nobody else.
 
     The rest wait; sessions at an address take turns. Beyond MOST_WAITING the answer is 429 with Retry-After. Requests
@@ -34,12 +35,12 @@ class AddressConcurrency:
     bodies: bool
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        super().__init__(app)
         self._addresses: dict[str, FairGate] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when it has a place."""
-        if scope["type"] != "http" or _has_body(scope) != self.bodies:
+        if _has_body(scope) != self.bodies:
             await self._app(scope, receive, send)
             return
         name = caller_address(scope)

@@ -6,20 +6,21 @@ from xml.sax.saxutils import escape
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.http.middleware import HttpMiddleware
 from settings import settings
 
 
-class Crawlers:
+class Crawlers(HttpMiddleware):
     """Answers both paths and passes on everything else. The sitemap lists public pages only."""
 
     def __init__(self, app: ASGIApp, routes: Iterable[str]) -> None:
-        self._app = app
+        super().__init__(app)
         self._routes = tuple(routes)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, or pass the request on."""
         path: str = scope.get("path", "")
-        if scope["type"] != "http" or path not in {"/robots.txt", "/sitemap.xml"}:
+        if path not in {"/robots.txt", "/sitemap.xml"}:
             await self._app(scope, receive, send)
             return
         site = settings().public_url.rstrip("/")

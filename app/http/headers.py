@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http import languages
+from app.http.middleware import HttpMiddleware
 from locales import _
 from settings import settings
 
@@ -42,17 +43,11 @@ def _wanted(is_call: bool, https: bool, hides: bool) -> list[tuple[bytes, bytes]
     return [(name.lower().encode(), value.encode()) for name, value in named.items()]
 
 
-class SecurityHeaders:
+class SecurityHeaders(HttpMiddleware):
     """Adds the headers to pages, files and API calls. Calls are never cached, because their answers are personal."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on and add the missing headers."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         path: str = scope["path"]
         is_call = path.startswith(("/api/", "/health")) or path == "/metrics"
         wanted = _wanted(is_call, settings().https, _has_session(scope))

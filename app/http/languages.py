@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from app.http.middleware import HttpMiddleware
 from app.http.origins import asked_for_by_us
 from locales import LANGUAGES, browser_language, screens, speaking
 from models import transaction
@@ -27,20 +28,14 @@ _log = logging.getLogger(__name__)
 _FILE = re.compile(r"[\w.-]+", re.ASCII)
 
 
-class Languages:
+class Languages(HttpMiddleware):
     """Runs each request in the language of its cookie, otherwise in that of its `Accept-Language` header.
 
     `/language/<language>` stores a choice in a cookie and, for a signed-in person, in the account.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         headers = Headers(scope=scope)
         chosen = scope["path"].removeprefix(browser_language.CHOICE_PATH)
         if scope["method"] == "GET" and scope["path"] == browser_language.CHOICE_PATH + chosen and chosen in LANGUAGES:

@@ -2,8 +2,9 @@
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from app.http.middleware import HttpMiddleware
 from locales import N_, _
 from services.accounts import sessions
 from settings import settings
@@ -12,19 +13,16 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 _FOREIGN = N_("This request came from another site and was refused.")
 
 
-class OriginGate:
+class OriginGate(HttpMiddleware):
     """Refuses (403) an unsafe request whose session comes from the cookie and whose Origin is not PUBLIC_URL.
 
     A request with its session in the `x-session-id` header needs no Origin: another site cannot make a browser
     send that header.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or refuse it."""
-        if scope["type"] == "http" and scope["method"] not in _SAFE and _is_foreign(Headers(scope=scope)):
+        if scope["method"] not in _SAFE and _is_foreign(Headers(scope=scope)):
             await JSONResponse({"message": _(_FOREIGN)}, status_code=403)(scope, receive, send)
             return
         await self._app(scope, receive, send)

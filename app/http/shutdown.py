@@ -14,10 +14,10 @@ from typing import ClassVar
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from app.http import languages
-from app.http.answer_begun import Begun
+from app.http.middleware import Begun, HttpMiddleware
 from locales import _
 
 PATIENCE_SECONDS = 5.0
@@ -26,14 +26,11 @@ STUCK_SECONDS = 9.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class Leaving:
+class Leaving(HttpMiddleware):
     """Answers 503 for requests that do not finish in time after `begin`; before that it changes nothing."""
 
     _under_way: ClassVar[set[asyncio.Timeout]] = set()
     _ends_at: ClassVar[float | None] = None
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
     @classmethod
     def begin(cls, patience: float = PATIENCE_SECONDS) -> None:
@@ -65,11 +62,8 @@ class Leaving:
             for number, before in previous.items():
                 signal.signal(number, before)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on. Sockets need no limit here."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on; sockets need no limit here."""
         begun = Begun(send)
         limit = asyncio.timeout_at(self._ends_at)
         try:

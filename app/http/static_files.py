@@ -5,9 +5,10 @@ from pathlib import Path
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.http import languages
+from app.http.middleware import HttpMiddleware
 from settings import ROOT
 
 BUILT = ROOT / ".web" / "build" / "client"
@@ -39,16 +40,13 @@ def _own_origin(match: re.Match[str]) -> str:
     return f'({origin}+"{match[3]}")'
 
 
-class BuiltFiles:
+class BuiltFiles(HttpMiddleware):
     """Serves the rewritten chunk, and sets cache headers on the other files."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the rewritten chunk, or pass the request on."""
         path: str = scope.get("path", "")
-        if scope["type"] != "http" or not path.startswith(("/assets/", "/fonts/")):
+        if not path.startswith(("/assets/", "/fonts/")):
             await self._app(scope, receive, send)
             return
         own, lasting = languages.script(BUILT, path)

@@ -1,10 +1,11 @@
 """Refuse too many calls of one address; `caller.py` counts the calls of one person."""
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from app.api.requests.limits_by_path import limits_of_address
 from app.api.requests.problems import response_of
 from app.http.caller_address import caller_address
+from app.http.middleware import HttpMiddleware
 from services.core.errors import TooMany
 from services.runtime import rate_limits
 from services.runtime.rate_limits import SIGN_INS
@@ -13,16 +14,13 @@ from settings import CALLBACK_PATH
 _LEAVING = frozenset({"/api/auth/discord", "/api/auth/discord/connect"})
 
 
-class AddressLimits:
+class AddressLimits(HttpMiddleware):
     """Refuses (429, Retry-After) too many calls of one address, before their bodies are read."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Count the request, and pass it on unless it exceeds the limit."""
         path: str = scope.get("path", "")
-        if scope["type"] == "http" and path.startswith("/api/"):
+        if path.startswith("/api/"):
             try:
                 await _count(scope["method"], path, caller_address(scope))
             except TooMany as refused:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.requests.caller import known_caller
 from app.http.caller_address import caller_address
+from app.http.middleware import HttpMiddleware
 from locales import _
 from services.core.actors import Actor
 from services.core.errors import NotSignedIn
@@ -32,19 +33,19 @@ _RULE = re.compile(r"/api/verification-rules(?:/[0-9]{1,10}|/preview|/try|/reach
 _WITH_LONG_BODIES = re.compile(rf"{_RULE.pattern}|/api/servers/[0-9]{{1,10}}/(?:address-lists|import)")
 
 
-class BodyLimit:
+class BodyLimit(HttpMiddleware):
     """Refuses a call whose body is larger than LARGEST_BODY, announced or not (413), or arrives too slowly (408).
 
     For signed-in people, calls that may contain a list of addresses or a document are read up to LARGEST_LONG_BODY.
     """
 
     def __init__(self, app: ASGIApp) -> None:
-        self._app = app
+        super().__init__(app)
         self._held = Counter[str]()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on while its body stays within the limit."""
-        if scope["type"] != "http" or not str(scope["path"]).startswith("/api/"):
+        if not str(scope["path"]).startswith("/api/"):
             await self._app(scope, receive, send)
             return
         announced = Headers(scope=scope).get("content-length", "0")

@@ -4,7 +4,9 @@ import re
 from contextlib import suppress
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
+
+from app.http.middleware import HttpMiddleware
 
 ACTS = re.compile(
     r"/api/auth/(?:discord|discord/connect|discord/callback|logout)|/api/wallet-challenge"
@@ -20,18 +22,15 @@ def is_read(path: str) -> bool:
     return (path.startswith("/api/") or path in _ELSEWHERE) and ACTS.fullmatch(path) is None
 
 
-class HeadRequests:
+class HeadRequests(HttpMiddleware):
     """Runs the GET call for HEAD, with its rights and limits, and sends the status and the headers alone.
 
     An answer without a length is read page by page while it is sent: such a call is left before its first page.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, HEAD as GET."""
-        if scope["type"] != "http" or scope["method"] != "HEAD" or not is_read(scope["path"]):
+        if scope["method"] != "HEAD" or not is_read(scope["path"]):
             await self._app(scope, receive, send)
             return
 

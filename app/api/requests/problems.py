@@ -17,12 +17,12 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from app.api.requests.caller import known_caller, shown_session_id, shown_token
 from app.api.requests.head_requests import is_read
 from app.api.requests.shapes import ApiAnswer
-from app.http.answer_begun import Begun
+from app.http.middleware import Begun, HttpMiddleware
 from gateways.transport.errors import ProviderError
 from locales import _, listed, sentences
 from models import DatabaseUrlMissing
@@ -161,7 +161,7 @@ async def _database_away(request: Request, error: Exception) -> Response:
     return JSONResponse({"message": message}, status_code=503, headers={"Retry-After": "5"})
 
 
-class Faults:
+class Faults(HttpMiddleware):
     """Answers 500 for unexpected errors; the log has the cause under the request id of the answer.
 
     A database that is away in other middleware, or while another error is answered, is answered as in a call. It runs
@@ -169,14 +169,8 @@ class Faults:
     run outside all of it.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; an answer that has begun cannot be replaced."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
         begun = Begun(send)
         try:
             await self._app(scope, receive, begun)
