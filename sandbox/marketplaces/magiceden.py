@@ -4,6 +4,7 @@ See docs/facts.md#magic-eden-solana-api.
 """
 
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -153,10 +154,7 @@ class MagicEden:
 
     async def _holder_stats(self, request: web.Request) -> Any:
         collection, tokens = await self._find_collection(request)
-        amounts: dict[str, int] = {}
-        for token in tokens:
-            for address in token.holders:
-                amounts[address] = amounts.get(address, 0) + 1
+        amounts = Counter(address for token in tokens for address in token.holders)
         bars = [{"l_val": 1, "hight": sum(1 for amount in amounts.values() if amount == 1)}]
         top = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
         return {
@@ -169,10 +167,7 @@ class MagicEden:
 
     async def _attributes(self, request: web.Request) -> Any:
         collection, tokens = await self._find_collection(request)
-        counts: dict[tuple[str, str | int | float], int] = {}
-        for token in tokens:
-            for pair in token.traits.items():
-                counts[pair] = counts.get(pair, 0) + 1
+        counts = Counter(pair for token in tokens for pair in token.traits.items())
         available = [
             {
                 "attribute": {"trait_type": kind, "value": value},

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from sandbox.chains.seeds import Collection
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Market, Token
-from sandbox.marketplaces.profile import STYLE, items, picture_path
+from sandbox.marketplaces.profile import items, page, picture_path
 
 TITLES = {"opensea": "OpenSea", "magiceden": "Magic Eden"}
 
@@ -73,7 +73,7 @@ class CollectionPages:
             f"{items(place, await self._catalogue.tokens(market, one))}</section>"
             for market, one in parts
         ]
-        return _page(place, parts[0][1].name, "".join(sections))
+        return _page(request, parts[0][1].name, "".join(sections))
 
     def _token(self, request: web.Request, token: Token | None) -> web.Response:
         if token is None:
@@ -88,19 +88,12 @@ class CollectionPages:
             f"<section><h2>Traits</h2><dl>{traits or '<dt>None</dt>'}</dl></section>"
             f"<section><h2>Owners</h2><ul>{holders}</ul></section>"
         )
-        return _page(_place(request), token.name, body)
+        return _page(request, token.name, body)
 
 
 def _place(request: web.Request) -> str:
     return request.path.split("/")[1]
 
 
-def _page(place: str, name: str, body: str) -> web.Response:
-    title = TITLES[place]
-    text = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>{escape(name)} | {title} (sandbox)</title><style>{STYLE}</style></head><body>
-<header>{title} <span>in the sandbox: nothing here is real</span></header>
-<main><section><h1>{escape(name)}</h1></section>{body}</main></body></html>
-"""
-    return web.Response(text=text, content_type="text/html", headers={"Cache-Control": "no-store"})
+def _page(request: web.Request, name: str, body: str) -> web.Response:
+    return page(TITLES[_place(request)], name, f"<section><h1>{escape(name)}</h1></section>{body}")

@@ -77,19 +77,25 @@ class Profiles:
             for name, market in self._catalogue.markets().items()
             if (items := await self._catalogue.of_account(market, account.address))
         }
-        name = escape(account.username or "Unnamed")
-        body = f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>{name} | {self._title} (sandbox)</title><style>{STYLE}</style></head><body>
-<header>{self._title} <span>in the sandbox: nothing here is real</span></header>
-<main><section><h1>{name}</h1><code>{escape(account.address)}</code></section>
+        name = account.username or "Unnamed"
+        sections = f"""<section><h1>{escape(name)}</h1><code>{escape(account.address)}</code></section>
 <section><h2>Profile</h2>{note}<form method="post" action="/{self._place}/{quote(account.address)}">
 <label for="bio">Bio</label>
 <textarea id="bio" name="bio" maxlength="{BIO_CHARACTERS}">
 {escape(account.bio)}</textarea><button type="submit">Save</button></form></section>
-{_items(self._place, have)}</main></body></html>
+{_items(self._place, have)}"""
+        return page(self._title, name, sections, status)
+
+
+def page(title: str, name: str, sections: str, status: int = 200) -> web.Response:
+    """Return a page of the marketplace with this title; `name` is text, `sections` is markup."""
+    body = f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{escape(name)} | {title} (sandbox)</title><style>{STYLE}</style></head><body>
+<header>{title} <span>in the sandbox: nothing here is real</span></header>
+<main>{sections}</main></body></html>
 """
-        return web.Response(text=body, status=status, content_type="text/html", headers={"Cache-Control": "no-store"})
+    return web.Response(text=body, status=status, content_type="text/html", headers={"Cache-Control": "no-store"})
 
 
 def _items(place: str, have: Mapping[str, list[Token]]) -> str:

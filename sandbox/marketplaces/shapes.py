@@ -1,6 +1,7 @@
 """Collections and tokens in the forms of OpenSea's API (docs/facts.md#opensea-reads)."""
 
 import base64
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -130,11 +131,10 @@ def owned(holders: Mapping[str, int]) -> list[Item]:
 
 def holders(tokens: Iterable[Token]) -> list[Item]:
     """Return the owners of a collection with their numbers of items, largest first."""
-    amounts: dict[str, int] = {}
+    amounts = Counter[str]()
     for token in tokens:
-        for address, amount in token.holders.items():
-            amounts[address] = amounts.get(address, 0) + amount
-    whole = sum(amounts.values())
+        amounts.update(token.holders)
+    whole = amounts.total()
     most_first = sorted(amounts.items(), key=lambda entry: (-entry[1], entry[0]))
     return [
         {"address": address, "quantity": amount, "percentage": round(100 * amount / whole, 4)}
