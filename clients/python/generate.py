@@ -32,7 +32,7 @@ class Writer:
         """Return the text of each generated file by its name."""
         calls = sorted(self._call(name, operation) for name, operation in self._operations())
         events = [self._type(one["post"]["requestBody"]["content"][_JSON]["schema"]) for one in self._webhooks.values()]
-        shapes = [self._shape(name, schema) for name, schema in sorted(self._used.items())]
+        shapes = self._shapes()
         union = f"WebhookEvent: TypeAlias = {' | '.join(sorted(events))}\n" + _doc("What is posted to a webhook.", "")
         named = sorted(name for name in self._used if any(re.search(rf"\b{name}\b", call) for call in calls))
         head = '"""{what}; generate.py writes this file from the OpenAPI document."""\n\n'
@@ -121,15 +121,28 @@ class Writer:
                 self._type(one)
         return name
 
-    def _shape(self, name: str, schema: Mapping[str, Any]) -> str:
-        required = set(schema.get("required", ()))
-        lines = [f"class {name}(TypedDict):", _doc(schema.get("description", name), "    ")]
+    def _shapes(self) -> list[str]:
+        """Return each shape by name; one with all fields of an earlier shape is written as a subclass of that one."""
+        written: dict[str, dict[str, str]] = {}
+        classes: list[str] = []
+        for name, schema in sorted(self._used.items()):
+            fields = self._fields(name, schema)
+            # A few fields that are the same by chance make no subclass.
+            within = [(len(its), one) for one, its in written.items() if len(its) > 3 and its.items() <= fields.items()]
+            base = max(within, default=(0, "TypedDict"))[1]
+            own = [f"    {field}: {kind}" for field, kind in fields.items() if field not in written.get(base, {})]
+            classes.append("\n".join([f"class {name}({base}):", _doc(schema.get("description", name), "    "), *own]))
+            written[name] = fields
+        return classes
+
+    def _fields(self, name: str, schema: Mapping[str, Any]) -> dict[str, str]:
+        required, fields = schema.get("required", ()), dict[str, str]()
         for field, one in schema.get("properties", {}).items():
             if not field.isidentifier() or keyword.iskeyword(field):
                 raise ValueError(f"{name}.{field} cannot be a field of a TypedDict")
             kind = self._type(one)
-            lines.append(f"    {field}: {kind if field in required else f'NotRequired[{kind}]'}")
-        return "\n".join(lines)
+            fields[field] = kind if field in required else f"NotRequired[{kind}]"
+        return fields
 
 
 _CALL = """    def _call(

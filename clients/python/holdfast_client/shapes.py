@@ -596,7 +596,7 @@ class PermissionsHealth(TypedDict):
     missing: list[MissingPermission]
 
 
-class PreviewAnswer(TypedDict):
+class PreviewAnswer(MovePreview):
     """How many members would gain, keep or lose the role or are unknown, and their names.
 
     `looked` of `concerned` members were read; in a large server these are the holders of the role and a sample of
@@ -604,13 +604,6 @@ class PreviewAnswer(TypedDict):
     addresses or a function could tell whose wallet is whose.
     """
 
-    gain: int
-    keep: int
-    lose: int
-    unknown: int
-    members: list[MemberImpact]
-    looked: int
-    concerned: int
     singleSources: list[SingleSource]
 
 
@@ -1240,44 +1233,10 @@ class Trial(TypedDict):
     name: str | None
 
 
-class TrialPayload(TypedDict):
+class TrialPayload(PreviewPayload):
     """A rule as for a preview, but with optional name and role, and the address or name of a wallet."""
 
-    maxTokens: NotRequired[Any]
-    traits: NotRequired[list[TraitPayload] | None]
-    ruleName: NotRequired[str | None]
-    contractAddress: NotRequired[str | None]
-    blockchain: NotRequired[str | None]
-    verificationType: NotRequired[str | None]
-    minTokens: NotRequired[Any]
-    roleId: NotRequired[str | None]
-    roleColor: NotRequired[str | None]
-    traitType: NotRequired[str | None]
-    traitValue: NotRequired[str | None]
-    tokenIds: NotRequired[list[str] | None]
-    roleName: NotRequired[str | None]
-    expression: NotRequired[dict[str, Any] | None]
-    removal: NotRequired[RuleRemoval]
-    shadow: NotRequired[bool]
-    takesOver: NotRequired[bool]
-    delegated: NotRequired[bool]
-    serverId: NotRequired[int]
-    state: NotRequired[str | None]
-    id: NotRequired[int | None]
-    delete: NotRequired[bool]
-    activate: NotRequired[list[int] | None]
     address: NotRequired[str | None]
-    min: NotRequired[str | None]
-    max: NotRequired[str | None]
-    function: NotRequired[str | None]
-    args: NotRequired[list[Any] | None]
-    path: NotRequired[str | None]
-    compare: NotRequired[str | None]
-    value: NotRequired[str | None]
-    addresses: NotRequired[list[Any] | None]
-    list: NotRequired[str | int | None]
-    count: NotRequired[str | int | None]
-    family: NotRequired[str | None]
 
 
 class TruceHealth(TypedDict):
