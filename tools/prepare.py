@@ -24,6 +24,7 @@ from tools.steps import (
     build,
     checks,
     environment,
+    from_pip,
     hand_over,
     inside,
     packages,
@@ -80,9 +81,7 @@ def main(target: str, arguments: list[str]) -> int:
 def run(arguments: list[str]) -> int:
     """`make run`: set up and start the product."""
     refuse_first()
-    teller = Teller(4, LOG)
-    with SetUp():
-        product(teller)
+    everything()
     return become("-m", "app", *arguments)
 
 
@@ -186,11 +185,7 @@ def audit(arguments: list[str]) -> int:
     teller = Teller(3, LOG)
     with SetUp():
         environment(teller)
-        teller.begin("Auditor of requirements (pip-audit)")
-        auditor = VENV / "bin" / "pip-audit"
-        if not auditor.exists():
-            teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "pip-audit"], inside())
-        teller.done("ready")
+        auditor = from_pip(teller, "Auditor of requirements", "pip-audit")
     sys.stdout.flush()
     # Nothing is resolved or installed. A pin that cannot be looked up is a failure.
     python = [str(auditor), "--strict", "--disable-pip", "--no-deps", "-r", "requirements.txt", *arguments]
@@ -210,14 +205,6 @@ def interpreter() -> None:
         packages(teller, "requirements.txt")
 
 
-def soak(arguments: list[str]) -> int:
-    """`make soak`: run many seeds of a world in which everything fails."""
-    teller = Teller(4, LOG)
-    with SetUp():
-        product(teller, "requirements-dev.txt")
-    return become("-m", "tests.system.soak.run", *arguments)
-
-
 def fresh(arguments: list[str]) -> int:
     """`make fresh`: run both commands of the README on minimal Debian machines; needs root and debootstrap."""
     sys.stdout.flush()
@@ -227,9 +214,7 @@ def fresh(arguments: list[str]) -> int:
 def wheel(arguments: list[str]) -> int:
     """`make wheel`: build the screens for a live start, and a wheel of them and the code."""
     os.environ.update(LIVE_BUILD)
-    teller = Teller(4, LOG)
-    with SetUp():
-        product(teller)
+    everything()
     return become("-m", "tools.wheel", *arguments)
 
 
@@ -256,10 +241,15 @@ def update(arguments: list[str]) -> int:
 
 def set_up(_: list[str]) -> int:
     """Set everything up and start nothing, for an update."""
+    everything()
+    return 0
+
+
+def everything(requirements: str = "requirements.txt") -> None:
+    """Set up what the product needs."""
     teller = Teller(4, LOG)
     with SetUp():
-        product(teller)
-    return 0
+        product(teller, requirements)
 
 
 def what_tests_need() -> None:
@@ -289,11 +279,7 @@ def lock(arguments: list[str]) -> int:
     teller = Teller(5, LOG)
     with SetUp():
         environment(teller)
-        teller.begin("Compiler of requirements (uv)")
-        uv = VENV / "bin" / "uv"
-        if not uv.exists():
-            teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", "uv"], inside())
-        teller.done("ready")
+        uv = from_pip(teller, "Compiler of requirements", "uv")
         compiler = [str(uv), "pip", "compile", "--universal", "--python-version", "3.11"]
         options = ["--no-header", "--no-emit-index-url", "-q", *arguments]
         for name, bound in (("requirements", []), ("requirements-dev", ["-c", "requirements.txt"])):
@@ -342,9 +328,10 @@ def runs(needed: Callable[[], None], *command: str) -> Callable[[list[str]], int
 
 
 TARGETS: dict[str, Callable[[list[str]], int]] = {
-    "run": run, "dev": dev, "test": test, "check": check, "fuzz": fuzz, "bench": bench, "soak": soak,
+    "run": run, "dev": dev, "test": test, "check": check, "fuzz": fuzz, "bench": bench,
     "backup": backup, "restore": restore, "audit": audit, "fresh": fresh, "wheel": wheel, "release": release,
     "update": update, "set-up": set_up, "lock": lock, "clean": clean,
+    "soak": runs(lambda: everything("requirements-dev.txt"), "tests.system.soak.run"),
     "psql": runs(interpreter, "app.backup", "psql"),
     "doctor": runs(interpreter, "app.doctor"),
     "live-check": runs(interpreter, "app.live_check"),

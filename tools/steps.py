@@ -138,18 +138,31 @@ def product(teller: Teller, requirements: str = "requirements.txt") -> None:
         build(teller)
 
 
-def tools(teller: Teller) -> None:
-    """Install what the sandbox needs from npm (the local EVM node)."""
-    teller.begin("Sandbox tools")
-    teller.run([str(PYTHON), "-m", "sandbox.tools", str(TOOLS)], inside())
-    teller.done("ready")
+def _module(title: str, *command: str) -> Callable[[Teller], None]:
+    """Return a step that runs a module with these arguments."""
+
+    def step(teller: Teller) -> None:
+        teller.begin(title)
+        teller.run([str(PYTHON), "-m", *command], inside())
+        teller.done("ready")
+
+    return step
 
 
-def build(teller: Teller) -> None:
-    """Build the screens if their sources changed."""
-    teller.begin("Screens")
-    teller.run([str(PYTHON), "-m", "app.build"], inside())
-    teller.done("ready")
+tools = _module("Sandbox tools", "sandbox.tools", str(TOOLS))
+"""Install what the sandbox needs from npm (the local EVM node)."""
+
+build = _module("Screens", "app.build")
+"""Build the screens if their sources changed."""
+
+second_client = _module("Second Discord client for the tests", "tools.second_client", str(TOOLS))
+"""Install another library's Discord client, with which the tests check the sandbox."""
+
+peers = _module("Peers for the benchmarks", "benchmarks.support.install_peers")
+"""Install the libraries that the benchmarks compare with."""
+
+read_tests = _module("Tests read", "pytest", "-q", "-n", "0", "--collect-only")
+"""Collect the tests once while the types are checked, so that each worker finds them compiled."""
 
 
 def browser(teller: Teller) -> None:
@@ -158,27 +171,6 @@ def browser(teller: Teller) -> None:
     found = find_browser(TOOLS, VENV / "bin" / "npm", inside(), teller)
     teller.run([str(PYTHON), "-m", "playwright", "--version"], inside())
     teller.done(found)
-
-
-def second_client(teller: Teller) -> None:
-    """Install another library's Discord client, with which the tests check the sandbox."""
-    teller.begin("Second Discord client for the tests")
-    teller.run([str(PYTHON), "-m", "tools.second_client", str(TOOLS)], inside())
-    teller.done("ready")
-
-
-def peers(teller: Teller) -> None:
-    """Install the libraries that the benchmarks compare with."""
-    teller.begin("Peers for the benchmarks")
-    teller.run([str(PYTHON), "-m", "benchmarks.support.install_peers"], inside())
-    teller.done("ready")
-
-
-def read_tests(teller: Teller) -> None:
-    """Collect the tests once while the types are checked, so that each worker finds them compiled."""
-    teller.begin("Tests read")
-    teller.run([str(PYTHON), "-m", "pytest", "-q", "-n", "0", "--collect-only"], inside())
-    teller.done("ready")
 
 
 @contextmanager
@@ -191,6 +183,16 @@ def types_beside() -> Iterator[subprocess.Popen[bytes]]:
         if process.poll() is None:  # a step failed, or the caller did not wait
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+
+
+def from_pip(teller: Teller, title: str, name: str) -> Path:
+    """Install a tool that no requirements name, unless it is there; return its program."""
+    teller.begin(f"{title} ({name})")
+    program = VENV / "bin" / name
+    if not program.exists():
+        teller.run([str(PYTHON), "-m", "pip", "--require-virtualenv", "install", name], inside())
+    teller.done("ready")
+    return program
 
 
 def checks(teller: Teller, typed: subprocess.Popen[bytes] | None) -> None:
