@@ -18,7 +18,7 @@ from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
-from bot.interaction.answering import answer_own_fault
+from bot.interaction.answering import Interaction, answer_own_fault
 from bot.interaction.background import BackgroundCog
 from bot.interaction.interaction_claims import Claims
 from bot.interaction.presses import Presses
@@ -37,7 +37,6 @@ log = logging.getLogger(f"holdfast.{__name__}")
 ENDS_WITHIN, ANSWERS_WITHIN, TOLD_WITHIN = 3.0, 2.5, 1.5
 """When the bot closes: seconds for running event handlers to finish, and before that for answers that have begun, and
 to tell people that their background checks end."""
-Interaction = nextcord.Interaction[nextcord.Client]
 HANDLING = "nextcord: "
 """Prefix of the names of the library's tasks that handle events."""
 READY, RESUMED, INTERACTION = "READY", "RESUMED", "INTERACTION_CREATE"

@@ -1,4 +1,4 @@
-"""The slash commands and the panel's buttons. Each module here makes one cog in its function `cog`."""
+"""The slash commands and the panel's buttons. Each module here has one cog, as `cog`."""
 
 import importlib
 import pkgutil
@@ -12,5 +12,6 @@ from bot.interaction.presses import Presses
 def cogs(presses: Presses) -> Iterator[commands.Cog]:
     """Yield the cog of every module in this package; each registers its buttons with `presses`."""
     for found in pkgutil.iter_modules(__path__):
-        make: Callable[[Presses], commands.Cog] = importlib.import_module(f"{__name__}.{found.name}").cog
-        yield make(presses)
+        # A cog without buttons takes them too: the library's own class ignores what it is given.
+        cog: Callable[[Presses], commands.Cog] = importlib.import_module(f"{__name__}.{found.name}").cog
+        yield cog(presses)

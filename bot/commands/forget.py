@@ -3,7 +3,7 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.answering import Interaction, InteractionContext, answer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -13,8 +13,6 @@ from locales import N_, NP_, _
 from models import transaction
 from services.accounts import sign_in
 from services.privacy import preferences
-
-Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Forget(commands.Cog):
@@ -67,6 +65,4 @@ class Forget(commands.Cog):
         return Reply(_("You are forgotten"), text, "good")
 
 
-def cog(presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return Forget(presses)
+cog = Forget

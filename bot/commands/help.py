@@ -3,16 +3,14 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.answering import Interaction, InteractionContext, answer
 from bot.interaction.localizations import name_of, named
-from bot.interaction.presses import Presses
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from locales import N_, NP_, _
 
 FIRST = ("verify", "why", "recheck", "rules", "wallets")
 """The commands in the order in which a new member needs them; others follow by name."""
-Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class HelpCommand(commands.Cog):
@@ -39,6 +37,4 @@ def _place(name: str) -> tuple[int, str]:
     return FIRST.index(name) if name in FIRST else len(FIRST), name
 
 
-def cog(_presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return HelpCommand()
+cog = HelpCommand

@@ -4,7 +4,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import own_wallets, recheck_wait
-from bot.interaction.answering import InteractionContext, answer, offer
+from bot.interaction.answering import Interaction, InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -16,8 +16,6 @@ from services.guilds.members import MemberContext
 from services.rules import views
 from services.servers import explain, recheck_report
 from services.triggers import rechecks
-
-Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class Roles(commands.Cog):
@@ -110,6 +108,4 @@ def _place(arguments: list[str]) -> int:
     return int(arguments[0]) if arguments and arguments[0].isdecimal() else 0
 
 
-def cog(presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return Roles(presses)
+cog = Roles

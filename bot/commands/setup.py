@@ -3,16 +3,13 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.answering import Interaction, InteractionContext, answer
 from bot.interaction.localizations import named
-from bot.interaction.presses import Presses
 from bot.messages.reply import Reply, lines
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
 from services.guilds import verification_channel
-
-Interaction = nextcord.Interaction[nextcord.Client]
 
 
 class ChannelSetup(commands.Cog):
@@ -37,6 +34,4 @@ class ChannelSetup(commands.Cog):
         )
 
 
-def cog(_presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return ChannelSetup()
+cog = ChannelSetup

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer, offer
+from bot.interaction.answering import Interaction, InteractionContext, answer, offer
 from bot.interaction.localizations import named
-from bot.interaction.presses import Presses
 from bot.messages import sentences
 from bot.messages.reply import Reply
 from gateways import gateways
@@ -21,7 +20,6 @@ from services.rules import views
 from services.rules.views import RuleName
 from services.runtime import rate_limits
 
-Interaction = nextcord.Interaction[nextcord.Client]
 NOT_YOURS = N_("There is no such rule in this server, or you do not run the server (its owner and administrators do).")
 
 
@@ -93,6 +91,4 @@ async def _rules_of(server_id: int) -> tuple[RuleName, ...]:
         return await views.names_of(db, server_id, shadow=True)
 
 
-def cog(presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return Trials()
+cog = Trials

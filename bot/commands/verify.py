@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import nextcord
 
 from bot.interaction import recheck_wait
-from bot.interaction.answering import InteractionContext, answer, ask, outcome, show
+from bot.interaction.answering import Interaction, InteractionContext, answer, ask, outcome, show
 from bot.interaction.background import BackgroundCog
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
@@ -31,7 +31,6 @@ minute, and between later checks. `services/wallets/bio_schedule.py` has the tim
 MOST_SEARCHES = 5
 """Wallets of one person for which we check at the same time; for more, the oldest check ends."""
 
-Interaction = nextcord.Interaction[nextcord.Client]
 _ONE = "[^:]+"
 _METHOD_AND_ADDRESS = f"{_ONE}:{_ONE}"
 
@@ -272,6 +271,4 @@ def hash_form(address: str) -> Form:
     return Form(_("The transaction you sent"), f"{SENT}:{address}", [part])
 
 
-def cog(presses: Presses) -> BackgroundCog:
-    """Return the cog."""
-    return Verify(presses)
+cog = Verify

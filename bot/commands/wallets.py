@@ -6,7 +6,7 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import own_wallets, recheck_wait
-from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, offer
+from bot.interaction.answering import MOST_CHOICES, Interaction, InteractionContext, answer, offer
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences
@@ -21,7 +21,6 @@ from services.privacy import preferences
 from services.wallets import wallets
 from services.wallets.wallets import WalletView
 
-Interaction = nextcord.Interaction[nextcord.Client]
 MOST_MENUS = 4
 """Menus in one message: it has five rows (docs/facts.md#discord-components), and the buttons need one."""
 
@@ -186,6 +185,4 @@ def label(wallet: WalletView) -> str:
     return f"{wallet.short_address} ({chain_title(wallet.blockchain)})"
 
 
-def cog(presses: Presses) -> commands.Cog:
-    """Return the cog."""
-    return Wallets(presses)
+cog = Wallets

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import nextcord
 
 from bot.interaction import delivery, unstored_members
+from bot.interaction.delivery import Interaction
 from bot.messages import notices
 from bot.messages.reply import Reply
 from locales import _, speaking
@@ -38,7 +39,7 @@ Work = Callable[["InteractionContext"], Awaitable[Reply]]
 class InteractionContext:
     """An interaction in a server, and its person."""
 
-    interaction: nextcord.Interaction[nextcord.Client]
+    interaction: Interaction
     guild_id: str
     discord_id: str
     username: str
@@ -49,7 +50,7 @@ class InteractionContext:
             return await members.find_member(db, self.guild_id, self.discord_id, self.username, keep=keep)
 
 
-def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
+def elsewhere(interaction: Interaction) -> str | None:
     """Return the sentence for places without the bot (direct messages, groups, servers where only the user has it).
 
     None in a server with the bot.
@@ -62,7 +63,7 @@ def elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> str | None:
     return _("The bot is not in this server, so nothing can be verified here. People who run the server can invite it.")
 
 
-def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> InteractionContext | None:
+def context_of(interaction: Interaction) -> InteractionContext | None:
     """Return the context of an interaction, or None outside a server."""
     if interaction.guild_id is None or interaction.user is None:
         return None
@@ -71,7 +72,7 @@ def context_of(interaction: nextcord.Interaction[nextcord.Client]) -> Interactio
     return InteractionContext(interaction, str(interaction.guild_id), str(user.id), username)
 
 
-async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work, *, takes_place: bool = False) -> None:
+async def answer(interaction: Interaction, work: Work, *, takes_place: bool = False) -> None:
     """Do the work and show its reply only to the person, in their language, below their pending notices.
 
     With `takes_place`, the reply replaces the person's own message with the pressed button, so that no button of an
@@ -82,15 +83,13 @@ async def answer(interaction: nextcord.Interaction[nextcord.Client], work: Work,
         await _answer(interaction, work, _own_message(interaction) if takes_place else None)
 
 
-def _own_message(interaction: nextcord.Interaction[nextcord.Client]) -> nextcord.Message | None:
+def _own_message(interaction: Interaction) -> nextcord.Message | None:
     """Return the message with the pressed button; None if others see it too, as they see the panel."""
     message = interaction.message
     return message if message is not None and message.flags.ephemeral else None
 
 
-async def _answer(
-    interaction: nextcord.Interaction[nextcord.Client], work: Work, question: nextcord.Message | None
-) -> None:
+async def _answer(interaction: Interaction, work: Work, question: nextcord.Message | None) -> None:
     context = context_of(interaction)
     if await _told_elsewhere(interaction) or context is None:
         return
@@ -117,7 +116,7 @@ async def _within_limit(context: InteractionContext, work: Work) -> Reply:
     return await work(context)
 
 
-async def _told_elsewhere(interaction: nextcord.Interaction[nextcord.Client]) -> bool:
+async def _told_elsewhere(interaction: Interaction) -> bool:
     """Explain that the bot is not in this place; return False if it is."""
     sentence = elsewhere(interaction)
     if sentence is not None:
@@ -148,7 +147,7 @@ def _own_fault() -> Reply:
     return Reply(_("Something went wrong on our side"), text, "bad", failed=True)
 
 
-async def answer_own_fault(interaction: nextcord.Interaction[nextcord.Client]) -> None:
+async def answer_own_fault(interaction: Interaction) -> None:
     """Answer that something went wrong, for an error outside of `answer`, unless there is an answer already."""
 
     async def work(_: InteractionContext) -> Reply:
@@ -158,9 +157,7 @@ async def answer_own_fault(interaction: nextcord.Interaction[nextcord.Client]) -
         await answer(interaction, work)
 
 
-async def show(
-    interaction: nextcord.Interaction[nextcord.Client], reply: Reply, question: nextcord.Message | None = None
-) -> bool:
+async def show(interaction: Interaction, reply: Reply, question: nextcord.Message | None = None) -> bool:
     """Replace the answer with the reply; return False if Discord no longer shows it (after 15 minutes).
 
     A `question` stays below the reply, with its buttons: it is not answered yet. Where its text has no room there, only
@@ -175,7 +172,7 @@ async def show(
     return await delivery.later(interaction, lambda: interaction.edit_original_message(embeds=fitting))
 
 
-async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable[[], nextcord.ui.Modal]) -> None:
+async def ask(interaction: Interaction, make: Callable[[], nextcord.ui.Modal]) -> None:
     """Show a form in the person's language, except in places without the bot."""
     with speaking(interaction.locale):
         if not await _told_elsewhere(interaction):
@@ -184,7 +181,7 @@ async def ask(interaction: nextcord.Interaction[nextcord.Client], make: Callable
 
 
 async def offer(
-    interaction: nextcord.Interaction[nextcord.Client],
+    interaction: Interaction,
     find: Callable[[MemberContext], Awaitable[Iterable[tuple[str, str]]]],
 ) -> None:
     """Send an autocomplete's choices, pairs of a label and a value; none where they cannot be read."""

@@ -36,8 +36,19 @@ def is_temporary(fault: BaseException) -> bool:
 
 async def first(send: Send) -> bool:
     """Send the first answer; return False if it is too late or refused, so that Discord shows its own message."""
+    return await _delivered(send, FIRST_ANSWER_SECONDS, "first answer not delivered")
+
+
+async def later(interaction: Interaction, send: Send) -> bool:
+    """Send a replacement of the first answer, which is safe to repeat; return False if it cannot be shown."""
+    left = interaction.created_at + LATER_ANSWERS - datetime.now(UTC)
+    return await _delivered(send, left.total_seconds(), "answer not shown")
+
+
+async def _delivered(send: Send, seconds: float, otherwise: str) -> bool:
+    """Send an answer within so many seconds; return False, and say so in the log, if it cannot be delivered."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + FIRST_ANSWER_SECONDS
+    until = loop.time() + seconds
     for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
         try:
             await send()
@@ -46,24 +57,7 @@ async def first(send: Send) -> bool:
             if isinstance(fault, nextcord.HTTPException) and fault.code == ACKNOWLEDGED:
                 return True
             if not is_temporary(fault) or loop.time() + pause > until:
-                log.warning("first answer not delivered reason=%s", _in_words(fault))
-                break
-        else:
-            return True
-        await asyncio.sleep(pause)
-    return False
-
-
-async def later(interaction: Interaction, send: Send) -> bool:
-    """Send a replacement of the first answer, which is safe to repeat; return False if it cannot be shown."""
-    until = interaction.created_at + LATER_ANSWERS
-    for pause in backoff(FIRST_PAUSE, LONGEST_PAUSE):
-        try:
-            await send()
-        except SENDING_ERRORS as fault:
-            _count(fault)
-            if not is_temporary(fault) or datetime.now(UTC) + timedelta(seconds=pause) > until:
-                log.warning("answer not shown reason=%s", _in_words(fault))
+                log.warning("%s reason=%s", otherwise, _in_words(fault))
                 break
         else:
             return True

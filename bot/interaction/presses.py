@@ -10,15 +10,15 @@ from typing import Any, cast
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.answering import Interaction, InteractionContext, answer
 from bot.interaction.forms import filled_in
 from bot.messages.reply import Reply
 from locales import _
 
 PREFIX = "holdfast"
-Pressed = Callable[[nextcord.Interaction[nextcord.Client], list[str]], Awaitable[None]]
+Pressed = Callable[[Interaction, list[str]], Awaitable[None]]
 """Called with the arguments of the custom id, and then the chosen values."""
-Sent = Callable[[nextcord.Interaction[nextcord.Client], list[str], Mapping[str, str]], Awaitable[None]]
+Sent = Callable[[Interaction, list[str], Mapping[str, str]], Awaitable[None]]
 """Called with the arguments of the custom id and the entered values."""
 
 
@@ -32,7 +32,7 @@ class Presses(commands.Cog):
         """By verb, the pattern of its arguments with the colons between them; a verb without one takes any."""
 
     @commands.Cog.listener()
-    async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
+    async def on_interaction(self, interaction: Interaction) -> None:
         """Handle a press, a choice or a sent form."""
         data = cast("Mapping[str, Any]", interaction.data or {})
         prefix, *rest = str(data.get("custom_id", "")).split(":")
