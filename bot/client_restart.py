@@ -42,9 +42,7 @@ _TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, 
 """Close codes after which another attempt would fail too (docs/facts.md#discord-gateway)."""
 
 
-KNOWN = (
-    OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError, *NOT_DONE,
-)  # fmt: skip
+KNOWN = (OtherCount, nextcord.ConnectionClosed, nextcord.HTTPException, nextcord.GatewayNotFound, OSError, *NOT_DONE)
 """Errors after which a client's sessions can be resumed."""
 SHARDS_PAUSE = 3600.0
 """Seconds until the bot connects again with too few shards, which fails until an operator sets BOT_SHARDS."""

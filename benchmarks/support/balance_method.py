@@ -145,9 +145,7 @@ def web3_together(url: str, contracts: list[str], owners: list[str]) -> None:
     asyncio.run(run())
 
 
-METHODS = {
-    "ours": ours, "fallback": fallback, "floor": floor, "web3": web3_one_by_one, "asyncweb3": web3_together,
-}  # fmt: skip
+METHODS = {"ours": ours, "fallback": fallback, "floor": floor, "web3": web3_one_by_one, "asyncweb3": web3_together}
 
 if __name__ == "__main__":
     main()

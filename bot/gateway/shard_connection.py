@@ -13,7 +13,7 @@ from nextcord.gateway import DiscordWebSocket, ReconnectWebSocket
 
 from services.runtime.database_faults import NOT_DONE, first_line
 from services.runtime.retries import backoff
-from services.runtime.task_cancellation import stop
+from services.runtime.task_cancellation import outcomes
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -30,9 +30,7 @@ RESUMABLE, OVER = 4000, 1000
 MESSAGE = "message"
 """The kind under which an unreadable message with an unknown event is counted."""
 
-BROKEN = (
-    OSError, TimeoutError, aiohttp.ClientError, nextcord.GatewayNotFound, nextcord.HTTPException,
-)  # fmt: skip
+BROKEN = (OSError, TimeoutError, aiohttp.ClientError, nextcord.GatewayNotFound, nextcord.HTTPException)
 """Errors after which a connection can simply be reopened."""
 
 
@@ -140,17 +138,13 @@ class Connection:
     async def stop(self, code: int = RESUMABLE) -> None:
         """Close the connection; with the default code, the session can be resumed."""
         if self.task is not None and self.task is not asyncio.current_task():
-            await asyncio.gather(self._stopped(self.task), return_exceptions=True)
+            await outcomes(self.task)
         self.position()
         if self.ws is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSES_WITHIN):
                     await self.ws.close(code)
             self.is_up = False
-
-    @staticmethod
-    async def _stopped(task: asyncio.Task[None]) -> None:
-        await stop(task)
 
     async def _run(self) -> None:
         pauses = backoff(FIRST_PAUSE, LONGEST_PAUSE)

@@ -102,10 +102,7 @@ def read(address: str, panel: dict[str, Any], start: float, end: float) -> list[
     """Return the series of a panel's expressions, as Prometheus evaluates them."""
     found: list[Series] = []
     for target in panel["targets"]:
-        asked = {
-            "query": target["expr"].replace("$__rate_interval", WINDOW),
-            "start": start, "end": end, "step": STEP,
-        }  # fmt: skip
+        asked = {"query": target["expr"].replace("$__rate_interval", WINDOW), "start": start, "end": end, "step": STEP}
         with urllib.request.urlopen(f"{address}/api/v1/query_range?{urllib.parse.urlencode(asked)}") as answer:
             for one in json.load(answer)["data"]["result"]:
                 labels = one["metric"]

@@ -118,9 +118,7 @@ class DelegateRegistry:
             if not found:
                 raise
             unsure |= {one: NOT_IN_TIME for one in delegates if one not in found and one not in unsure}
-        return DelegationSheet(
-            node.chain.key, head.block, head.time, node.index, node.source, found, unsure
-        )  # fmt: skip
+        return DelegationSheet(node.chain.key, head.block, head.time, node.index, node.source, found, unsure)
 
     async def _batch(
         self,

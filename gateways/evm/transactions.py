@@ -250,9 +250,7 @@ def _all(results: Sequence[object]) -> Sequence[object]:
 async def _search(node: Node, wanted: frozenset[str], first: int, last: int) -> list[Transaction]:
     """Return the wanted accounts' transactions to themselves in a few blocks, read in halves if they are too much."""
     try:
-        results = await node.batch(
-            [("eth_getBlockByNumber", (hex(block), True)) for block in range(first, last + 1)]
-        )  # fmt: skip
+        results = await node.batch([("eth_getBlockByNumber", (hex(block), True)) for block in range(first, last + 1)])
     except (TooMuch, NodeTimedOut):
         if first == last:
             raise

@@ -27,9 +27,7 @@ class Kind(Enum):
     UNCLEAR = "unclear"
 
 
-_NFTS = frozenset({
-    "V1_NFT", "V1_PRINT", "V2_NFT", "LEGACY_NFT", "ProgrammableNFT", "MplCoreAsset", "MplBubblegumV2",
-})  # fmt: skip
+_NFTS = frozenset({"V1_NFT", "V1_PRINT", "V2_NFT", "LEGACY_NFT", "ProgrammableNFT", "MplCoreAsset", "MplBubblegumV2"})
 _OTHERS = frozenset({"FungibleAsset", "FungibleToken", CORE_COLLECTION, "MplCoreGroup", "Identity", "Executable"})
 
 

@@ -46,6 +46,4 @@ class Budget:
     def view(self) -> dict[str, Any]:
         """Return the window for GET /control/limits."""
         left = self.left if time.monotonic() < self.ends else self.requests
-        return {
-            "requests": self.requests, "seconds": self.seconds, "left": left, "resets_in": round(self.resets_in, 3)
-        }  # fmt: skip
+        return {"requests": self.requests, "seconds": self.seconds, "left": left, "resets_in": round(self.resets_in, 3)}

@@ -49,9 +49,7 @@ def shares(wishes: Sequence[Wish]) -> dict[str, float]:
     kinds = [wish.kind for wish in wishes]
     found = {wish.process: KEPT[wish.kind] / kinds.count(wish.kind) for wish in wishes}
     left = TOTAL - sum(found.values())
-    open_wishes = {
-        wish.process: more for wish in wishes if (more := wish.wanted * MORE - found[wish.process]) > 0
-    }  # fmt: skip
+    open_wishes = {wish.process: more for wish in wishes if (more := wish.wanted * MORE - found[wish.process]) > 0}
     while open_wishes and left > 1e-9:
         each = min(left / len(open_wishes), min(open_wishes.values()))
         for process in list(open_wishes):

@@ -101,9 +101,7 @@ class EvmRecords:
 
 async def _read(node: Node, contract: str, tokens: Sequence[tuple[str, int]]) -> dict[str, TokenRecord]:
     """Return the links of a few tokens, read in halves if their answers are too much together."""
-    calls = [
-        selector + number.to_bytes(WORD, "big") for _, number in tokens for selector in (TOKEN_URI, URI)
-    ]  # fmt: skip
+    calls = [selector + number.to_bytes(WORD, "big") for _, number in tokens for selector in (TOKEN_URI, URI)]
     try:
         said = await _calls(node, contract, calls)
     except (TooMuch, NodeTimedOut):

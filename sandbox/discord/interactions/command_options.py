@@ -119,9 +119,7 @@ def _value(option: dict[str, Any], given: dict[str, Any], completing: bool, reso
         value = next((choice for choice in choices if str(choice) == value), None)
         if value is None:
             raise Refusal(400, f"{option['name']} is one of: {', '.join(map(str, choices))}.")
-    named = {
-        USER: resolving.user, CHANNEL: resolving.channel, ROLE: resolving.role, MENTIONABLE: resolving.mentionable,
-    }  # fmt: skip
+    named = {USER: resolving.user, CHANNEL: resolving.channel, ROLE: resolving.role, MENTIONABLE: resolving.mentionable}
     if kind in named:
         return named[kind](str(value))
     if kind == BOOLEAN:

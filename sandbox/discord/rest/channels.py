@@ -15,9 +15,7 @@ from sandbox.discord.world.entities import Channel, Guild, Overwrite
 MOST_CHANNELS = 500
 OF_ROLE = 0
 _CALLS = (2, 13)
-_OWN_NAMES = {
-    "name": "name", "type": "type", "nsfw": "nsfw", "rate_limit_per_user": "slowmode", "position": "position",
-}  # fmt: skip
+_OWN_NAMES = {"name": "name", "type": "type", "nsfw": "nsfw", "rate_limit_per_user": "slowmode", "position": "position"}
 
 
 async def list_channels(call: Call) -> list[Any]:

@@ -134,9 +134,7 @@ async def create(
     db.add(row)
     await db.flush()
     data = {"name": name, "scopes": list(scopes), "expiresAt": end.isoformat()}
-    await audit.record(
-        db, audit.line("token.created", server_id=server_id, actor=actor.discord_id, data=data)
-    )  # fmt: skip
+    await audit.record(db, audit.line("token.created", server_id=server_id, actor=actor.discord_id, data=data))
     view = next(one for one in await _views(db, server_id) if one.id == row.id)
     return NewToken(view, token)
 

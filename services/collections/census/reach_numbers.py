@@ -113,9 +113,7 @@ async def count(
     """Return the numbers of a rule in a server from these finished counts."""
     leaves = list(dict.fromkeys(requirements(tree)))
     chains = list(dict.fromkeys(leaf.chain for leaf in leaves if leaf.chain))
-    values: dict[str, object] = {
-        "settled": SETTLED, "newest": NEWEST, "server": server_id, "chains": ",".join(chains)
-    }  # fmt: skip
+    values: dict[str, object] = {"settled": SETTLED, "newest": NEWEST, "server": server_id, "chains": ",".join(chains)}
     sums, met, on_list = list[str](), list[str](), list[str]()
     for place, leaf in enumerate(leaves):
         values[f"least{place}"] = str(leaf.least)
