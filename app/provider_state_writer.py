@@ -40,7 +40,4 @@ async def _write_for_ever(recorder: provider_records.Recorder) -> None:
             await recorder.publish()
             await shared_invalid_requests.share(gateways().discord.refusals)
         except NOT_DONE as fault:
-            log.warning(
-                "database did not answer, provider status will be written later reason=%s",
-                first_line(fault),
-            )
+            log.warning("database did not answer, provider status will be written later reason=%s", first_line(fault))

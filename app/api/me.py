@@ -83,12 +83,7 @@ async def set_preferences(caller: Caller, server_id: PathId, payload: ChoicePayl
     )
     async with transaction() as db:
         return await preferences.choose(
-            db,
-            caller,
-            server_id,
-            use_wallets=payload.use_wallets,
-            share_wallets=payload.share_wallets,
-            payout=payout,
+            db, caller, server_id, use_wallets=payload.use_wallets, share_wallets=payload.share_wallets, payout=payout
         )
 
 

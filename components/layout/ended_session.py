@@ -24,11 +24,7 @@ def log_in_again(icon: str, title: str, text: str, back: rx.Var[str] | None = No
     target = "/login" if back is None else returning_to(back)
     return rx.el.section(
         empty(
-            icon,
-            title,
-            text,
-            link_button(_("Go to Login"), target, kind="primary", leaves_app=True),
-            whole_screen=True,
+            icon, title, text, link_button(_("Go to Login"), target, kind="primary", leaves_app=True), whole_screen=True
         ),
         class_name="surface w-full max-w-lg p-6",
         role="alert",  # it takes the place of what was being read

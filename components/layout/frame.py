@@ -46,14 +46,7 @@ def member_frame(*children: rx.Component, narrow: bool = False, logout: bool = T
 
 
 def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Component:
-    return rx.el.div(
-        skip_link(),
-        sandbox_banner(),
-        bar,
-        main,
-        foot,
-        class_name="flex min-h-dvh flex-col",
-    )
+    return rx.el.div(skip_link(), sandbox_banner(), bar, main, foot, class_name="flex min-h-dvh flex-col")
 
 
 _ACTIONS = (

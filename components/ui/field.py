@@ -80,11 +80,7 @@ def late_hint(
     failed = rx.Var.create(fault) != ""
     return rx.el.span(
         rx.el.span(until_then, class_name=rx.cond(arrived | failed, "invisible", "")),
-        rx.cond(
-            failed,
-            rx.el.span(fault, class_name="font-medium text-error"),
-            rx.cond(arrived, rx.el.span(text)),
-        ),
+        rx.cond(failed, rx.el.span(fault, class_name="font-medium text-error"), rx.cond(arrived, rx.el.span(text))),
         class_name="grid *:[grid-area:1/1]",
     )
 
@@ -169,10 +165,7 @@ def search_input(name: str, label: str, class_name: str = "", **props: Any) -> r
     return rx.el.div(
         rx.el.label(label, html_for=name, class_name="sr-only"),
         rx.icon(
-            "search",
-            size=18,
-            class_name="muted absolute inset-s-3 top-1/2 z-10 -translate-y-1/2",
-            aria_hidden="true",
+            "search", size=18, class_name="muted absolute inset-s-3 top-1/2 z-10 -translate-y-1/2", aria_hidden="true"
         ),
         rx.el.input(id=name, type="search", auto_complete="off", spell_check=False, class_name="input ps-10", **props),
         class_name=f"relative {class_name}",

@@ -47,10 +47,7 @@ def progress(label: str | rx.Var[str]) -> rx.Component:
 
 
 def could_not_load(
-    again: rx.event.EventType[()],
-    reason: str | rx.Var[str] | None = None,
-    *,
-    in_card: bool = False,
+    again: rx.event.EventType[()], reason: str | rx.Var[str] | None = None, *, in_card: bool = False
 ) -> rx.Component:
     """Return a message for content that could not be read, with its reason and a button to try again.
 

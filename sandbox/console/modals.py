@@ -43,10 +43,7 @@ def _row(row: Json, entry: Json, label: str) -> Markup:
     key, hint = f"modal-{entry['custom_id']}", row.get("description")
     described = f"{key}-hint" if hint else None
     star = el("span", " *", class_="needed", aria_hidden="true") if needed else None
-    head = join(
-        el("label", label, star, for_=key),
-        el("p", str(hint), class_="dim", id=described) if hint else None,
-    )
+    head = join(el("label", label, star, for_=key), el("p", str(hint), class_="dim", id=described) if hint else None)
     common: dict[str, str | bool | None] = {"id": key, "required": needed, "aria_describedby": described}
     match entry["type"]:
         case parts.TEXT_INPUT:

@@ -19,12 +19,7 @@ from services.servers import servers
 from state.core.gate import background, signed_in, writes
 from state.core.retry import ask
 from state.core.session import MEMBER, SessionState
-from state.core.timing import (
-    INVITE_POLL_SECONDS,
-    INVITE_WATCHED_SECONDS,
-    SERVERS_STALE_SECONDS,
-    VISIBLE_AGAIN_SECONDS,
-)
+from state.core.timing import INVITE_POLL_SECONDS, INVITE_WATCHED_SECONDS, SERVERS_STALE_SECONDS, VISIBLE_AGAIN_SECONDS
 from state.core.watchers import Watcher
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.invite import InviteTabs

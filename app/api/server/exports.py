@@ -54,20 +54,14 @@ class ServerExportAnswer(ApiAnswer):
 
 
 @router.get(
-    "/servers/{server_id}/export",
-    response_class=StreamingResponse,
-    responses={200: {"model": ServerExportAnswer}},
+    "/servers/{server_id}/export", response_class=StreamingResponse, responses={200: {"model": ServerExportAnswer}}
 )
 async def export_server(caller: Caller, server_id: PathId) -> StreamingResponse:
     """Return the server's rules, and its members with the roles that rules are about."""
     async with transaction() as db:
         rules = await export.begin(db, gateways(), caller, server_id)
     empty = ServerExportAnswer(
-        server_id=server_id,
-        exported_at=now().isoformat(),
-        rules=rules,
-        address_lists=[],
-        members=[],
+        server_id=server_id, exported_at=now().isoformat(), rules=rules, address_lists=[], members=[]
     ).model_dump_json(by_alias=True)
     head, middle, end = empty.rpartition('],"members":[')
 

@@ -109,10 +109,7 @@ Signature = Annotated[str, Header(alias="Holdfast-Signature", description=SIGNAT
 Kind = Annotated[str, Header(alias="Holdfast-Event", description=NOT_SIGNED.format(field="event"))]
 Delivery = Annotated[str, Header(alias="Holdfast-Delivery", description=NOT_SIGNED.format(field="id"))]
 
-router = APIRouter(
-    generate_unique_id_function=unique_id,
-    responses={"default": {"description": POSTED_AGAIN}},
-)
+router = APIRouter(generate_unique_id_function=unique_id, responses={"default": {"description": POSTED_AGAIN}})
 
 
 def _posted(event: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -225,10 +225,7 @@ def _question() -> rx.Component:
         body=rx.el.div(
             rx.cond(
                 MyDataState.ending,
-                rx.el.div(
-                    rx.el.p(_("Your roles:"), class_name="mt-4 font-medium"),
-                    _ending(),
-                ),
+                rx.el.div(rx.el.p(_("Your roles:"), class_name="mt-4 font-medium"), _ending()),
                 rx.el.p(
                     _("You have no role from {product}.").format(product=settings().product_name),
                     class_name="muted mt-4",

@@ -30,10 +30,7 @@ def account() -> rx.Component:
             [AccountState.load, MyDataState.load],
             rx.el.div(
                 rx.el.div(
-                    _profile(),
-                    _status(),
-                    rx.el.div(choices(), class_name="min-w-0 max-md:order-1"),
-                    class_name=_MIXED,
+                    _profile(), _status(), rx.el.div(choices(), class_name="min-w-0 max-md:order-1"), class_name=_MIXED
                 ),
                 rx.el.div(
                     _actions(),

@@ -339,11 +339,7 @@ def _outcome() -> rx.Component:
         rx.cond(
             WalletProofState.linked_address != "",
             rx.el.div(
-                button(
-                    _("Verify that wallet instead"),
-                    class_name="btn-sm",
-                    on_click=WalletProofState.claim_linked,
-                ),
+                button(_("Verify that wallet instead"), class_name="btn-sm", on_click=WalletProofState.claim_linked),
                 button(
                     _("Use Transaction Proof"),
                     class_name="btn-sm",

@@ -27,11 +27,7 @@ def tokens_card() -> rx.Component:
         ),
         rx.cond(ApiTokensState.token != "", _shown_once()),
         rx.cond(ApiTokensState.rows, _list(), rx.cond(ApiTokensState.is_open, rx.fragment(), _none())),
-        rx.cond(
-            ApiTokensState.is_open,
-            _form(),
-            rx.cond(ApiTokensState.rows, rx.el.div(_new(), class_name="mt-5")),
-        ),
+        rx.cond(ApiTokensState.is_open, _form(), rx.cond(ApiTokensState.rows, rx.el.div(_new(), class_name="mt-5"))),
         _question(),
     )
 

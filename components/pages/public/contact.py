@@ -43,11 +43,7 @@ def contact() -> rx.Component:
     return reading(
         _("Contact"),
         _("How to reach the people behind {product}.").format(product=settings().product_name),
-        rx.el.div(
-            *_support(),
-            *_mail(),
-            class_name="grid grid-cols-1 gap-5 sm:grid-cols-2",
-        ),
+        rx.el.div(*_support(), *_mail(), class_name="grid grid-cols-1 gap-5 sm:grid-cols-2"),
         chapter(
             _("What to tell us"),
             bullets(

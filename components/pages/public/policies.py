@@ -263,10 +263,7 @@ def terms_of_service() -> rx.Component:
                 "to Discord's own terms."
             ).format(age=MINIMUM_AGE),
         ),
-        chapter(
-            _("What it costs"),
-            _("Nothing. Rules, members and servers are not limited."),
-        ),
+        chapter(_("What it costs"), _("Nothing. Rules, members and servers are not limited.")),
         chapter(
             _("For server owners and administrators"),
             bullets(

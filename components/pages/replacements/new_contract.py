@@ -125,12 +125,7 @@ def _form() -> rx.Component:
             ),
         ),
         rx.el.div(
-            button(
-                _("Look at what changes"),
-                icon="eye",
-                busy=MigrationState.looking,
-                on_click=MigrationState.look,
-            ),
+            button(_("Look at what changes"), icon="eye", busy=MigrationState.looking, on_click=MigrationState.look)
         ),
         class_name="grid grid-cols-1 gap-5",
     )

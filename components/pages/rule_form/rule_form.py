@@ -117,11 +117,7 @@ def _form() -> rx.Component:
                 _("What they get"),
                 _role(),
                 rx.cond(RuleFormState.tiered, tiers(), rx.cond(RuleFormState.tiers, tiers_left_out())),
-                rx.cond(
-                    RuleFormState.loaded,
-                    _options(),
-                    waiting(RuleFormState.load_roles, skeleton("h-96 sm:h-56")),
-                ),
+                rx.cond(RuleFormState.loaded, _options(), waiting(RuleFormState.load_roles, skeleton("h-96 sm:h-56"))),
             ),
             class_name="flex flex-col gap-6",
         ),

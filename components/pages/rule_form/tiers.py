@@ -18,18 +18,11 @@ def tiers() -> rx.Component:
         rx.cond(
             RuleFormState.tiers,
             rx.el.ol(
-                rx.foreach(RuleFormState.tiers, _tier),
-                class_name="flex flex-col gap-3",
-                aria_label=_("Further tiers"),
+                rx.foreach(RuleFormState.tiers, _tier), class_name="flex flex-col gap-3", aria_label=_("Further tiers")
             ),
         ),
         rx.el.div(
-            button(
-                _("Add a tier"),
-                icon="plus",
-                on_click=RuleFormState.add_tier,
-                class_name="btn-sm",
-            ),
+            button(_("Add a tier"), icon="plus", on_click=RuleFormState.add_tier, class_name="btn-sm"),
             rx.el.p(
                 _(
                     "Members who hold more get another role: 1 to 4 Holder, 5 to 19 Collector, 20 or more Whale. Each "

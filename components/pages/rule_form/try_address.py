@@ -37,10 +37,7 @@ def trial_panel() -> rx.Component:
             ),
             hint=_("What the rule says about a member with this wallet alone. Nothing is stored."),
         ),
-        rx.cond(
-            TrialState.of_rule == RuleFormState.conditions_key,
-            _answer(),
-        ),
+        rx.cond(TrialState.of_rule == RuleFormState.conditions_key, _answer()),
         class_name="flex flex-col gap-4",
     )
 

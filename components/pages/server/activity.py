@@ -24,10 +24,7 @@ def activity_tab() -> rx.Component:
     return rx.el.div(
         _filters(),
         once_loaded(
-            ActivityState,
-            ActivityState.load,
-            rx.cond(ActivityState.rows, _list(), _nothing()),
-            list_outline(8, "h-14"),
+            ActivityState, ActivityState.load, rx.cond(ActivityState.rows, _list(), _nothing()), list_outline(8, "h-14")
         ),
         confirm(
             is_open=ActivityState.asked != "",

@@ -18,14 +18,7 @@ from locales import _
 from settings import settings
 from state.core.timing import RECHECK_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
 from state.dashboard.server_page import ServerPageState
-from state.server.members import (
-    EVERYBODY,
-    MemberRoleView,
-    MemberRowView,
-    MembersState,
-    RoleWhyView,
-    RuleWhyView,
-)
+from state.server.members import EVERYBODY, MemberRoleView, MemberRowView, MembersState, RoleWhyView, RuleWhyView
 
 _SMALL_ON_PHONES = "btn-sm max-sm:px-2 sm:btn-md"
 """There, two of these buttons fit beside each other."""
@@ -207,11 +200,7 @@ def _member(member: rx.vars.ObjectVar[MemberRowView]) -> rx.Component:
             aria_controls=f"why-{member.id}",
             class_name="flex w-full flex-wrap items-center gap-3 px-4 py-3 -outline-offset-3 hover:bg-base-200/60",
         ),
-        rx.el.div(
-            rx.cond(is_open, _why(member)),
-            id=f"why-{member.id}",
-            class_name="bg-base-200/50 empty:hidden",
-        ),
+        rx.el.div(rx.cond(is_open, _why(member)), id=f"why-{member.id}", class_name="bg-base-200/50 empty:hidden"),
         key=member.id,
     )
 

@@ -17,15 +17,7 @@ from locales import _
 from settings import settings
 from state.core.timing import MOVE_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
-from state.server.move import (
-    END,
-    NONE,
-    CoverageDayView,
-    MoveChoiceView,
-    MoveState,
-    MovingRoleView,
-    StandingBarView,
-)
+from state.server.move import END, NONE, CoverageDayView, MoveChoiceView, MoveState, MovingRoleView, StandingBarView
 
 _STANDINGS = (
     # Translators: members who verified a wallet, and whom a rule gives the role that they have.

@@ -39,9 +39,7 @@ def panel_card() -> rx.Component:
                     hint=_("Of the default texts, the other buttons and alerts. Your own texts stay as they are."),
                 ),
                 field(
-                    _("Title"),
-                    _line(TITLE, PanelState.title, PanelState.enter_title),
-                    error=PanelState.faults[TITLE],
+                    _("Title"), _line(TITLE, PanelState.title, PanelState.enter_title), error=PanelState.faults[TITLE]
                 ),
                 field(
                     _("Text"),
@@ -97,9 +95,7 @@ def panel_card() -> rx.Component:
                 class_name="flex min-w-0 flex-col gap-4",
             ),
             rx.el.div(
-                rx.el.h3(_("Preview"), class_name="mb-1.5 text-sm font-semibold"),
-                _preview(),
-                class_name="min-w-0",
+                rx.el.h3(_("Preview"), class_name="mb-1.5 text-sm font-semibold"), _preview(), class_name="min-w-0"
             ),
             class_name="grid grid-cols-1 gap-6 lg:grid-cols-2",
         ),

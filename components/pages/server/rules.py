@@ -20,17 +20,7 @@ from state.dashboard.server_page import ServerPageState
 from state.server.new_contract import MigrationState
 from state.server.new_role import NewRoleState
 from state.server.protected_roles import ProtectedRolesState
-from state.server.rules import (
-    ACTIVATE,
-    DELETE,
-    FEW,
-    FILTER_INPUT,
-    PAUSE,
-    RESUME,
-    Line,
-    RuleRowView,
-    RulesState,
-)
+from state.server.rules import ACTIVATE, DELETE, FEW, FILTER_INPUT, PAUSE, RESUME, Line, RuleRowView, RulesState
 
 
 def rules_tab() -> rx.Component:
@@ -250,10 +240,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
                     role_mark(rule.role_name, rule.role_color),
                     class_name="flex min-w-0 items-center gap-3",
                 ),
-                rx.el.span(
-                    counted("{count} holder", "{count} holders", rule.holders),
-                    class_name="text-sm",
-                ),
+                rx.el.span(counted("{count} holder", "{count} holders", rule.holders), class_name="text-sm"),
                 rx.cond(
                     rx.Var.create(ProtectedRolesState.ids).to(list).contains(rule.role_id),
                     rx.el.span(_("Never taken, because the role is protected"), class_name="muted text-sm"),

@@ -31,10 +31,7 @@ def panel(discord: LocalDiscord, place: Place) -> Markup:
     """Return the tool: which server, its state, and the possible actions."""
     guild = chosen(discord, place)
     links = [
-        el(
-            "li",
-            el("a", one.name, href=place.url(at=one.id), aria_current="true" if one is guild else None),
-        )
+        el("li", el("a", one.name, href=place.url(at=one.id), aria_current="true" if one is guild else None))
         for one in discord.world.guilds.values()
     ]
     return join(
@@ -167,10 +164,7 @@ def _log(discord: LocalDiscord, guild: Guild) -> Markup:
         return known.username if known else named.name if named and id_ != guild.id else ""
 
     rows = [
-        el(
-            "tr",
-            (el("td", text) for text in (name(one.actor_id), one.action, name(one.target), one.reason or "")),
-        )
+        el("tr", (el("td", text) for text in (name(one.actor_id), one.action, name(one.target), one.reason or "")))
         for one in reversed(entries)
     ]
     head = el("tr", (el("th", text, scope="col") for text in ("Who", "Did", "To", "Reason")))

@@ -14,12 +14,7 @@ LARGE = 250
 
 
 def add(
-    discord: Discord,
-    guild: Guild,
-    permissions: int,
-    by: By,
-    role_id: str | None = None,
-    position: int | None = None,
+    discord: Discord, guild: Guild, permissions: int, by: By, role_id: str | None = None, position: int | None = None
 ) -> None:
     """Add the bot with its managed role at this position, by default above Admin and below Founder.
 

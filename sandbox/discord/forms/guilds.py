@@ -5,9 +5,7 @@ from typing import Any
 from sandbox.discord.forms.schema import ListOf, Moment, Schema, Shape, Snowflake, Switch, Text, Whole, read
 
 _COLOR = Whole(0, 0xFFFFFF)
-_COLORS = Shape(
-    {"primary_color": _COLOR, "secondary_color": _COLOR, "tertiary_color": _COLOR},
-)
+_COLORS = Shape({"primary_color": _COLOR, "secondary_color": _COLOR, "tertiary_color": _COLOR})
 _ROLE: dict[str, Schema] = {
     "name": Text(100, 1),
     "permissions": Whole(0, 2**63, as_text=True),
