@@ -1,6 +1,5 @@
 """Tell the admins' log channels of problems when they begin, and again when they end."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
@@ -10,7 +9,7 @@ from models import transaction
 from services.health import alerts, backlog
 from services.health.alerts import AlertMessage
 from services.runtime import schedules
-from services.runtime.retries import database_errors_logged, own_fault_recorded
+from services.runtime.retries import own_fault_recorded, repeat_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -26,10 +25,7 @@ class AlertSender:
         """Send until cancelled."""
         async with transaction() as db:
             await schedules.ensure(db, ALERTS, timedelta())
-        while True:
-            with database_errors_logged(log, "alerts will be sent later"):
-                await self.once()
-            await asyncio.sleep(PAUSE_SECONDS)
+        await repeat_forever(self.once, log, "alerts will be sent later", PAUSE_SECONDS)
 
     async def once(self) -> None:
         """If it is our turn, record which problems began or ended, and post what was not posted yet."""

@@ -1,13 +1,12 @@
 """Count the holders of the collections whose numbers were requested."""
 
-import asyncio
 import logging
 
 from gateways import gateways
 from models import transaction
 from services.collections.census import census_queue, count_by_transfers, reach, reach_by_day
 from services.health import backlog
-from services.runtime.retries import database_errors_logged, own_fault_recorded
+from services.runtime.retries import own_fault_recorded, repeat_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -24,12 +23,7 @@ class CensusTaker:
 
     async def run(self) -> None:
         """Count until cancelled."""
-        while True:
-            worked = False
-            with database_errors_logged(log, "counts will go on"):
-                worked = await self.once()
-            if not worked:
-                await asyncio.sleep(PAUSE_SECONDS)
+        await repeat_forever(self.once, log, "counts will go on", PAUSE_SECONDS)
 
     async def once(self) -> bool:
         """Advance one count, or compute one rule's numbers; return False if there is nothing to do.

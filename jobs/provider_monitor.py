@@ -1,6 +1,5 @@
 """Monitor providers: store the outcomes of their answers, and probe providers without recent answers."""
 
-import asyncio
 import logging
 from datetime import timedelta
 
@@ -10,7 +9,7 @@ from services.guilds import shared_invalid_requests
 from services.health import provider_records
 from services.health.provider_records import Recorder
 from services.runtime import schedules
-from services.runtime.retries import database_errors_logged
+from services.runtime.retries import repeat_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -31,10 +30,7 @@ class ProviderMonitor:
         gateways().discord.refusals.reads_rest = True
         async with transaction() as db:
             await schedules.ensure(db, PROBES, timedelta())
-        while True:
-            with database_errors_logged(log, "monitoring will be retried"):
-                await self.once()
-            await asyncio.sleep(PAUSE_SECONDS)
+        await repeat_forever(self.once, log, "monitoring will be retried", PAUSE_SECONDS)
 
     async def once(self) -> None:
         """Probe if it is our turn, and store the outcomes."""

@@ -19,7 +19,7 @@ from services.health import backlog
 from services.runtime import garbage_collection
 from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
-from services.runtime.retries import database_errors_logged, doubled
+from services.runtime.retries import database_errors_logged, doubled, repeat_forever
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -95,10 +95,7 @@ class Reconciler:
 
     async def run(self) -> None:
         """Reconcile queued members until cancelled."""
-        while True:
-            with database_errors_logged(log, "the batch will be claimed again"):
-                await self._work()
-            await asyncio.sleep(IDLE_SECONDS)
+        await repeat_forever(self._work, log, "the batch will be claimed again", IDLE_SECONDS)
 
     async def _work(self) -> None:
         # Release the claims of dead workers and our own from before a failure, without waiting for their leases.

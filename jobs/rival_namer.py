@@ -1,12 +1,11 @@
 """Read servers' audit logs to find out who gave or took the roles of our rules."""
 
-import asyncio
 import logging
 
 from gateways import gateways
 from models import transaction
 from services.roles import rival_names
-from services.runtime.retries import database_errors_logged, own_fault_recorded
+from services.runtime.retries import own_fault_recorded, repeat_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -19,12 +18,7 @@ class RivalNamer:
 
     async def run(self) -> None:
         """Look names up until cancelled."""
-        while True:
-            looked = False
-            with database_errors_logged(log, "names will be looked up again"):
-                looked = await self.once()
-            if not looked:
-                await asyncio.sleep(PAUSE_SECONDS)
+        await repeat_forever(self.once, log, "names will be looked up again", PAUSE_SECONDS)
 
     async def once(self) -> bool:
         """Look up the names of one server's moves; return False if there are none to look up."""

@@ -17,7 +17,7 @@ from services.roles.outbox import Intent, TokenRejected, WriteOutcome, WriteResu
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime.database_faults import is_the_databases
 from services.runtime.postgres_listen import wait
-from services.runtime.retries import database_errors_logged, doubled
+from services.runtime.retries import doubled, repeat_forever
 from services.runtime.task_cancellation import stop
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -47,10 +47,7 @@ class RoleWriter:
 
     async def run(self) -> None:
         """Write until cancelled, whenever the lease is free."""
-        while True:
-            with database_errors_logged(log, "writing will be retried"):
-                await self._write_if_free()
-            await asyncio.sleep(LEASE_SECONDS)
+        await repeat_forever(self._write_if_free, log, "writing will be retried", LEASE_SECONDS)
 
     async def _write_if_free(self) -> None:
         """Write until the lease is lost; return at once if another process has it."""

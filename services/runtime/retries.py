@@ -73,6 +73,21 @@ async def own_fault_recorded(
         await record(fault)
 
 
+async def repeat_forever(
+    once: Callable[[], Awaitable[bool | None]], log: logging.Logger, then: str, seconds: float
+) -> None:
+    """Do a piece of work again and again, with a pause of so many seconds unless it returns that there is more.
+
+    A database error is logged with its consequence `then`.
+    """
+    while True:
+        more = None
+        with database_errors_logged(log, then):
+            more = await once()
+        if not more:
+            await asyncio.sleep(seconds)
+
+
 async def run_forever(life: Callable[[], Awaitable[None]]) -> None:
     """Run forever, and restart after every end; the next run reclaims the last one's unfinished work.
 
