@@ -1,6 +1,6 @@
 """`/control/guilds`, `…/members`, `…/people`, `…/messages`: actions in Discord, for programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -35,24 +35,18 @@ def routes(discord: LocalDiscord) -> Sequence[web.AbstractRouteDef]:
     async def guild(request: web.Request) -> web.Response:
         return web.json_response(discord.guild_view(find_guild(discord, request.match_info["guild"])))
 
-    async def guilds(request: web.Request) -> web.Response:
-        return web.json_response(change_guild(discord, await fields(request)))
+    def change(path: str, carry_out: Callable[[LocalDiscord, Body], dict[str, Any]]) -> web.RouteDef:
+        async def act(request: web.Request) -> web.Response:
+            return web.json_response(carry_out(discord, await fields(request)))
 
-    async def people(request: web.Request) -> web.Response:
-        return web.json_response(change_member(discord, await fields(request)))
-
-    async def newcomers(request: web.Request) -> web.Response:
-        return web.json_response(make_person(discord, await fields(request)))
-
-    async def messages(request: web.Request) -> web.Response:
-        return web.json_response(speak(discord, await fields(request)))
+        return web.post(path, act)
 
     return [
         web.get("/control/guilds/{guild}", guild),
-        web.post("/control/messages", messages),
-        web.post("/control/guilds", guilds),
-        web.post("/control/members", people),
-        web.post("/control/people", newcomers),
+        change("/control/messages", speak),
+        change("/control/guilds", change_guild),
+        change("/control/members", change_member),
+        change("/control/people", make_person),
         *interactions.routes(discord),
     ]
 
