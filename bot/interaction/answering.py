@@ -184,10 +184,14 @@ async def offer(
     interaction: Interaction,
     find: Callable[[MemberContext], Awaitable[Iterable[tuple[str, str]]]],
 ) -> None:
-    """Send an autocomplete's choices, pairs of a label and a value; none where they cannot be read."""
+    """Send an autocomplete's choices, pairs of a label and a value; none where they cannot be read.
+
+    None either for a person who asks for too many: each list is read from the database.
+    """
     choices, context = dict[str, str](), context_of(interaction)
     if context is not None:
         with speaking(interaction.locale), suppress(HoldfastError, *NOT_DONE):
+            await rate_limits.spend_for_completion(context.discord_id)
             choices = distinct(await find(await context.find_member()))
 
     def send() -> Awaitable[object]:

@@ -174,6 +174,11 @@ async def spend_for_interaction(discord_id: str) -> None:
     await _spend(f"{INTERACTIONS.name}:discord:{discord_id}", INTERACTIONS.per_minute)
 
 
+async def spend_for_completion(discord_id: str) -> None:
+    """Count one list of choices for what somebody types in Discord, apart from their commands. Raises TooMany."""
+    await _spend(f"completions:discord:{discord_id}", INTERACTIONS.per_minute)
+
+
 async def spend_for_address(limit: Limit, address: str, *, share: int = PER_ADDRESS) -> None:
     """Count one request of an address, which has `share` times the limit of a person. Raises TooMany."""
     await _spend(f"{limit.name}:address:{address}", limit.per_minute * share)

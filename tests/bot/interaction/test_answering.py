@@ -151,3 +151,26 @@ async def test_one_person_cannot_keep_the_bot_busy(monkeypatch: pytest.MonkeyPat
     assert busy.titles == ["Done", "Done", "Not so fast"]
     assert other.titles == ["Done"]
     assert done == ["1", "1", "2"], "what is refused costs nothing"
+
+
+@pytest.mark.usefixtures("two_a_minute")
+async def test_one_person_cannot_keep_the_bot_busy_with_lists_of_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered, member = list[dict[str, str]](), object()
+
+    async def found(_: InteractionContext) -> object:
+        return member
+
+    async def find(_: object) -> list[tuple[str, str]]:
+        return [("Whale", "7")]
+
+    async def send_autocomplete(choices: dict[str, str]) -> None:
+        offered.append(choices)
+
+    monkeypatch.setattr(InteractionContext, "find_member", found)
+    for who in (1, 1, 1, 2):
+        user = SimpleNamespace(id=who, name="ada", discriminator="0")
+        response = SimpleNamespace(send_autocomplete=send_autocomplete)
+        typing: Any = SimpleNamespace(guild_id=1, user=user, locale=None, response=response)
+        await answering.offer(typing, find)
+    assert offered == [{"Whale": "7"}, {"Whale": "7"}, {}, {"Whale": "7"}]
+    await rate_limits.spend_for_interaction("1")  # their commands are counted apart

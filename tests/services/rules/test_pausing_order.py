@@ -1,4 +1,4 @@
-"""Changes of several roles in Discord wait for whoever writes about their members, and never deadlock."""
+"""Changes of several roles in Discord wait for reconciles of their members, and never deadlock."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
