@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, cast
@@ -14,6 +14,7 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 
 from gateways import Gateways
+from gateways.transport.plain_text import one_line
 from locales import _, day_and_clock, series
 from models import Event, Member, Rule
 from models.db.session import AsyncSession
@@ -241,7 +242,10 @@ def _places(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[str, str]:
-    """Return people's names by Discord id: their name in the server or, without one, their name at Discord."""
+    """Return people's names by Discord id: their name in the server or, without one, their name at Discord.
+
+    A name has no characters that would turn the rest of a sentence around, and one that nobody can see is none.
+    """
     result = await db.execute(
         """
         SELECT w.discord_id, COALESCE(m.name, u.global_name, split_part(u.username, '#', 1))
@@ -251,7 +255,13 @@ async def _people(db: AsyncSession, server_id: int, people: set[str]) -> dict[st
         """,
         {"people": sorted(people), "server": server_id},
     )
-    return {str(discord_id): str(name) for discord_id, name in result.all() if name}
+    return _legible(result.all())
+
+
+def _legible(named: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """Return the names by id on one line each, without those of which nothing is left."""
+    shown = {str(one): one_line(str(name or "")) for one, name in named}
+    return {one: name for one, name in shown.items() if name}
 
 
 # The names of rules: the present name or, for a deleted rule, the last name in the log.
@@ -278,7 +288,7 @@ async def _named(db: AsyncSession, statement: str, server_id: int, ids: Sequence
     if not ids:
         return {}
     result = await db.execute(statement, {"server": server_id, "ids": list(ids)})
-    return {str(one): str(name) for one, name in result.all() if name}
+    return _legible(result.all())
 
 
 async def role_names(db: AsyncSession, server_id: int, role_ids: Sequence[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from gateways.transport.plain_text import one_line
 from locales import N_, _, listed, ngettext, pieces
 from locales.stored_texts import said
 from services.core.addresses import shorten
@@ -75,8 +76,8 @@ class NamedEvent:
     def role(self) -> str:
         """The role concerned."""
         for document in (self.event.data, self.doc("rule"), self.doc("after")):
-            if isinstance(name := document.get("roleName"), str) and name:
-                return name
+            if isinstance(name := document.get("roleName"), str) and (legible := one_line(name)):
+                return legible
         return self.known.roles.get(self.event.role_id or "") or _(UNKNOWN_ROLE)
 
     @property
