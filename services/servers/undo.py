@@ -3,12 +3,11 @@
 A batch can be undone once, while its lines are kept (`log_days` in the settings).
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
 from sqlmodel import col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from gateways import Gateways
 from locales import _, listed, ngettext, sentences
@@ -241,8 +240,8 @@ async def migrate_back(db: AsyncSession, found: Rights, _actor: Actor, event: Ev
 
     Raises Conflict when all of them were changed since.
     """
-    rows = await db.exec(_changes_of(event))
-    back, left = await contract_migrations.put_back(db, found, cast("UUID", event.batch), _several(rows.all()))
+    changed = await _changed_rules(db, event)
+    back, left = await contract_migrations.put_back(db, found, cast("UUID", event.batch), changed)
     words = ngettext(
         "{count} rule asks for what it asked for before. Everybody is checked again.",
         "{count} rules ask for what they asked for before. Everybody is checked again.",
@@ -253,8 +252,7 @@ async def migrate_back(db: AsyncSession, found: Rights, _actor: Actor, event: Ev
 
 async def give_old_role(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:
     """Let the rules of a replaced role give the old one again. Raises Conflict, FieldRefused."""
-    rows = await db.exec(_changes_of(event))
-    back, left = await new_role.put_back(db, found, _several(rows.all()))
+    back, left = await new_role.put_back(db, found, await _changed_rules(db, event))
     words = ngettext(
         "{count} rule gives {role} again. Members get it first, and lose the other one after that.",
         "{count} rules give {role} again. Members get it first, and lose the other one after that.",
@@ -263,18 +261,16 @@ async def give_old_role(db: AsyncSession, found: Rights, _actor: Actor, event: E
     return _with_rest(words, left), 0
 
 
-def _changes_of(event: Event) -> SelectOfScalar[Event]:
-    """Return the query for the changed rules of a batch."""
-    return (
+async def _changed_rules(db: AsyncSession, event: Event) -> list[dict[str, Any]]:
+    """Return the rules that the event's batch changed, each with its documents before and after."""
+    rows = await db.exec(
         select(Event)
         .where(Event.server_id == event.server_id, Event.batch == event.batch, Event.kind == "rule.changed")
         .order_by(col(Event.id))
     )
-
-
-def _several(lines: Iterable[Event]) -> list[dict[str, Any]]:
     return [
-        {"rule": one.rule_id, "before": _document(one, "before"), "after": _document(one, "after")} for one in lines
+        {"rule": one.rule_id, "before": _document(one, "before"), "after": _document(one, "after")}
+        for one in rows.all()
     ]
 
 
