@@ -208,7 +208,7 @@ def calls(size: Size) -> list[Call]:
         "health: held back": lambda db: breaker_review.of_server(db, outside, ADMIN, BIG),
         "account: servers": lambda db: preferences.choices(db, ADMIN),
         "account: export": whole_export,
-        "download: page of members": lambda db: server_export.members(db, BIG, somebody),
+        "download: page of members": lambda db: member_list.after(db, BIG, somebody, server_export.PAGE),
         "download: page of payouts": lambda db: payout_page(db, somebody),
     }
     return [Call(name, ask) for name, ask in asked.items()]

@@ -133,11 +133,6 @@ async def page(db: AsyncSession, server_id: int, after: str, most: int) -> list[
     return [Chosen(int(user_id), str(who), str(address)) for user_id, who, address in rows.all()]
 
 
-def head() -> str:
-    """Return the header row."""
-    return csv_tables.heading(HEAD)
-
-
 async def body(db: AsyncSession, actor: Actor, server_id: int, people: Sequence[Chosen], rule_id: int | None) -> str:
     """Return the rows of these members, and note for each that the actor downloaded them.
 

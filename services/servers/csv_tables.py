@@ -21,11 +21,6 @@ _INNER = re.compile(r'([;|\t\r\n])(?=[ "]{0,20}[=+\-@\uff1d\uff0b\uff0d\uff20])'
 """Where a spreadsheet that separates by `;` (Excel in most of Europe) would find such a cell inside one of ours."""
 
 
-def log_heading() -> str:
-    """Return the header row of the audit log."""
-    return heading(LOG_COLUMNS)
-
-
 def log_rows(lines: Iterable[LogLine]) -> str:
     """Return the rows of these lines of the audit log; times are in UTC and ISO 8601."""
     return table(

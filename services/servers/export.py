@@ -10,7 +10,7 @@ from services.core.actors import Actor
 from services.guilds import permissions
 from services.rules import views
 from services.rules.views import RuleView
-from services.servers import csv_tables, member_list
+from services.servers import csv_tables
 from services.servers.member_list import MemberRow
 
 PAGE = 200
@@ -29,16 +29,6 @@ async def begin(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     await permissions.require_admin_to_read(db, outside, actor, server_id)
     await audit.record(db, audit.line("server.exported", server_id=server_id, actor=actor.discord_id))
     return (await views.of_servers(db, [server_id])).get(server_id, ())
-
-
-async def members(db: AsyncSession, server_id: int, after: str = "") -> tuple[MemberRow, ...]:
-    """Return the next PAGE members after this Discord id, as admins may see them; fewer at the end."""
-    return await member_list.after(db, server_id, after, PAGE)
-
-
-def head() -> str:
-    """Return the header row."""
-    return csv_tables.heading(HEAD)
 
 
 def body(rows: Iterable[MemberRow]) -> str:

@@ -86,7 +86,7 @@ async def download_events(caller: Caller, server_id: PathId, wanted: Filter) -> 
 
     async def written() -> AsyncIterator[str]:
         page = first
-        yield csv_tables.log_heading() + csv_tables.log_rows(page)
+        yield csv_tables.heading(csv_tables.LOG_COLUMNS) + csv_tables.log_rows(page)
         while len(page) == CSV_PAGE:
             async with next_page(caller, server_id) as db:
                 page = await activity.lines(db, server_id, wanted, before=page[-1].id, limit=CSV_PAGE)

@@ -14,7 +14,7 @@ from gateways import gateways
 from models import now, transaction
 from services.rules.documents import own_format
 from services.rules.views import RuleView
-from services.servers import export
+from services.servers import csv_tables, export, member_list
 from services.servers.member_list import MemberRow
 
 router = calls(tags=["servers"])
@@ -84,7 +84,7 @@ async def download_members(caller: Caller, server_id: PathId) -> StreamingRespon
         await export.begin(db, gateways(), caller, server_id)
 
     async def written() -> AsyncIterator[str]:
-        yield export.head()
+        yield csv_tables.heading(export.HEAD)
         async for page in _pages(caller, server_id):
             yield export.body(page)
 
@@ -110,7 +110,7 @@ async def _pages(caller: Caller, server_id: int) -> AsyncIterator[tuple[MemberRo
     last = ""
     while True:
         async with next_page(caller, server_id) as db:
-            page = await export.members(db, server_id, last)
+            page = await member_list.after(db, server_id, last, export.PAGE)
         if page:
             yield page
             last = page[-1].discord_id

@@ -13,6 +13,7 @@ from app.api.requests.shapes import CSV, LEFT_OUT_IF_EMPTY, PathId, attachment
 from gateways import gateways
 from models import transaction
 from services.privacy import payouts
+from services.servers import csv_tables
 
 router = calls(tags=["servers"])
 
@@ -26,7 +27,7 @@ async def download_payouts(
         most = await payouts.begin(db, gateways(), caller, server_id, rule_id)
 
     async def written() -> AsyncIterator[str]:
-        yield payouts.head()
+        yield csv_tables.heading(payouts.HEAD)
         after = ""
         while True:
             async with next_page(caller, server_id) as db:

@@ -42,9 +42,11 @@ def test_no_other_separator_makes_a_cell_that_a_spreadsheet_would_run(name: str,
 
 def test_other_cells_are_as_they_are() -> None:
     head, row = csv.reader(
-        io.StringIO(csv_tables.log_heading() + csv_tables.log_rows([line('Zoë "Cat", 猫\nx')]), newline="")
+        io.StringIO(
+            csv_tables.heading(csv_tables.LOG_COLUMNS) + csv_tables.log_rows([line('Zoë "Cat", 猫\nx')]), newline=""
+        )
     )
     cells = dict(zip(head, row, strict=True))
     assert cells["time"] == "2026-01-02T03:04:05+00:00"
     assert (cells["member"], cells["member (id)"], cells["role"]) == ('Zoë "Cat", 猫\nx', "2", "Holder")
-    assert csv_tables.log_heading().endswith("\r\n")
+    assert csv_tables.heading(csv_tables.LOG_COLUMNS).endswith("\r\n")
