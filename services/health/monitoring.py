@@ -146,14 +146,13 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         if row.reason:
             text = _("The bot runs, but is not connected to Discord ({reason}).")
         return BotHeartbeat(BAD, text.format(reason=said(row.reason or "")), False, seconds)
+    connected = _("The bot is connected to Discord.")
     if scarce := await identifies.warning(db):
-        return BotHeartbeat(WARNING, _("The bot is connected to Discord.") + f" {scarce}", True, seconds)
+        return BotHeartbeat(WARNING, f"{connected} {scarce}", True, seconds)
     if row.reason == members_intent.NOT_TOLD:
-        return BotHeartbeat(
-            WARNING, _("The bot is connected to Discord.") + f" {said(members_intent.NOT_TOLD)}", True, seconds
-        )
+        return BotHeartbeat(WARNING, f"{connected} {said(members_intent.NOT_TOLD)}", True, seconds)
     count, _servers = await members_intent.count_members(db)
-    parts = (_("The bot is connected to Discord."), said(row.reason or ""), members_intent.review_warning(count))
+    parts = (connected, said(row.reason or ""), members_intent.review_warning(count))
     return BotHeartbeat(GOOD, sentences(*filter(None, parts)), True, seconds)
 
 
