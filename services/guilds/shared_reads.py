@@ -6,7 +6,7 @@ precede a change are not shared.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from gateways.discord.rest import Discord
@@ -14,6 +14,8 @@ from gateways.discord.types import BotUser, Guild, GuildMember
 
 ME_SECONDS = 60.0
 """The bot's own id never changes under one token."""
+
+T = TypeVar("T")
 
 
 class SharedReads:
@@ -32,15 +34,13 @@ class SharedReads:
 
     async def guild(self, discord: Discord, guild_id: str, person: str) -> Guild:
         """Return the guild. Raises as `Discord.guild` does."""
-        return cast("Guild", await self._once(("guild", guild_id, person), lambda: discord.guild(guild_id)))
+        return await self._once(("guild", guild_id, person), lambda: discord.guild(guild_id))
 
     async def member(self, discord: Discord, guild_id: str, person: str) -> GuildMember:
         """Return the member. Raises as `Discord.member` does."""
-        return cast(
-            "GuildMember", await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person))
-        )
+        return await self._once(("member", guild_id, person), lambda: discord.member(guild_id, person))
 
-    async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[object]]) -> object:
+    async def _once(self, key: tuple[str, ...], ask: Callable[[], Awaitable[T]]) -> T:
         """Send the request, or wait for the same person's identical one; nobody waits in another person's queue."""
         task = self._under_way.get(key)
         if task is None:
