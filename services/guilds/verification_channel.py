@@ -341,7 +341,8 @@ async def _channel(outside: Gateways, found: Rights, me: str) -> tuple[Channel, 
     channel = await _stored(outside, found.server)
     if channel is None:
         # A channel with this topic is ours, created by a request that Discord did not answer.
-        channel = next((one for one in await outside.discord.channels(guild.id) if one.topic in _topics()), None)
+        topics = {_topic(language) for language in LANGUAGES}
+        channel = next((one for one in await outside.discord.channels(guild.id) if one.topic in topics), None)
     if channel is None:
         lacking = [_(name) for bit, name in _NAMES.items() if not (bot.is_admin or bot.permissions & bit)]
         if lacking:
@@ -369,10 +370,6 @@ def _topic(language: str) -> str:
         # Translators: the topic of the verification channel.
         said = _("Verify your wallets with {bot} and get your roles.").format(bot=settings().bot_name)
         return f"{said} {_(panel.SAFETY)}"
-
-
-def _topics() -> set[str]:
-    return {_topic(language) for language in LANGUAGES}
 
 
 def _wanted(found: Rights, channel: Channel | None, me: str) -> list[Overwrite]:
