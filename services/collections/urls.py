@@ -126,7 +126,7 @@ def _segments(path: str) -> list[str]:
 def _opensea(path: list[str]) -> CollectionReference:
     match path:
         case ["collection", slug, *_]:
-            return CollectionReference(slug=_slug(slug))
+            return CollectionReference(slug=_named(_SLUG, slug.lower()))
         case ["assets", contract, *_] if _HEX_ADDRESS.fullmatch(contract):
             # The oldest form, from when there was only one chain.
             return CollectionReference("ethereum", _contract(contract))
@@ -149,12 +149,12 @@ def _magic_eden(path: list[str]) -> CollectionReference:
             return (
                 CollectionReference(SOLANA, symbol)
                 if is_solana(symbol)
-                else CollectionReference(SOLANA, symbol=_symbol(symbol))
+                else CollectionReference(SOLANA, symbol=_named(_SYMBOL, symbol))
             )
         case ["item-details", mint] | ["item-details", "solana", mint, *_]:
             return CollectionReference(SOLANA, mint=_solana(mint))
         case ["collections", chain, slug, *_] if not slug.lower().startswith("0x"):
-            return CollectionReference(_chain(chain), slug=_slug(slug))
+            return CollectionReference(_chain(chain), slug=_named(_SLUG, slug.lower()))
         case ["collections" | "item-details", chain, contract, *_]:
             return CollectionReference(_chain(chain), _contract(contract))
         case ["u", *_] | [_]:
@@ -173,8 +173,8 @@ def _solana(text: str) -> str:
     return text
 
 
-def _symbol(text: str) -> str:
-    if not _SYMBOL.fullmatch(text):
+def _named(form: re.Pattern[str], text: str) -> str:
+    if not form.fullmatch(text):
         raise LinkRefused(_("That URL names no collection. Copy it again from the collection's page."))
     return text
 
@@ -184,13 +184,6 @@ def _chain(name: str) -> str:
     lowered = name.lower()
     known = (key for key, chain in CHAINS.items() if lowered in {key, chain.opensea})
     return _FORMER.get(lowered) or next(known, lowered)
-
-
-def _slug(text: str) -> str:
-    slug = text.lower()
-    if not _SLUG.fullmatch(slug):
-        raise LinkRefused(_("That URL names no collection. Copy it again from the collection's page."))
-    return slug
 
 
 def _contract(text: str) -> str:
