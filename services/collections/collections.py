@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import timedelta
+from functools import partial
 
 from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
@@ -15,17 +16,7 @@ from models.db.database import release
 from models.db.session import AsyncSession
 from services.collections import coins, lookup, trait_options
 from services.collections.lookup import FROM_OPENSEA, Found, address_on, asked_chain
-from services.collections.urls import (
-    MAGIC_EDEN,
-    OPENSEA,
-    CollectionReference,
-    LinkRefused,
-    Site,
-    is_address,
-    is_link,
-    read,
-    site,
-)
+from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Site, is_address, is_link, read, site
 from services.core.addresses import AddressRefused
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
@@ -63,11 +54,15 @@ async def parse(
         named = read(given, _sites())
     except LinkRefused as fault:
         raise FieldRefused("input", str(fault)) from None
-
-    async def by_contract(chain: str, contract: str) -> CollectionView:
-        return await _by_contract(db, outside, chain, contract, no_older_than)
-
-    return await _found(db, outside, named, blockchain, by_contract)
+    by_contract = partial(_by_contract, db, outside, no_older_than=no_older_than)
+    if named.contract is not None:
+        return await by_contract(asked_chain(named.chain or blockchain), named.contract)
+    await release(db)
+    if named.mint is not None:
+        return await lookup.by_mint(outside, named.mint, by_contract)
+    if named.symbol is not None:
+        return await lookup.by_symbol(outside, named.symbol, by_contract)
+    return await _keep(db, await lookup.by_slug(outside, named, blockchain))
 
 
 async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str) -> CollectionView:
@@ -87,19 +82,6 @@ async def coin(db: AsyncSession, outside: Gateways, given: str, blockchain: str)
         return await coins.look_up(db, outside, chain, contract)
     except ProviderError as fault:
         raise unavailable(fault) from fault
-
-
-async def _found(
-    db: AsyncSession, outside: Gateways, named: CollectionReference, blockchain: str, by_contract: lookup.ByContract
-) -> CollectionView:
-    if named.contract is not None:
-        return await by_contract(asked_chain(named.chain or blockchain), named.contract)
-    await release(db)
-    if named.mint is not None:
-        return await lookup.by_mint(outside, named.mint, by_contract)
-    if named.symbol is not None:
-        return await lookup.by_symbol(outside, named.symbol, by_contract)
-    return await _keep(db, await lookup.by_slug(outside, named, blockchain))
 
 
 async def trait_types(db: AsyncSession, outside: Gateways, contract: str, blockchain: str) -> list[str]:
