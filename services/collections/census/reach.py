@@ -289,11 +289,8 @@ async def _check_rate(db: AsyncSession, server_id: int) -> None:
 async def forget(db: AsyncSession) -> None:
     """Delete expired numbers, and counts that nobody has requested for a week."""
     await db.execute(
-        "DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept AND ended_at < now() - :kept",
-        {"kept": KEPT},
-    )
-    await db.execute(
-        "DELETE FROM reach WHERE state <> 'counting' AND ended_at IS NULL AND created_at < now() - :kept",
+        "DELETE FROM reach WHERE state <> 'counting' AND created_at < now() - :kept "
+        "AND (ended_at IS NULL OR ended_at < now() - :kept)",
         {"kept": KEPT},
     )
     await db.execute(
