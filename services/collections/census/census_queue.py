@@ -36,6 +36,10 @@ class CensusTask:
     holder: str
 
 
+_COLUMNS = "chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults"
+"""The columns of a count in the order of a CensusTask's fields."""
+
+
 async def claim(db: AsyncSession, holder: str) -> CensusTask | None:
     """Claim the longest-waiting count of the server that has waited longest for a turn, or return None."""
     found = await db.execute(
@@ -57,9 +61,9 @@ async def claim(db: AsyncSession, holder: str) -> CensusTask | None:
         {"server": server_id},
     )
     taken = await db.execute(
-        """
+        f"""
         UPDATE census SET holder = :holder, held_until = now() + :lease WHERE id = :census
-        RETURNING chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults
+        RETURNING {_COLUMNS}
         """,
         {"census": census_id, "holder": holder, "lease": LEASE},
     )
@@ -162,8 +166,7 @@ async def refuse(db: AsyncSession, task: CensusTask, reason: str) -> bool:
 async def read(db: AsyncSession, task: CensusTask) -> CensusTask:
     """Return the stored count. Raises CountTaken if another process has taken it over."""
     found = await db.execute(
-        "SELECT chain, contract, block, block_hash, known, target, after, again, moves, tokens, faults FROM census "
-        "WHERE id = :census AND holder = :holder",
+        f"SELECT {_COLUMNS} FROM census WHERE id = :census AND holder = :holder",
         {"census": task.id, "holder": task.holder},
     )
     row = found.one_or_none()

@@ -121,7 +121,12 @@ async def _fail(db: AsyncSession, task: CensusTask, reason: str) -> None:
 
 async def _commit(task: CensusTask, **changes: object) -> CensusTask:
     async with transaction() as db:
-        await census_queue.update(db, task, **changes)
+        return await _update(db, task, **changes)
+
+
+async def _update(db: AsyncSession, task: CensusTask, **changes: object) -> CensusTask:
+    """Write these fields of a count, and return it with them."""
+    await census_queue.update(db, task, **changes)
     return replace(task, **changes)  # pyright: ignore[reportArgumentType]
 
 
@@ -197,8 +202,7 @@ async def _begin(outside: Gateways, task: CensusTask, by: Sequence[int]) -> Cens
     if is_snapshot or await _is_replaced(outside, task, goal, by):
         async with transaction() as db:
             await owned_tokens.clear(db, task.id, SETTLED, NEWEST)
-            await census_queue.update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
-        task = replace(task, block=-1, block_hash="", known=None, moves=0, tokens=0)
+            task = await _update(db, task, block=-1, block_hash="", known=None, moves=0, tokens=0)
     return await _commit(task, target=max(goal, task.block))
 
 
@@ -218,8 +222,7 @@ async def _keep(task: CensusTask, found: HistorySlice) -> CensusTask:
         written = await owned_tokens.add(db, task.id, SETTLED, changes)
         tokens, moves = task.tokens + written.added, task.moves + len(found.moves)
         known = found.moves[-1].block if found.moves else task.known
-        await census_queue.update(db, task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
-    task = replace(task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
+        task = await _update(db, task, block=found.last, known=known, moves=moves, tokens=tokens, faults=0)
     if written.is_negative:
         await _start_over(task)
         raise Uncountable(storable(CONTRADICTION, block=found.last))
@@ -245,12 +248,10 @@ def _too_many(block: int) -> str:
     return storable(TOO_MANY, most=f"{owned_tokens.MOST_TOKENS:,}", block=block)
 
 
-async def _start_over(task: CensusTask) -> None:
+async def _start_over(task: CensusTask) -> CensusTask:
     async with transaction() as db:
         await owned_tokens.clear(db, task.id, SETTLED, NEWEST, SECOND_READING)
-        await census_queue.update(
-            db, task, block=-1, block_hash="", known=None, after=None, again=False, moves=0, tokens=0
-        )
+        return await _update(db, task, block=-1, block_hash="", known=None, after=None, again=False, moves=0, tokens=0)
 
 
 async def _end(outside: Gateways, task: CensusTask, by: Sequence[int]) -> None:
@@ -310,8 +311,7 @@ async def _count_by_list(outside: Gateways, task: CensusTask) -> None:
     if not nodes:
         raise Uncountable(storable(OFF, chain=title))
     if task.target is None:
-        await _start_over(task)
-        task = await _commit(replace(task, moves=0, tokens=0, again=False, after=None), target=0)
+        task = await _commit(await _start_over(task), target=0)
     # The count of failures is not reset after a page, so that a list that is never the same twice ends.
     for _ in range(STEPS_A_TURN):
         node = (task.faults + int(task.again)) % nodes
@@ -324,9 +324,7 @@ async def _count_by_list(outside: Gateways, task: CensusTask) -> None:
             written = await owned_tokens.add(db, task.id, part, listed)
             moves = task.moves + written.added
             tokens = task.tokens if task.again else moves
-            places = {"moves": moves, "tokens": tokens, "after": page.after, "block": page.slot}
-            await census_queue.update(db, task, **places)
-        task = replace(task, moves=moves, tokens=tokens, after=page.after, block=page.slot)
+            task = await _update(db, task, moves=moves, tokens=tokens, after=page.after, block=page.slot)
         if moves > owned_tokens.MOST_TOKENS:
             raise Uncountable(_too_many(page.slot))
         if page.after is not None:
