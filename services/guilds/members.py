@@ -206,13 +206,7 @@ async def record_left(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None
     had = (await db.exec(select(Grant.server_id, Grant.discord_id, func.count()).where(grants).group_by(
         col(Grant.server_id), col(Grant.discord_id)
     ))).all()  # fmt: skip
-    await audit.record_all(
-        db,
-        [
-            audit.line("member.left", server_id=server_id, subject=discord_id, data={"roles": count})
-            for server_id, discord_id, count in had
-        ],
-    )
+    await _log_left(db, had)
     await db.execute(_LATE_GIFTS, _named(gone))
     await db.execute(delete(Grant).where(grants))
     await db.execute(
@@ -276,13 +270,15 @@ async def came_back(db: AsyncSession, gone_roles: Mapping[tuple[int, str], Seque
             )
         )  # fmt: skip
     await _end_memberships(db, list(gone_roles))
-    await audit.record_all(
-        db,
-        [
-            audit.line("member.left", server_id=server_id, subject=discord_id, data={"roles": len(role_ids)})
-            for (server_id, discord_id), role_ids in gone_roles.items()
-        ],
+    await _log_left(db, [(*member, len(role_ids)) for member, role_ids in gone_roles.items()])
+
+
+async def _log_left(db: AsyncSession, had: Iterable[tuple[int, str, int]]) -> None:
+    """Write to the log that these members left, each with how many roles they had from us."""
+    lines = (
+        audit.line("member.left", server_id=server, subject=who, data={"roles": count}) for server, who, count in had
     )
+    await audit.record_all(db, list(lines))
 
 
 async def joined(db: AsyncSession, server_id: int, member: MemberFacts) -> None:
