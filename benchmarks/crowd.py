@@ -13,8 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from sqlalchemy import text
-
 from benchmarks.support import crowd_web
 from benchmarks.support.community import database, product
 from benchmarks.support.crowd_web import Took, database_processes, processor
@@ -134,31 +132,29 @@ async def build(size: Size) -> None:
     """Fill an empty database with the crowd; the counts are made from it, as after an update of a large product."""
     values = {"servers": SERVERS, "members": size.members, "rules": RULES, "lines": size.lines}
     async with transaction() as db:
-        await db.execute(text("SET LOCAL session_replication_role = 'replica'"))  # no triggers, no foreign keys
+        await db.execute("SET LOCAL session_replication_role = 'replica'")  # no triggers, no foreign keys
         for statement in _BUILD:
             named = {name: value for name, value in values.items() if f":{name}" in statement}
-            await db.execute(text(statement), named)
+            await db.execute(statement, named)
         for table in ("server", "user", "rule"):  # later rows get ids after these
-            await db.execute(
-                text(f"SELECT setval(pg_get_serial_sequence('\"{table}\"', 'id'), max(id)) FROM \"{table}\"")
-            )
+            await db.execute(f"SELECT setval(pg_get_serial_sequence('\"{table}\"', 'id'), max(id)) FROM \"{table}\"")
     async with transaction() as db:
-        await db.execute(text("SELECT rollup_begin()"))
+        await db.execute("SELECT rollup_begin()")
     async with reading() as db:
-        await db.execute(text("VACUUM ANALYZE"))
+        await db.execute("VACUUM ANALYZE")
     for what, counting in (("lines", "rollup_fill"), ("members", "verified_rebuild")):
         began = time.perf_counter()
         async with transaction() as db:
-            await db.execute(text(f"SELECT {counting}()"))
+            await db.execute(f"SELECT {counting}()")
         print(f"{what} counted in {time.perf_counter() - began:.1f} s", file=sys.stderr)
     async with reading() as db:
-        await db.execute(text("VACUUM ANALYZE"))
+        await db.execute("VACUUM ANALYZE")
 
 
 async def built() -> bool:
     """Return whether the database has a crowd from an earlier run."""
     async with reading() as db:
-        return (await db.execute(text("SELECT EXISTS (SELECT 1 FROM event)"))).scalar_one()
+        return (await db.execute("SELECT EXISTS (SELECT 1 FROM event)")).scalar_one()
 
 
 def calls(size: Size) -> list[Call]:

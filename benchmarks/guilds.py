@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from typing import Any
 
-from sqlalchemy import text
-
 from benchmarks import roles
 from benchmarks.support import community, hostile_guild
 from benchmarks.support.longest_step import longest_step
@@ -196,7 +194,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
     with longest_step() as step:
         while True:
             async with transaction() as db:
-                row = (await db.execute(text(_LEFT))).one()
+                row = (await db.execute(_LEFT)).one()
             if not row[0]:
                 break
             looks = max(looks, row[1] or 0)
@@ -218,7 +216,7 @@ async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tu
         if holds(contract, wallet(n - 1))
     }
     async with transaction() as db:
-        rows = await db.execute(text("SELECT server_id, discord_id, role_id FROM \"grant\" WHERE state <> 'lost'"))
+        rows = await db.execute("SELECT server_id, discord_id, role_id FROM \"grant\" WHERE state <> 'lost'")
         there = {(row[0], row[1], row[2]) for row in rows}
     return len(expected ^ there)
 
@@ -343,7 +341,7 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
                         await queue.mark_all(db, queue.CHANGED)
                     await asyncio.sleep(1)
                 async with transaction() as db:
-                    await db.execute(text("DELETE FROM due"))
+                    await db.execute("DELETE FROM due")
                 round_ = await _round(first, servers, guilds, rights)
                 taken.append(round_.seconds if round_.looks == 1 and not round_.wrong else -1.0)
     print(json.dumps(taken))

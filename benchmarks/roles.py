@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
-
 from benchmarks.support import community
 from benchmarks.support.install_peers import python_of
 from benchmarks.support.nft_chain import ROOT
@@ -145,21 +143,19 @@ async def intend(servers: list[int]) -> None:
     """Intend the same role for every member, as the ledger does."""
     async with transaction() as db:
         await db.execute(
-            text(
-                'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, '
-                "intended_at, next_at, attempts, created_at, updated_at) SELECT server_id, discord_id, :role, '{}', "
-                "'giving', false, '{}', now(), now(), 0, now(), now() FROM member WHERE server_id = ANY(:servers)"
-            ),
+            'INSERT INTO "grant" (server_id, discord_id, role_id, rule_ids, state, had_before, evidence, '
+            "intended_at, next_at, attempts, created_at, updated_at) SELECT server_id, discord_id, :role, '{}', "
+            "'giving', false, '{}', now(), now(), 0, now(), now() FROM member WHERE server_id = ANY(:servers)",
             {"role": str(community.ROLE), "servers": servers},
         )
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": INTENT_CHANNEL})
+        await db.execute("SELECT pg_notify(:channel, '')", {"channel": INTENT_CHANNEL})
 
 
 async def until(question: str) -> None:
     """Wait until the query returns true."""
     while True:
         async with transaction() as db:
-            if (await db.execute(text(question))).scalar_one():
+            if (await db.execute(question)).scalar_one():
                 return
         await asyncio.sleep(0.2)
 

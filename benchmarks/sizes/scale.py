@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 
 import psycopg
-from sqlalchemy import text
 
 from benchmarks import guilds
 from benchmarks.sizes.sweep_process import DatabaseCpu, cpu_of, one_round
@@ -162,7 +161,7 @@ async def sampled(database: str) -> AsyncIterator[Counter[str]]:
     """Count repeatedly what the running statements of other processes wait for."""
     found = Counter[str]()
     async with transaction() as db:
-        own = (await db.execute(text("SELECT pg_backend_pid()"))).scalar_one()
+        own = (await db.execute("SELECT pg_backend_pid()")).scalar_one()
 
     async def sample() -> None:
         async with await psycopg.AsyncConnection.connect(libpq_url(database), autocommit=True) as connection:

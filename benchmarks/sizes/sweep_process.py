@@ -10,8 +10,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import text
-
 from benchmarks.support import community
 from benchmarks.support.rounds import READY, Measured, Sample
 from gateways import gateways
@@ -32,7 +30,7 @@ class DatabaseCpu:
     async def begin(self) -> None:
         """Find the server."""
         async with transaction() as db:
-            directory = (await db.execute(text("SHOW data_directory"))).scalar_one()
+            directory = (await db.execute("SHOW data_directory")).scalar_one()
         self._postmaster = (Path(directory) / "postmaster.pid").read_text().split()[0]
 
     def seconds(self) -> float:

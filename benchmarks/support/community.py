@@ -93,14 +93,14 @@ async def begin_sweep() -> int:
     """Begin a sweep and call the reconcilers; return the number of members."""
     async with transaction() as db:
         members = await sweep.start_sweep(db)
-        await db.execute(text("SELECT pg_notify(:channel, '')"), {"channel": queue.CHANNEL})
+        await db.execute("SELECT pg_notify(:channel, '')", {"channel": queue.CHANNEL})
     return members
 
 
 async def due() -> int:
     """Return how many members wait to be reconciled."""
     async with transaction() as db:
-        return (await db.execute(text("SELECT count(*) FROM due"))).scalar_one()
+        return (await db.execute("SELECT count(*) FROM due")).scalar_one()
 
 
 async def people(count: int, *, servers: int = 1) -> list[int]:
@@ -161,12 +161,10 @@ async def add_rules(db: AsyncSession, rows: Sequence[dict[str, Any]]) -> None:
 async def written() -> None:
     """Mark every role change in the ledger as carried out, as if Discord had done it all."""
     async with transaction() as db:
-        await db.execute(text("UPDATE \"grant\" SET state = 'held', next_at = NULL WHERE state = 'giving'"))
+        await db.execute("UPDATE \"grant\" SET state = 'held', next_at = NULL WHERE state = 'giving'")
         await db.execute(
-            text(
-                "UPDATE member m SET roles = g.roles FROM (SELECT server_id, discord_id, array_agg(role_id) AS roles "
-                'FROM "grant" GROUP BY 1, 2) g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id'
-            )
+            "UPDATE member m SET roles = g.roles FROM (SELECT server_id, discord_id, array_agg(role_id) AS roles "
+            'FROM "grant" GROUP BY 1, 2) g WHERE g.server_id = m.server_id AND g.discord_id = m.discord_id'
         )
     await _analyse()
 

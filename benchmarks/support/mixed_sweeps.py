@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import text
-
 from benchmarks.sizes.sweep_process import Counts, one_round
 from benchmarks.support import community
 from benchmarks.support.call_counts import Answer, Calls, counting, index, solana_owner
@@ -175,7 +173,7 @@ async def _only(chosen: Sequence[int]) -> None:
     """Pause all other rules."""
     async with transaction() as db:
         await db.execute(
-            text("UPDATE rule SET state = CASE WHEN id = ANY(:ids) THEN 'active' ELSE 'paused' END"),
+            "UPDATE rule SET state = CASE WHEN id = ANY(:ids) THEN 'active' ELSE 'paused' END",
             {"ids": list(chosen)},
         )
 
@@ -196,7 +194,7 @@ async def _write_rules(server: int, place: Place, supply: int) -> dict[str, list
             for at, (_, tree) in enumerate(made)
         ]
         await community.add_rules(db, rows)
-        stored = (await db.execute(text("SELECT id FROM rule ORDER BY id"))).scalars().all()
+        stored = (await db.execute("SELECT id FROM rule ORDER BY id")).scalars().all()
         for (name, tree), rule in zip(made, stored, strict=True):
             ids.setdefault(name, []).append((int(rule), _leaves(tree)))
         gold, plain, read_at = (Trait("Fur", "Gold"),), (Trait("Fur", "Gray"),), now()

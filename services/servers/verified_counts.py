@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from datetime import date
 
-from sqlalchemy import text
-
 from models.db.session import AsyncSession
 
 MANY = 1_000
@@ -80,7 +78,7 @@ async def proofs(db: AsyncSession, server_ids: Iterable[int], first: date) -> di
 
 async def fold(db: AsyncSession) -> int:
     """Recount people with a recorded change; return how many records were used, 0 while another process folds."""
-    changes = text("SELECT count(*) FROM (SELECT FROM verified_stale LIMIT :most) AS found")
+    changes = "SELECT count(*) FROM (SELECT FROM verified_stale LIMIT :most) AS found"
     if int((await db.execute(changes, {"most": MANY})).scalar_one()) >= MANY:
         # The table is nearly always empty. Expecting that, the planner compares each of 100,000 people with each.
         await db.execute("ANALYZE verified_stale")
