@@ -20,6 +20,7 @@ from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
 from bot.interaction.answering import Interaction, answer_own_fault
 from bot.interaction.background import BackgroundCog
+from bot.interaction.delivery import Interaction
 from bot.interaction.interaction_claims import Claims
 from bot.interaction.presses import Presses
 from bot.member_reader import MemberReader

@@ -16,6 +16,7 @@ from bot.gateway.member_lists import MemberLists
 from bot.gateway.shard_keeper import ShardKeeper
 from bot.interaction import unstored_members
 from bot.interaction.background import BackgroundCog
+from bot.interaction.delivery import Interaction
 from gateways import gateways
 from models import transaction
 from services.core.errors import ProviderUnavailable
@@ -75,7 +76,7 @@ class MemberReader(BackgroundCog):
         return (self.reader, self.watcher)
 
     @commands.Cog.listener()
-    async def on_interaction(self, interaction: nextcord.Interaction[nextcord.Client]) -> None:
+    async def on_interaction(self, interaction: Interaction) -> None:
         """Store the member in an interaction, because nothing else may report them."""
         member = interaction.user
         # Where the bot is not, as where only the person has it, nobody is stored.

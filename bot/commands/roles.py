@@ -4,7 +4,8 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import own_wallets, recheck_wait
-from bot.interaction.answering import Interaction, InteractionContext, answer, offer
+from bot.interaction.answering import InteractionContext, answer, offer
+from bot.interaction.delivery import Interaction
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences

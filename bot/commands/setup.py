@@ -3,7 +3,8 @@
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import Interaction, InteractionContext, answer
+from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.delivery import Interaction
 from bot.interaction.localizations import named
 from bot.messages.reply import Reply, lines
 from gateways import gateways

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import Interaction, InteractionContext, answer, offer
+from bot.interaction.answering import InteractionContext, answer, offer
+from bot.interaction.delivery import Interaction
 from bot.interaction.localizations import named
 from bot.messages import sentences
 from bot.messages.reply import Reply

@@ -10,6 +10,7 @@ import nextcord
 from bot.interaction import recheck_wait
 from bot.interaction.answering import Interaction, InteractionContext, answer, ask, outcome, show
 from bot.interaction.background import BackgroundCog
+from bot.interaction.delivery import Interaction
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses

@@ -6,7 +6,8 @@ import nextcord
 from nextcord.ext import commands
 
 from bot.interaction import own_wallets, recheck_wait
-from bot.interaction.answering import MOST_CHOICES, Interaction, InteractionContext, answer, offer
+from bot.interaction.answering import MOST_CHOICES, InteractionContext, answer, offer
+from bot.interaction.delivery import Interaction
 from bot.interaction.localizations import named
 from bot.interaction.presses import Presses
 from bot.messages import sentences

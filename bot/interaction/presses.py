@@ -10,7 +10,8 @@ from typing import Any, cast
 import nextcord
 from nextcord.ext import commands
 
-from bot.interaction.answering import Interaction, InteractionContext, answer
+from bot.interaction.answering import InteractionContext, answer
+from bot.interaction.delivery import Interaction
 from bot.interaction.forms import filled_in
 from bot.messages.reply import Reply
 from locales import _
