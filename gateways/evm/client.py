@@ -1,8 +1,8 @@
 """Holdings on EVM chains: bulk balances with failover between nodes, and facts in which all nodes have to agree."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol, TypeVar
 
 from gateways.chains.balance_sheet import NATIVE, NATIVE_ADDRESS, BalanceSheet, Segment, packed
 from gateways.chains.catalogue import CHAINS
@@ -42,6 +42,8 @@ PAIRS_A_DEADLINE = 100_000
 """Balances that are read within the time for one question; a read of more gets more time."""
 VIEWS_A_DEADLINE = 10_000
 """The same for wallets that a view function is asked about."""
+
+T = TypeVar("T")
 
 
 class Chains(Protocol):
@@ -263,23 +265,23 @@ class EvmChains:
 
     async def contract_standard(self, chain: str, contract: str) -> Standard | None:
         """Return the contract's standard, by its code and ERC-165 (docs/facts.md#token-standards)."""
-
-        async def ask(node: Node) -> Standard | None:
-            await node.head()
-            return await self._contract[node].standard(contract)
-
-        packed([contract])
-        return await self._pool.first(chain, ask)
+        return await self._of_contract(chain, contract, lambda reader: reader.standard(contract))
 
     async def contract_name(self, chain: str, contract: str) -> str | None:
         """Return the contract's `name()`; None if it has none."""
+        return await self._of_contract(chain, contract, lambda reader: reader.name(contract))
 
-        async def ask(node: Node) -> str | None:
+    async def _of_contract(
+        self, chain: str, contract: str, read: Callable[[ContractReader], Awaitable[T]], endpoint: int | None = None
+    ) -> T:
+        """Return what a node that is not stale says about the contract. Raises ValueError for an invalid address."""
+
+        async def ask(node: Node) -> T:
             await node.head()
-            return await self._contract[node].name(contract)
+            return await read(self._contract[node])
 
         packed([contract])
-        return await self._pool.first(chain, ask)
+        return await self._pool.first(chain, ask, endpoint=endpoint)
 
     async def coin(self, chain: str, contract: str) -> CoinFacts | None:
         """Return what the coin states at every node that answers; None when none of them knows the contract.
@@ -290,17 +292,12 @@ class EvmChains:
         if contract == NATIVE:
             return CoinFacts(CHAINS[chain].coin, CHAINS[chain].coin, NATIVE_DECIMALS)
 
-        async def ask(node: Node) -> CoinFacts | None:
-            await node.head()
-            return await self._contract[node].coin(contract)
+        async def ask(endpoint: int | None = None) -> CoinFacts | None:
+            return await self._of_contract(chain, contract, lambda reader: reader.coin(contract), endpoint)
 
-        packed([contract])
-        nodes = range(self.endpoints(chain))
-        said = await asyncio.gather(
-            *(self._pool.first(chain, ask, endpoint=node) for node in nodes), return_exceptions=True
-        )
+        said = await asyncio.gather(*map(ask, range(self.endpoints(chain))), return_exceptions=True)
         if not any(one is None or isinstance(one, CoinFacts) for one in said):
-            return await self._pool.first(chain, ask)
+            return await ask()
         found = {one for one in said if isinstance(one, CoinFacts)}
         if len({one.stated for one in found}) > 1:
             raise ProviderConfused(CHAINS[chain].title, f"its nodes differ about the decimals of {contract}")

@@ -20,7 +20,7 @@ from gateways.evm.tokens.contract_info import Standard
 from gateways.solana.balances import balances_of
 from gateways.solana.coin_scans import CoinScans
 from gateways.solana.coins import CoinRead, coin_facts, native_facts
-from gateways.solana.das_assets import Kind, asset
+from gateways.solana.das_assets import Asset, Kind, asset
 from gateways.solana.das_lists import by_collection, first_page
 from gateways.solana.empty_answers import ANY, NotIndexed, doubt_silence
 from gateways.solana.holders import HolderRead
@@ -199,12 +199,16 @@ class SolanaChains:
     async def contract_name(self, chain: str, contract: str) -> str | None:
         """Return the name of the collection's own asset."""
         self._own(chain)
-        addresses([contract])
+        found = await self._asset(contract)
+        return found.name or None if found else None
 
-        async def ask(node: SolanaNode) -> str | None:
+    async def _asset(self, id_: str) -> Asset | None:
+        """Return an asset from a node that is not stale; None if its index knows none with this address."""
+        addresses([id_])
+
+        async def ask(node: SolanaNode) -> Asset | None:
             await node.head()
-            found = await asset(node, contract)
-            return found.name or None if found else None
+            return await asset(node, id_)
 
         return await self._nodes.first(ask)
 
@@ -228,14 +232,8 @@ class SolanaChains:
 
         None when the asset is in no collection, or does not exist.
         """
-        addresses([mint])
-
-        async def ask(node: SolanaNode) -> str | None:
-            await node.head()
-            found = await asset(node, mint)
-            return found.collection or None if found else None
-
-        return await self._nodes.first(ask)
+        found = await self._asset(mint)
+        return found.collection or None if found else None
 
     async def _coins(
         self, node: SolanaNode, coins: Mapping[str, Iterable[str]], at: ReadPoint, deadline: float
