@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import nextcord
 
 from bot.interaction import recheck_wait
-from bot.interaction.answering import Interaction, InteractionContext, answer, ask, outcome, show
+from bot.interaction.answering import InteractionContext, answer, ask, outcome, show
 from bot.interaction.background import BackgroundCog
 from bot.interaction.delivery import Interaction
 from bot.interaction.forms import ADDRESS, HASH, METHOD, Form, choice_part, text_part

@@ -88,7 +88,6 @@ class Wallets(commands.Cog):
 
     async def _shown(self, member: MemberContext, title: str) -> Reply:
         found, choice = await own_wallets.read(member)
-        text, tone = sentences.wallets(found, choice)
         buttons = [sentences.add_wallet()]
         if found:
             uses, shares = choice is None or choice.use_wallets, choice is not None and choice.share_wallets
@@ -99,7 +98,8 @@ class Wallets(commands.Cog):
                     _("Hide from admins") if shares else _("Share with admins"),
                 ),
             ]
-        return Reply(title, text, tone, buttons=tuple(buttons), choices=tuple(menus(found)))
+        text = sentences.wallets(found, choice)
+        return Reply(title, text, buttons=tuple(buttons), choices=tuple(menus(found)))
 
     async def ask_remove(self, interaction: Interaction, arguments: list[str]) -> None:
         """Say what removing a wallet does, and ask for confirmation."""

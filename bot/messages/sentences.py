@@ -230,16 +230,16 @@ def use_wallets() -> Button:
 def none_counts(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, Button] | None:
     """Return why no wallet of a person counts in this server, and the button to change it; None if one counts."""
     if not found:
-        return wallets(found, choice)[0], add_wallet()
+        return wallets(found, choice), add_wallet()
     if choice is not None and not choice.use_wallets:
         return _("In this server your wallets **do not count**."), use_wallets()
     return None
 
 
-def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str, str]:
-    """Return the list of wallets and the person's choices for this server: a text and a tone."""
+def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> str:
+    """Return the list of wallets and the person's choices for this server."""
     if not found:
-        return _("You have verified no wallet yet. Press **Add a wallet** to verify your first one."), "info"
+        return _("You have verified no wallet yet. Press **Add a wallet** to verify your first one.")
     uses = choice is None or choice.use_wallets
     shares = choice is not None and choice.share_wallets
     listed = [wallet_line(wallet) for wallet in found[:MOST_WALLETS]]
@@ -255,7 +255,7 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> tuple[str
         if shares
         else _("Its admins **do not see** their addresses."),
     ]
-    return "\n".join(told), "info"
+    return "\n".join(told)
 
 
 def ending(roles: Sequence[EndingRole]) -> str:

@@ -422,7 +422,7 @@ def test_a_reply_below_long_notices_stays_within_discords_limits() -> None:
 
 def test_the_choices_for_a_server_are_said_below_many_wallets() -> None:
     found = [WalletView(number, ADDRESS, "ethereum", "opensea_bio", now()) for number in range(100)]
-    text, tone = sentences.wallets(found, None)
+    text = sentences.wallets(found, None)
     assert f"`{found[0].short_address}` (Ethereum), verified by" in text
-    (embed,) = Reply("Your wallets", text, tone).embeds()
+    (embed,) = Reply("Your wallets", text).embeds()
     assert (embed.description or "").endswith("Its admins **do not see** their addresses.")
