@@ -200,7 +200,7 @@ class ViewRead:
         piece = self.todo.popleft()
         piece = replace(piece, gas=max(piece.gas, self.pace.gas))
         if piece.gas >= MORE_GAS and self.struck_out:
-            self._note_all(piece.owners, REASONS[Silence.RAN_OUT])
+            self.unsure |= dict.fromkeys(piece.owners, REASONS[Silence.RAN_OUT])
             return
         try:
             said = await self._ask(piece)
@@ -236,11 +236,7 @@ class ViewRead:
             self.reader.costly.note(self.view.contract, USELESS)
             raise fault
         self.strikes += STRIKES_AT_FIRST
-        self._note_all(piece.owners, REASONS[Silence.RAN_OUT])
-
-    def _note_all(self, owners: Sequence[str], reason: str) -> None:
-        for owner in owners:
-            self.unsure[owner] = reason
+        self.unsure |= dict.fromkeys(piece.owners, REASONS[Silence.RAN_OUT])
 
     def _note(self, piece: _Piece, owner: str, said: CopiedAnswer | Silence) -> _Piece | None:
         """Store the answer for a wallet; return how to ask about it again, or None if that is not needed."""
