@@ -18,7 +18,7 @@ from bot.gateway.shard_keeper import ShardKeeper
 from bot.gateway.unreadable_events import UnreadableEvents
 from bot.heartbeat import Heartbeat, tell
 from bot.interaction import delivery
-from bot.interaction.answering import Interaction, answer_own_fault
+from bot.interaction.answering import answer_own_fault
 from bot.interaction.background import BackgroundCog
 from bot.interaction.delivery import Interaction
 from bot.interaction.interaction_claims import Claims

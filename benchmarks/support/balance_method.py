@@ -14,10 +14,10 @@ import orjson
 
 from benchmarks.support.nft_chain import CHAIN, CHAIN_ID, wallet
 from benchmarks.support.rounds import Measured
-from gateways.chains.balance_sheet import LARGE, UNKNOWN, Segment, packed
+from gateways.chains.balance_sheet import LARGE, UNKNOWN, BalanceSheet, Segment, packed
 from gateways.evm.balances.balances_program import CODE, SCRATCH, call_data, product, read_answer
 from gateways.evm.balances.bulk_reader import Way
-from gateways.evm.client import BalanceSheet, EvmChains
+from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 
 FLOOR_OWNERS = 1_200

@@ -18,9 +18,10 @@ from typing import Any, cast
 import orjson
 
 from benchmarks.support.nft_chain import CHAIN, NftChain, wallet
+from gateways.chains.balance_sheet import Segment
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
-from gateways.evm.client import EvmChains, Segment
+from gateways.evm.client import EvmChains
 from gateways.evm.delegate_registry import DelegateRegistry
 from gateways.evm.rpc import block_ranges, head_track
 from gateways.evm.rpc import node as evm

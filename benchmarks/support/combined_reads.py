@@ -15,8 +15,8 @@ import orjson
 
 from benchmarks.support.nft_chain import CHAIN, READING_GAS, NftChain, nft_chain, wallet
 from benchmarks.support.rounds import goal, options
-from gateways.chains.balance_sheet import BalanceSheet
-from gateways.evm.client import EvmChains, Segment
+from gateways.chains.balance_sheet import BalanceSheet, Segment
+from gateways.evm.client import EvmChains
 from gateways.evm.rpc.node import Decode, Node
 from gateways.evm.rpc.pool import NodePool
 

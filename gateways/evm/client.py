@@ -6,7 +6,6 @@ from typing import Protocol, TypeVar
 
 from gateways.chains.balance_sheet import NATIVE, NATIVE_ADDRESS, BalanceSheet, Segment, packed
 from gateways.chains.catalogue import CHAINS
-from gateways.chains.chain_file import Chain
 from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.indexer import LOWEST_CONTRACT, Indexer, Listed, Listing, listing
 from gateways.chains.read_point import NEWEST, ReadPoint
@@ -21,20 +20,6 @@ from gateways.evm.tokens.any_nft import AnythingReader
 from gateways.evm.tokens.contract_info import ContractReader, Standard
 from gateways.evm.tokens.token_reader import TokenReader
 from gateways.transport.errors import ProviderConfused
-
-__all__ = [
-    "CHAINS",
-    "BalanceSheet",
-    "Chain",
-    "Chains",
-    "EvmChains",
-    "Head",
-    "Segment",
-    "Standard",
-    "TokenSheet",
-    "ViewQuestion",
-    "ViewSheet",
-]
 
 NATIVE_DECIMALS = 18
 """The decimals of the coin in which fees are paid; the EVM counts it in wei on every chain."""

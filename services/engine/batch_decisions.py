@@ -7,8 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gateways.chains.balance_sheet import LARGE
-from gateways.evm.client import BalanceSheet
+from gateways.chains.balance_sheet import LARGE, BalanceSheet
 from services.engine.cases import Case
 from services.engine.decide import Decision, changes_nothing
 from services.holdings.evaluate import Answers, sheet_for

@@ -6,11 +6,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from gateways.chains.balance_sheet import NATIVE_ADDRESS
+from gateways.chains.balance_sheet import NATIVE_ADDRESS, BalanceSheet
 from gateways.chains.indexer import LISTS
 from gateways.chains.token_sheet import TokenSheet, token_ids
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
-from gateways.evm.client import BalanceSheet
 from gateways.solana.balances import SolanaBalances
 from locales import N_
 from locales.stored_texts import storable, with_token_hidden, within

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gateways import Gateways
+from gateways.chains.balance_sheet import BalanceSheet
 from gateways.chains.node_providers import other_nodes
 from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
-from gateways.evm.client import BalanceSheet
 from gateways.transport.errors import ProviderError
 from locales import N_
 from models.db.session import AsyncSession

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from gateways.chains.balance_sheet import BalanceSheet, Cells, Segment, packed
 from gateways.chains.catalogue import CHAINS
 from gateways.chains.read_point import ReadPoint
-from gateways.evm.client import Chains, Head
+from gateways.evm.client import Chains
+from gateways.evm.rpc.node import Head
 from gateways.solana.balances import SolanaBalances
 from gateways.transport.errors import ProviderConfused, ProviderError
 

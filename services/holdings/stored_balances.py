@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from gateways.evm.client import BalanceSheet
+from gateways.chains.balance_sheet import BalanceSheet
 from models.db.session import AsyncSession, Question, Rows, joined
 from services.runtime.loop_steps import in_steps
 

@@ -10,7 +10,8 @@ import pytest
 
 from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Cells, Segment, packed
 from gateways.chains.read_point import NEWEST, ReadPoint
-from gateways.evm.client import Chains, Head
+from gateways.evm.client import Chains
+from gateways.evm.rpc.node import Head
 from gateways.solana.client import SolanaChains
 from gateways.solana.node import SolanaNodes
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
