@@ -16,8 +16,9 @@ from models import reading, transaction
 from services.accounts import sessions, sign_in, users
 from services.accounts.sessions import SessionView
 from services.core.actors import Actor
-from services.privacy import preferences, wallet_handover
-from services.privacy.preferences import ChoiceView, EndingRole
+from services.privacy import erasure, export, preferences, wallet_handover
+from services.privacy.erasure import EndingRole
+from services.privacy.preferences import ChoiceView
 from services.privacy.wallet_handover import HandoverCode, HandoverView
 from settings import settings
 
@@ -143,7 +144,7 @@ async def _document(caller: Actor) -> AsyncIterator[str]:
     """
     with SpooledTemporaryFile(KEPT_IN_MEMORY, "w+", encoding="utf-8") as file:
         async with transaction() as db:
-            async for piece in preferences.export(db, caller):
+            async for piece in export.export(db, caller):
                 file.write(piece)
         file.seek(0)
         yield ""
@@ -155,14 +156,14 @@ async def _document(caller: Actor) -> AsyncIterator[str]:
 async def preview_forget(caller: Caller) -> tuple[EndingRole, ...]:
     """Return what would happen to each of the caller's roles if their data were deleted; changes nothing."""
     async with transaction() as db:
-        return await preferences.consequences(db, caller)
+        return await erasure.consequences(db, caller)
 
 
 @router.delete("")
 async def forget_me(caller: Caller, answer: Response) -> ForgottenAnswer:
     """Delete everything about the caller and sign them out; their roles follow each rule's removal policy."""
     async with transaction() as db:
-        forgotten = await preferences.forget(db, caller)
+        forgotten = await erasure.forget(db, caller)
     await sign_in.revoke(gateways(), forgotten.token)
     unset_session(answer)
     return ForgottenAnswer(roles=forgotten.roles)

@@ -13,7 +13,7 @@ from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
 from services.accounts import sign_in
-from services.privacy import preferences
+from services.privacy import erasure
 
 
 class Forget(commands.Cog):
@@ -32,7 +32,7 @@ class Forget(commands.Cog):
     async def _ask_forget(self, context: InteractionContext) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
-            roles = await preferences.consequences(db, member.actor)
+            roles = await erasure.consequences(db, member.actor)
         text = _(
             "Your wallets, how they were verified, your choices, your sessions on the dashboard and what Discord "
             "granted us are deleted at once, on every server, and the log calls you by a pseudonym. This cannot be "
@@ -60,7 +60,7 @@ class Forget(commands.Cog):
     async def _forget(self, context: InteractionContext) -> Reply:
         member = await context.find_member()
         async with transaction() as db:
-            gone = await preferences.forget(db, member.actor)
+            gone = await erasure.forget(db, member.actor)
         await sign_in.revoke(gateways(), gone.token)
         text = _("Everything about you is deleted.") + "\n\n" + sentences.ending(gone.roles)
         return Reply(_("You are forgotten"), text, "good")

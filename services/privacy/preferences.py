@@ -12,17 +12,10 @@ from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.core.json_view import Internal, json_view
 from services.privacy import payouts
-from services.privacy.erasure import EndingRole, Forgotten, RoleEnd, consequences, forget
-from services.privacy.export import export
 from services.privacy.payouts import PayoutDownload
 from services.rules import pausing
 from services.runtime import rate_limits
 from services.servers.servers import icon_url
-
-__all__ = [
-    "ChoiceView", "EndingRole", "Forgotten", "PayoutChoice", "RoleEnd", "choices", "choose", "consequences", "export",
-    "forget",
-]  # fmt: skip
 
 
 @json_view

@@ -11,8 +11,8 @@ from models import transaction
 from models.db.row_ids import row_id
 from services.accounts import sessions, sign_in
 from services.core.actors import Actor
-from services.privacy import preferences
-from services.privacy.preferences import EndingRole
+from services.privacy import erasure, preferences
+from services.privacy.erasure import EndingRole
 from services.runtime import rate_limits
 from services.wallets import wallets
 from state.core.gate import signed_in, writes
@@ -148,7 +148,7 @@ class MyDataState(rx.State):
         """Open the dialog that explains the deletion."""
         await rate_limits.spend(rate_limits.PREVIEWS, actor.user_id)
         async with transaction() as db:
-            self.ending = list(await preferences.consequences(db, actor))
+            self.ending = list(await erasure.consequences(db, actor))
         self.asked, self.typed = True, ""
 
     @signed_in
@@ -170,7 +170,7 @@ class MyDataState(rx.State):
         yield
         try:
             async with transaction() as db:
-                gone = await preferences.forget(db, actor)
+                gone = await erasure.forget(db, actor)
         finally:
             self.working = False
         self.ending = list(gone.roles)

@@ -33,8 +33,8 @@ async def test_who_is_forgotten_loses_their_roles_and_then_the_last_trace_goes(t
         await town.prove("carol")
         await given(town)
         async with transaction() as db:
-            forgotten = await preferences.forget(db, await actor(town))
-        assert [role.end for role in forgotten.roles] == [preferences.RoleEnd.NOW]
+            forgotten = await erasure.forget(db, await actor(town))
+        assert [role.end for role in forgotten.roles] == [erasure.RoleEnd.NOW]
         await taken(town)
 
         async def settled() -> bool:
@@ -63,7 +63,7 @@ async def test_a_time_of_grace_holds_for_the_forgotten_too(town: Town, engine: E
         await town.prove("carol")
         await given(town)
         async with transaction() as db:
-            await preferences.forget(db, await actor(town))
+            await erasure.forget(db, await actor(town))
 
         async def waits() -> bool:
             return any(row.no_since is not None for row in await grants(town))
@@ -105,7 +105,7 @@ async def test_what_is_being_read_about_a_wallet_is_not_stored_after_its_owner_i
     async def and_meanwhile_they_are_forgotten(*arguments: Any, **more: Any) -> BatchOutcome:
         done = await decide_cases(*arguments, **more)
         async with transaction() as db:
-            await preferences.forget(db, await actor(town))
+            await erasure.forget(db, await actor(town))
         return done
 
     with monkeypatch.context() as patched:

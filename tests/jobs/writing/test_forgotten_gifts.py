@@ -11,7 +11,7 @@ from models import Breaker, Farewell, Grant, ServerMove, now, transaction
 from services.core import audit
 from services.core.queue import Claim
 from services.engine import cases
-from services.privacy import erasure, preferences
+from services.privacy import erasure
 from services.roles.moves import lifecycle
 from services.servers import breaker_review, undo
 from tests.jobs.conftest import Engine
@@ -31,7 +31,7 @@ async def test_dismissed_removals_do_not_keep_a_role_for_the_forgotten(town: Tow
             db.add(Breaker(server_id=town.server_id, role_id=await town.role("Holder"), would_lose=6, holders=9))
         carol = await admin(town, "carol")
         async with transaction() as db:
-            told = await preferences.forget(db, carol)
+            told = await erasure.forget(db, carol)
         assert [one.text for one in told.roles] == ["is taken once an admin of the server lets removals go on"]
 
         async def is_held_back() -> bool:
@@ -63,7 +63,7 @@ async def test_an_undo_keeps_no_role_for_the_forgotten(town: Town, how: str) -> 
         if how == "move":
             db.add(ServerMove(server_id=town.server_id, roles=[role_id], until=now() + timedelta(days=3)))
     async with transaction() as db:
-        await preferences.forget(db, carol)
+        await erasure.forget(db, carol)
     async with transaction() as db:
         grant = (await db.exec(select(Grant))).one()
         if how == "undo":

@@ -4,7 +4,7 @@ from sqlmodel import select
 
 from models import Alert, Breaker, RivalMove, now, transaction
 from services.health import alerts
-from services.privacy import erasure, preferences
+from services.privacy import erasure
 from services.roles import breaker
 from tests.services.privacy.test_preferences import somebody, tables_that_name
 from tests.support.builders import a_server, snowflake
@@ -28,7 +28,7 @@ async def test_no_alert_names_who_was_forgotten(database: str) -> None:
         await alerts.record_begun_and_ended(db)
         assert [row.key for row in (await db.exec(select(Alert))).all()] == [f"rival:7001:{who}"]
     async with transaction() as db:
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
     async with transaction() as db:
         assert await erasure.finish(db) == 1
     async with transaction() as db:

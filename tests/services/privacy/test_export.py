@@ -19,7 +19,7 @@ from tests.support.builders import CONTRACT
 
 async def exported(db: AsyncSession, actor: Actor) -> dict[str, Any]:
     """Return the document of everything about the person."""
-    return json.loads("".join([piece async for piece in preferences.export(db, actor)]))
+    return json.loads("".join([piece async for piece in export.export(db, actor)]))
 
 
 async def test_the_export_has_a_part_for_every_table_that_names_somebody_and_no_secret(database: str) -> None:
@@ -101,7 +101,7 @@ async def test_the_document_is_never_in_memory_as_a_whole(database: str) -> None
             for number in range(contracts)
         )
     async with transaction() as db:
-        pieces = [piece async for piece in preferences.export(db, one.actor)]
+        pieces = [piece async for piece in export.export(db, one.actor)]
     row = len(json.dumps(ids)) + 1_000
     assert max(map(len, pieces)) < export.ROWS_A_PIECE * row < contracts * row / 4 < sum(map(len, pieces))
     trails = json.loads("".join(pieces))["walletTokensToLookAt"]

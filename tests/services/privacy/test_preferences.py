@@ -51,7 +51,7 @@ from services.core import audit
 from services.core.actors import Actor
 from services.core.errors import ServerNotFound
 from services.privacy import erasure, preferences
-from services.privacy.preferences import RoleEnd
+from services.privacy.erasure import RoleEnd
 from services.servers import verified_counts
 from services.wallets.ownership import spent_by
 from services.wallets.transaction_check import in_coins
@@ -186,7 +186,7 @@ async def test_forgetting_leaves_nothing_but_what_the_roles_need_and_then_nothin
         await known_everywhere(db, one)
     who = one.actor.discord_id
     async with transaction() as db:
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
     async with transaction() as db:
         assert await erasure.finish(db) == 0
         await verified_counts.fold(db)
@@ -217,7 +217,7 @@ async def test_the_log_is_rewritten_in_steps_and_nobody_is_forgotten_before_the_
         await audit.record_all(db, [audit.line("recheck.asked", actor=who, data={"who": who}) for _ in range(25)])
         await db.delete(await db.get_one(Grant, one.grant.id))
         await db.flush()
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
     left, ended = [25], list[int]()
     while not ended or not ended[-1]:
         async with transaction() as db:
@@ -238,7 +238,7 @@ async def test_lines_of_a_process_whose_clock_is_ahead_are_rewritten_too(databas
             "at": now() + timedelta(minutes=2)})  # fmt: skip
         await db.delete(await db.get_one(Grant, one.grant.id))
         await db.flush()
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
     async with transaction() as db:
         assert await erasure.finish(db) == 1
         assert "event" not in await tables_that_name(db, one.actor.discord_id)
@@ -248,7 +248,7 @@ async def test_others_keep_what_is_theirs(database: str) -> None:
     async with transaction() as db:
         one = await somebody(db)
         other = await somebody(db)
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
         await erasure.finish(db)
     async with transaction() as db:
         assert {"user", "wallet", "grant", "member"} <= await tables_that_name(db, other.actor.discord_id, other.wallet)
@@ -271,10 +271,10 @@ async def test_what_was_read_about_anothers_contract_account_at_the_same_address
     }  # fmt: skip
     async with transaction() as db:
         before = await tables_that_name(db, other.wallet)
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
         assert about <= before == await tables_that_name(db, other.wallet)
         assert (await db.exec(select(Sighting.chain))).all() == ["base"]
-        await preferences.forget(db, other.actor)
+        await erasure.forget(db, other.actor)
         assert not about & await tables_that_name(db, other.wallet)
 
 
@@ -282,8 +282,8 @@ async def test_forgetting_twice_is_no_error_and_coming_back_starts_from_nothing(
     async with transaction() as db:
         one = await somebody(db)
         await audit.record(db, audit.line("wallet.proved", subject=one.actor.discord_id))
-        await preferences.forget(db, one.actor)
-        await preferences.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
+        await erasure.forget(db, one.actor)
     async with transaction() as db:
         db.add(User(discord_id=one.actor.discord_id, username="back again"))
         await db.flush()
@@ -322,7 +322,7 @@ async def test_what_becomes_of_each_role_is_told_before(database: str, case: str
             db.add(Breaker(server_id=one.server.id or 0, role_id="7001", would_lose=6, holders=9))
         db.add(one.rule)
     async with transaction() as db:
-        told = await preferences.consequences(db, one.actor)
+        told = await erasure.consequences(db, one.actor)
     assert [(role.role_name, role.end, role.hours) for role in told] == [("Role", end, hours)]
 
 
@@ -332,7 +332,7 @@ async def test_a_role_that_somebody_else_took_is_not_shown(database: str) -> Non
         one.grant.state = "lost"
         db.add(one.grant)
     async with transaction() as db:
-        assert await preferences.consequences(db, one.actor) == ()
+        assert await erasure.consequences(db, one.actor) == ()
 
 
 async def test_wallets_count_everywhere_and_are_shown_nowhere_until_somebody_decides(database: str) -> None:

@@ -14,7 +14,7 @@ from models import Event, Member, MemberChoice, Server, User, Wallet, now, trans
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.guilds import members
-from services.privacy import erasure, preferences, retention
+from services.privacy import erasure, retention
 from services.servers import verified_counts
 from tests.support.builders import a_member, a_server, address, snowflake
 from tests.support.missing_triggers import each_missing
@@ -155,7 +155,7 @@ class Crowd:
 
     async def be_forgotten(self) -> None:
         user = await self.user()
-        await preferences.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
+        await erasure.forget(self.db, Actor(user.id or 0, user.discord_id, user.username))
         if self.chosen.random() < 0.7:  # and returns before the log is rewritten
             again = User(discord_id=user.discord_id, username="somebody")
             self.db.add(again)
