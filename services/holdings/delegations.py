@@ -24,7 +24,7 @@ from locales.stored_texts import storable, within
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
-from services.holdings.wallet_shares import Delegated, KnownVaults, Said
+from services.holdings.wallet_shares import KnownVaults, Said
 from services.rules.expression import requirements
 from services.rules.terms import RuleTerms
 
@@ -368,9 +368,3 @@ async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[De
             said = row.vault, row.contract, row.token_id, amount, row.single
             found.setdefault((row.chain, row.delegate), set()).add(said)
     return {pair: frozenset(said) for pair, said in found.items()}
-
-
-__all__ = [
-    "Delegated", "Fetched", "WantedDelegations", "chains_of", "chains_without", "disagreements", "doubt", "read",
-    "read_again", "remember", "stale",
-]  # fmt: skip
