@@ -28,7 +28,8 @@ from gateways.transport.errors import ProviderRefused
 from jobs.reconciler import BATCH
 from models import now, transaction
 from services.collections import stored_traits
-from services.collections.stored_traits import FROM_METADATA, TokenTraits
+from services.collections.trait_match import TokenTraits
+from services.collections.trait_sources import FROM_METADATA
 from services.rules.types import address_list_text, stored_address_lists
 
 MIXED, TRAIT = "mixed conditions", "trait"

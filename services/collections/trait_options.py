@@ -11,7 +11,7 @@ from gateways.transport.errors import NotThere, ProviderError, ProviderRefused, 
 from locales import _
 from models import Collection, Token
 from models.db.session import AsyncSession
-from services.collections import stored_traits
+from services.collections import stored_traits, trait_sources
 from services.collections.trait_match import TokenTraits, folded, number_in
 from services.core.errors import CollectionNotFound, CollectionView, unavailable
 from settings import settings
@@ -76,7 +76,7 @@ async def _from_tokens(db: AsyncSession, outside: Gateways, collection: Collecti
         sample = ()
     everything = 0 < len(sample) < most
     ids = sample or (LIKELY_IDS if family == "evm" else ())
-    found = await stored_traits.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
+    found = await trait_sources.fetch(outside, [(chain, contract, token_id) for token_id in ids], own_word_first=True)
     await stored_traits.remember(db, found)
     known = [one for one in found.values() if not isinstance(one, str)]
     complete = everything and len(known) == len(ids) and all(one.whole for one in known)

@@ -14,7 +14,7 @@ from gateways.chains.token_sheet import TokenHints
 from gateways.transport.errors import ProviderError
 from locales import N_
 from models.db.session import AsyncSession
-from services.collections import stored_traits
+from services.collections import stored_traits, trait_sources
 from services.core.answer import Answer
 from services.engine import retry_later, trait_reads
 from services.engine.batch_decisions import BatchDecisions
@@ -374,7 +374,7 @@ def means_of(outside: Gateways, chain: str) -> Means:
     title, first = CHAINS[chain].title, [origin(chain, place) for place in range(outside.chains.endpoints(chain))]
     same = {source_name(title, at): source_name(title, place) for at, place in enumerate(first) if at != place}
     providers = {source_name(title, place): digest(chain, place) for place in sorted(set(first))}
-    return Means(len(set(first)), stored_traits.sources_on(outside, chain), same, providers)
+    return Means(len(set(first)), trait_sources.sources_on(outside, chain), same, providers)
 
 
 async def _delegations_again(

@@ -9,7 +9,7 @@ from typing import Any
 from gateways.discord.types import GuildMember as LiveMember
 from locales import N_
 from locales.stored_texts import said, storable, with_token_hidden, within
-from services.collections.stored_traits import TokenTraits
+from services.collections.trait_match import TokenTraits
 from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.core.chain_names import chain_title

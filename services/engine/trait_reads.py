@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from gateways import Gateways
 from models import now
-from services.collections import stored_traits
+from services.collections import trait_sources
 from services.collections.trait_match import OF_INDEX, TokenTraits, is_link
 from services.core.queue import AGAIN
 from services.engine.cases import Case
@@ -35,20 +35,20 @@ async def read(
     """
     tokens = _unread(cases, answers)
     if tokens:
-        found = await stored_traits.fetch(outside, trait_choice.choose(tokens, MOST_TOKENS_READ))
+        found = await trait_sources.fetch(outside, trait_choice.choose(tokens, MOST_TOKENS_READ))
         trait_choice.remember(found)
         _learn(done, answers, found)
     asking = [case for case in cases if case.claim.priority >= AGAIN]
     known = {
         token: told
         for token in _denied(asking, answers)
-        if (told := _traits_in(answers, token)) is not None and stored_traits.sources_on(outside, token[0]) > 1
+        if (told := _traits_in(answers, token)) is not None and trait_sources.sources_on(outside, token[0]) > 1
     }
     if known:
         patient = _denied([case for case in asking if case.claim.attempts < MOST_ASKED_AGAIN], answers)
         asked = trait_choice.choose({"all": known}, MOST_TOKENS_READ)
         apart_from = {token: known[token].sources for token in asked}
-        for token, other in (await stored_traits.fetch(outside, asked, apart_from=apart_from)).items():
+        for token, other in (await trait_sources.fetch(outside, asked, apart_from=apart_from)).items():
             waits = isinstance(other, str) and token in patient
             _learn(done, answers, {token: other if waits else _with(known[token], other)})
 
@@ -66,12 +66,12 @@ async def read_again(
     that an earlier one has read from two sources are not read again.
     """
     wanted = _unread(cases, confirmed)
-    if len(set[stored_traits.TokenKey]().union(*wanted.values())) > MOST_TOKENS_READ:
+    if len(set[trait_sources.TokenKey]().union(*wanted.values())) > MOST_TOKENS_READ:
         _learn(done, confirmed, _of_two_sources(wanted, answers, _apart_from_first(done, cases)))
         wanted = _unread(cases, confirmed)
-    again, both = list[stored_traits.TokenKey](), list[stored_traits.TokenKey]()
-    known = dict[stored_traits.TokenKey, TokenTraits | str]()
-    apart_from = dict[stored_traits.TokenKey, frozenset[str]]()
+    again, both = list[trait_sources.TokenKey](), list[trait_sources.TokenKey]()
+    known = dict[trait_sources.TokenKey, TokenTraits | str]()
+    apart_from = dict[trait_sources.TokenKey, frozenset[str]]()
     for token in trait_choice.choose(wanted, MOST_TOKENS_READ):
         told = done.traits.get(token)
         if not isinstance(told, TokenTraits) or (len(told.sources) == 1 and not told.traits):
@@ -80,42 +80,42 @@ async def read_again(
             known[token] = told
         else:
             again.append(token)
-            if stored_traits.sources_on(outside, token[0]) > 1:
+            if trait_sources.sources_on(outside, token[0]) > 1:
                 apart_from[token] = told.sources
     _learn(done, confirmed, known)
     if both:
         _learn(done, confirmed, await _of_every_source(outside, both))
     if again:
-        found = await stored_traits.fetch(outside, again, apart_from=apart_from)
+        found = await trait_sources.fetch(outside, again, apart_from=apart_from)
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
         _learn(done, confirmed, found)
         done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
 
 
 async def _of_every_source(
-    outside: Gateways, tokens: Sequence[stored_traits.TokenKey]
-) -> dict[stored_traits.TokenKey, TokenTraits | str]:
+    outside: Gateways, tokens: Sequence[trait_sources.TokenKey]
+) -> dict[trait_sources.TokenKey, TokenTraits | str]:
     """Read traits from every source. Where an index read them, another index is asked as well."""
-    found = await stored_traits.fetch(outside, tokens, every_source=True)
+    found = await trait_sources.fetch(outside, tokens, every_source=True)
     indexed = {
         token: told
         for token, told in found.items()
         if isinstance(told, TokenTraits) and len(told.sources) == 1 and OF_INDEX in told.source
-        and stored_traits.sources_on(outside, token[0]) > 1
+        and trait_sources.sources_on(outside, token[0]) > 1
     }  # fmt: skip
     if indexed:
         apart_from = {token: told.sources for token, told in indexed.items()}
-        others = await stored_traits.fetch(outside, indexed, apart_from=apart_from)
+        others = await trait_sources.fetch(outside, indexed, apart_from=apart_from)
         found |= {token: _with(told, others[token]) for token, told in indexed.items()}
     return found
 
 
-def _apart_from_first(done: BatchOutcome, cases: Sequence[Case]) -> dict[stored_traits.TokenKey, datetime]:
+def _apart_from_first(done: BatchOutcome, cases: Sequence[Case]) -> dict[trait_sources.TokenKey, datetime]:
     """Return when a reading of a token's linked document is first far enough from the answer that it would confirm.
 
     Tokens on which no earlier reconcile's answer depends are left out: nothing can be confirmed by them yet.
     """
-    found, losing = dict[stored_traits.TokenKey, datetime](), set(map(id, cases))
+    found, losing = dict[trait_sources.TokenKey, datetime](), set(map(id, cases))
     for item in done.outcomes:
         if id(item.case) not in losing:
             continue
@@ -130,16 +130,16 @@ def _apart_from_first(done: BatchOutcome, cases: Sequence[Case]) -> dict[stored_
 
 
 def _of_two_sources(
-    wanted: Mapping[Hashable, set[stored_traits.TokenKey]],
+    wanted: Mapping[Hashable, set[trait_sources.TokenKey]],
     answers: Mapping[ServerChain, Answers],
-    apart: Mapping[stored_traits.TokenKey, datetime],
-) -> dict[stored_traits.TokenKey, TokenTraits | str]:
+    apart: Mapping[trait_sources.TokenKey, datetime],
+) -> dict[trait_sources.TokenKey, TokenTraits | str]:
     """Return the traits in the answers that two sources gave, of the wanted tokens.
 
     A document to which two indexes only link counts if it was read LATELY and not before its time in `apart`: it must
     not confirm itself by a stored copy.
     """
-    tokens, since = set[stored_traits.TokenKey]().union(*wanted.values()), now() - LATELY
+    tokens, since = set[trait_sources.TokenKey]().union(*wanted.values()), now() - LATELY
     return {
         token: said
         for told in answers.values()
@@ -161,14 +161,14 @@ def _with(first: TokenTraits, other: TokenTraits | str) -> TokenTraits:
 def _learn(
     done: BatchOutcome,
     answers: Mapping[ServerChain, Answers],
-    found: Mapping[stored_traits.TokenKey, TokenTraits | str],
+    found: Mapping[trait_sources.TokenKey, TokenTraits | str],
 ) -> None:
     done.traits.update(found)
     for (_, chain), told in answers.items():
         told.traits.update({token: said for token, said in found.items() if token[0] == chain})
 
 
-def _traits_in(answers: Mapping[ServerChain, Answers], token: stored_traits.TokenKey) -> TokenTraits | None:
+def _traits_in(answers: Mapping[ServerChain, Answers], token: trait_sources.TokenKey) -> TokenTraits | None:
     """Return the traits of a token in the answers, if they come from one source."""
     for (_, chain), told in answers.items():
         if chain == token[0] and isinstance(said := told.traits.get(token), TokenTraits):
@@ -176,7 +176,7 @@ def _traits_in(answers: Mapping[ServerChain, Answers], token: stored_traits.Toke
     return None
 
 
-def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> set[stored_traits.TokenKey]:
+def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> set[trait_sources.TokenKey]:
     """Return the held tokens whose traits make a requirement's answer no."""
     return {
         token
@@ -187,9 +187,9 @@ def _denied(cases: Sequence[Case], answers: Mapping[ServerChain, Answers]) -> se
 
 def _unread(
     cases: Sequence[Case], answers: Mapping[ServerChain, Answers]
-) -> dict[Hashable, set[stored_traits.TokenKey]]:
+) -> dict[Hashable, set[trait_sources.TokenKey]]:
     """Return, by member, the held tokens on whose traits an answer still depends."""
-    found: dict[Hashable, set[stored_traits.TokenKey]] = {}
+    found: dict[Hashable, set[trait_sources.TokenKey]] = {}
     for case, leaf, vaults in _trait_leaves(cases):
         told = answers.get((case.claim.server_id, leaf.chain))
         tokens = set(evaluate.unread(leaf, case.wallets, told, vaults))

@@ -11,9 +11,9 @@ from sqlmodel import col, select, update
 
 from gateways.chains.metadata_traits import Trait
 from models import Collection, Token, now, transaction
-from services.collections import collections, stored_traits
-from services.collections.stored_traits import TokenKey, TokenTraits, matches
-from services.collections.trait_match import folded
+from services.collections import collections, stored_traits, trait_sources
+from services.collections.trait_match import TokenTraits, folded, matches
+from services.collections.trait_sources import TokenKey
 from services.core.answer import Answer
 from services.privacy import retention
 from tests.support.builders import address
@@ -34,7 +34,7 @@ def test_what_is_invisible_is_left_out_and_nothing_else(text: str) -> None:
 
 
 def a_token(*found: Trait, whole: bool = True) -> TokenTraits:
-    return TokenTraits(found, stored_traits.FROM_METADATA, now(), whole)
+    return TokenTraits(found, trait_sources.FROM_METADATA, now(), whole)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ async def test_what_became_known_is_remembered_as_it_was_told(database: str) -> 
     await remembered({first: odd, second: a_token(), ("base", cats, "2"): "OpenSea: HTTP 500"})
     async with transaction() as db:
         known = await stored_traits.known(db, [first, second, ("base", cats, "2"), ("base", dogs, str(2**255))])
-    assert known == {first: odd, second: TokenTraits((), stored_traits.FROM_METADATA, known[second].read_at)}
+    assert known == {first: odd, second: TokenTraits((), trait_sources.FROM_METADATA, known[second].read_at)}
 
 
 async def test_what_is_too_old_is_not_known_and_neither_older_nor_unknown_overwrites(database: str) -> None:
     place = ("base", address(), "1")
-    old = TokenTraits((Trait("Fur", "Old"),), stored_traits.FROM_OPENSEA, now() - timedelta(hours=1))
+    old = TokenTraits((Trait("Fur", "Old"),), trait_sources.FROM_OPENSEA, now() - timedelta(hours=1))
     await remembered({place: a_token(Trait("Fur", "New"))})
     await remembered({place: old})
     await remembered({place: "no answer"})
@@ -157,7 +157,7 @@ async def test_the_newest_traits_are_kept_of_more_than_there_is_room_for(
     contract = address()
     async with transaction() as db:
         for token_id in ("1", "2", "3"):
-            traits = TokenTraits((Trait("Fur", "Gold"),), stored_traits.FROM_METADATA, now())
+            traits = TokenTraits((Trait("Fur", "Gold"),), trait_sources.FROM_METADATA, now())
             await stored_traits.remember(db, {("base", contract, token_id): traits})
         sizes = (await db.execute(text("SELECT pg_column_size(traits) FROM token"))).scalars().all()
         for most, kept in ((1 << 30, ["1", "2", "3"]), (sum(sizes) - 1, ["2", "3"]), (0, [])):

@@ -14,9 +14,9 @@ from gateways.metadata import TokenMetadata
 from gateways.transport.errors import ProviderDown
 from locales.stored_texts import said, storable, with_token_hidden, within
 from models import now
-from services.collections import stored_traits as traits
-from services.collections.stored_traits import FROM_METADATA, FROM_OPENSEA, TokenKey, TokenTraits, fetch, matches
-from services.collections.trait_match import BETWEEN_SOURCES, only_source
+from services.collections import trait_sources as traits
+from services.collections.trait_match import BETWEEN_SOURCES, TokenTraits, matches, only_source
+from services.collections.trait_sources import FROM_METADATA, FROM_OPENSEA, TokenKey, fetch
 from services.core.answer import Answer
 from settings import settings
 from tests.sandbox.control import SandboxControl

@@ -370,7 +370,7 @@ def _settled(item: CaseOutcome, grant: GrantFacts) -> GrantFacts | Taken:
 async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it_soon(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.collections.stored_traits.sources_on", lambda outside, chain: outside.trait_sources)
+    monkeypatch.setattr("services.collections.trait_sources.sources_on", lambda outside, chain: outside.trait_sources)
     lost = 0
     for seed in range(HISTORIES):
         chance.seed(seed)  # the engine shuffles its questions: without a seed the order would change each time

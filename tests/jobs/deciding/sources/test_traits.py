@@ -92,7 +92,7 @@ async def test_the_only_source_of_traits_takes_a_role_after_it_has_said_so_twice
     gold: Town, engine: Engine, opensea: Teller, metadata: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opensea.said = None
-    monkeypatch.setattr("services.collections.stored_traits.sources_on", lambda outside, chain: 1)
+    monkeypatch.setattr("services.collections.trait_sources.sources_on", lambda outside, chain: 1)
     await earned(gold, engine)
     metadata.said = REFRESHING
     await looked_at(gold)
