@@ -246,12 +246,11 @@ _LATE_GIFTS = """
 
 async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
     """Delete what ends with a membership: truces, and the payout address with the list of who downloaded it."""
-    await rivals.forget(db, gone)
-    named = (
-        'unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id) JOIN "user" u '
-        "ON u.discord_id = g.discord_id WHERE c.server_id = g.server_id AND c.user_id = u.id"
-    )
+    members = "unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) AS g (server_id, discord_id)"
+    named = f"""{members} JOIN "user" u
+        ON u.discord_id = g.discord_id WHERE c.server_id = g.server_id AND c.user_id = u.id"""
     for statement in (
+        f"DELETE FROM truce t USING {members} WHERE t.server_id = g.server_id AND t.discord_id = g.discord_id",
         f"UPDATE member_choice c SET payout_wallet_id = NULL FROM {named} AND c.payout_wallet_id IS NOT NULL",
         f"DELETE FROM payout_listing c USING {named}",
     ):

@@ -148,18 +148,6 @@ async def end_expired(db: AsyncSession) -> int:
     return len(ended)
 
 
-async def forget(db: AsyncSession, gone: Sequence[tuple[int, str]]) -> None:
-    """Delete the truces of members who left: a later membership begins without them."""
-    if not gone:
-        return
-    servers, people = map(list, zip(*gone, strict=True))
-    await db.execute(
-        "DELETE FROM truce t USING unnest(CAST(:servers AS integer[]), CAST(:people AS text[])) "
-        "AS g (server_id, discord_id) WHERE t.server_id = g.server_id AND t.discord_id = g.discord_id",
-        {"servers": servers, "people": people},
-    )
-
-
 async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> list[GrantKey]:
     """Delete these truces of one server and the `lost` grants of their roles, and stop counting the former reversals.
 

@@ -9,7 +9,7 @@ from sqlmodel import select
 
 from gateways.discord.audit_log import RoleEntry
 from models import Event, Grant, RivalMove, ServerMove, Truce, now, transaction
-from services.guilds import rivals
+from services.guilds import members, rivals
 from services.guilds.rivals import Reversal
 from services.health import alerts
 from services.roles import rival_names
@@ -165,7 +165,7 @@ async def test_who_does_not_run_the_server_ends_no_truce(new_browser: Callable[[
 async def test_a_member_who_leaves_or_is_forgotten_takes_their_truce_along(town: Town) -> None:
     await lost(town, "carol", times=2)
     async with transaction() as db:
-        await rivals.forget(db, [(town.server_id, town.people["carol"]["id"])])
+        await members.left_many(db, [(town.server_id, town.people["carol"]["id"])])
     async with transaction() as db:
         assert (await db.exec(select(Truce))).all() == []
 
