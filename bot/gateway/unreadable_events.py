@@ -31,7 +31,7 @@ class UnreadableEvents:
     def guard(self, parsers: dict[str, Callable[[Any], Any]]) -> None:
         """Wrap each parser in `parsers` (by the event's name) in place."""
         for event, parse in parsers.items():
-            parsers[event] = self._ready(parse) if event == READY else self._guarded(event, parse)
+            parsers[event] = self._guarded(event, parse)
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Return the events skipped since `counted`, by kind and outcome."""
@@ -54,17 +54,9 @@ class UnreadableEvents:
                 return parse(data)
             except Exception as fault:  # noqa: BLE001  the library may raise any, and each would end the client
                 self.skip(event, fault)
-                self._missed(event, data)
-
-        return parsed
-
-    def _ready(self, parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def parsed(data: Any) -> Any:
-            try:
-                return parse(data)
-            except Exception as fault:  # noqa: BLE001  as above; raised again if its least parts are unreadable too
-                self.skip(READY, fault)
-            return parse(least(data))
+            if event == READY:
+                return parse(least(data))  # raises again if these parts are unreadable too
+            return self._missed(event, data)
 
         return parsed
 
