@@ -17,6 +17,7 @@ from benchmarks.support.call_counts import DAY
 from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.spending import (
     COLLECTIONS,
+    COUNTED_MEMBERS,
     DAILY_EVENTS,
     DEFAULT,
     EVM,
@@ -78,12 +79,11 @@ def plans_table(_: Counted) -> str:
             f"[{plan.title}]({plan.page})", plan.price,
             "—" if plan.allowance is None
             else f"{number(plan.allowance)} {plan.unit} a {'day' if plan.days == 1 else 'month'}",
-            plan.a_second, "all" if plan.log_blocks is None else f"{plan.log_blocks:,}",
+            plan.a_second,
+            "—" if plan in SOLANA else "all" if plan.log_blocks is None else f"{plan.log_blocks:,}",
         ]
         for plan in (*FREE, *PAID, *SOLANA)
     ]  # fmt: skip
-    for row, plan in zip(rows, (*FREE, *PAID, *SOLANA), strict=True):
-        row[-1] = "—" if plan in SOLANA else row[-1]
     return table(("Plan", "Price", "Allowance", "A second", "Blocks of logs a request"), rows)
 
 
@@ -114,7 +114,7 @@ _UNITS = [f"{plan.unit}, {_NAMES[plan.key]}" for plan in FREE]
 def rounds_table(counted: Counted) -> str:
     """Return what one sweep costs on one chain."""
     rows: list[list[str]] = []
-    for members in sorted({*MEMBERS, EXAMPLE}):
+    for members in COUNTED_MEMBERS:
         calls = counted.rounds[members]
         once = [plan.cost(calls) for plan in FREE]
         often = [share(value * DAY / OFTEN, plan) for value, plan in zip(once, FREE, strict=True)]
@@ -132,7 +132,7 @@ def fallbacks_table(counted: Counted) -> str:
             f"{ceil(members * COLLECTIONS / AGGREGATE_CHECKS):,}",
             f"{members * COLLECTIONS:,}",
         ]
-        for members in sorted({*MEMBERS, EXAMPLE})
+        for members in COUNTED_MEMBERS
     ]
     return table(("Members", "with state override", "without", "without Multicall3 as well"), rows)
 
@@ -269,7 +269,7 @@ def methods_table(counted: Counted) -> str:
 def solana_table(counted: Counted) -> str:
     """Return the cost of Solana at Helius."""
     rows: list[list[str]] = []
-    for members in (*MEMBERS[:2], EXAMPLE, MEMBERS[2]):
+    for members in COUNTED_MEMBERS:
         once = solana_sweep(counted, HELIUS, members)
         rows.append([f"{members:,}", number(once), f"{number(24 * once)} ({share(24 * once, HELIUS)})"])
     return table(("Members", "credits a sweep", "a sweep every hour, a day"), rows)
@@ -309,7 +309,7 @@ def looks_at_a_bio(seconds: float) -> int:
 def marketplaces_table(_: Counted) -> str:
     """Return the reads of proofs and rules at OpenSea, and from Alchemy's lists."""
     rows: list[list[str]] = []
-    for members in sorted({*MEMBERS, EXAMPLE}):
+    for members in COUNTED_MEMBERS:
         proofs = members / 1_000 * DAILY_EVENTS["proofs"]
         rows.append(
             [

@@ -209,14 +209,14 @@ async def delegated(members: int) -> dict[str, float]:
         return dict(calls)
 
 
-async def open_challenge(chain: str = CHAIN) -> dict[str, float]:
+async def open_challenge() -> dict[str, float]:
     """Return the calls of one poll for the transaction of one open challenge, on one chain."""
-    with hand_set() as clock, counting(quiet_node(chain, clock, None)) as calls:
-        pool = NodePool({chain: ["http://node.test"]})
+    with hand_set() as clock, counting(quiet_node(CHAIN, clock, None)) as calls:
+        pool = NodePool({CHAIN: ["http://node.test"]})
         transactions = EvmTransactions(pool)
-        await transactions.nonces(chain, [wallet(1)])
+        await transactions.nonces(CHAIN, [wallet(1)])
         calls.clear()
-        await transactions.nonces(chain, [wallet(1)])
+        await transactions.nonces(CHAIN, [wallet(1)])
         await pool.close()
         return dict(calls)
 

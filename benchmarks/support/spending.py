@@ -20,6 +20,7 @@ EVM = tuple(key for key, chain in CHAINS.items() if chain.family == "evm")
 PACES = (5, 60, 600)
 MEMBERS = (10, 1_000, 100_000)
 EXAMPLE = 5_000
+COUNTED_MEMBERS = sorted((*MEMBERS, EXAMPLE))
 COLLECTIONS = 3
 SUPPLY = 5_000
 """Assets of the collection on Solana."""
@@ -103,7 +104,7 @@ async def count() -> Counted:
     found = Counted()
     with nft_chain() as node:
         node.fill(1, collections=COLLECTIONS, supply=1)
-        for members in sorted({*MEMBERS, EXAMPLE}):
+        for members in COUNTED_MEMBERS:
             found.rounds[members] = await call_counts.balances(node, members, node.contracts)
         found.look = await call_counts.balances(node, 1, node.contracts)
         found.confirmation = await call_counts.balances(node, 1, node.contracts, settled=True)
@@ -113,7 +114,7 @@ async def count() -> Counted:
             found.wallets[pace, blocks] = await call_counts.following("base", pace, log_blocks=blocks, wallets=500)
     found.challenge = await call_counts.open_challenge()
     found.probes = {chain: await call_counts.probe(chain) for chain in ("base", "solana")}
-    for members in sorted({*MEMBERS, EXAMPLE, OWNERS_AT_ONCE}):
+    for members in {*COUNTED_MEMBERS, OWNERS_AT_ONCE}:
         found.solana[members] = await call_counts.solana_list(min(members, BATCH), SUPPLY)
     wanted = {(chain, pace, plan.log_blocks) for chain in EVM for pace in PACES for plan in FREE}
     for chain in OF_THE_EXAMPLE:
