@@ -18,7 +18,6 @@ from services.runtime import schedules
 from services.triggers import chain_cursor, watch_list
 from services.triggers.chain_cursor import CONTRACTS
 
-QUEUE_LATE_AFTER = timedelta(minutes=10)
 FOLLOWER_LATE_AFTER = timedelta(minutes=30)
 """The lag from which the state is bad; a shorter one is at most a warning, because sweeps find what followers miss."""
 HOUSEKEEPING_LATE_AFTER = timedelta(hours=1)
@@ -112,7 +111,7 @@ async def work(db: AsyncSession) -> WorkHealth:
         )
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
-    late = QUEUE_LATE_AFTER.total_seconds()
+    late = backlog.LATE_AFTER.total_seconds()
     told = _("Nobody waits.")
     if due:
         told = ngettext(
