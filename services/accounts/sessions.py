@@ -111,13 +111,14 @@ async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
     It lives for SESSION_LIFE, or as long as Discord's grant if that ends earlier.
     """
     session_id = secrets.token_urlsafe(32)
+    printable = "".join(letter for letter in user_agent if letter.isprintable())
     end = now() + SESSION_LIFE
     grant_end = (await db.exec(select(User.token_expires_at).where(User.id == user_id))).first()
     db.add(
         Session(
             id_hash=hash_of(session_id),
             user_id=user_id,
-            user_agent=_printable(user_agent),
+            user_agent=printable[:_AGENT_LENGTH],
             expires_at=min(end, grant_end) if grant_end is not None else end,
         )
     )
@@ -126,10 +127,6 @@ async def open_session(db: AsyncSession, user_id: int, user_agent: str) -> str:
     excess = mine.offset(MOST).with_for_update(skip_locked=True)
     await db.exec(delete(Session).where(col(Session.id_hash).in_(excess)))
     return session_id
-
-
-def _printable(user_agent: str) -> str:
-    return "".join(letter for letter in user_agent if letter.isprintable())[:_AGENT_LENGTH]
 
 
 async def actor_of(db: AsyncSession, session_id: str | None) -> Actor | None:

@@ -214,11 +214,6 @@ def _usable(user: User) -> str | None:
         return None
 
 
-def _token_set(user: User) -> TokenSet:
-    """Return the person's last tokens from Discord. Raises UnreadableToken."""
-    return TokenSet("", unseal(user.refresh_token or b""), user.token_expires_at or now(), "")
-
-
 async def _refreshed(outside: Gateways, user_id: int) -> str:
     """Exchange the refresh token, one process at a time.
 
@@ -233,7 +228,8 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
         if token is not None:
             return token
         try:
-            tokens = await outside.oauth.refresh(_token_set(user))
+            last = TokenSet("", unseal(user.refresh_token or b""), user.token_expires_at or now(), "")
+            tokens = await outside.oauth.refresh(last)
         except (UnreadableToken, GrantRefused):
             tokens = None
         except ProviderError as error:

@@ -129,7 +129,8 @@ async def _kinds(db: AsyncSession, outside: Gateways, contract: str, blockchain:
 async def _by_contract(
     db: AsyncSession, outside: Gateways, chain: str, contract: str, no_older_than: timedelta = FRESH_FOR
 ) -> CollectionView:
-    row = await _stored(db, chain, contract)
+    stored = await db.exec(select(Collection).where(Collection.chain == chain, Collection.contract == contract))
+    row = stored.first()
     if row is not None and now() - row.updated_at < no_older_than:
         return _view(row)
     known = row if row is not None and row.source else None
@@ -162,11 +163,6 @@ async def _coin_at(db: AsyncSession, outside: Gateways, chain: str, contract: st
         return None
     except ProviderError as fault:
         raise unavailable(fault) from fault
-
-
-async def _stored(db: AsyncSession, chain: str, contract: str) -> Collection | None:
-    found = await db.exec(select(Collection).where(Collection.chain == chain, Collection.contract == contract))
-    return found.first()
 
 
 async def _keep(db: AsyncSession, named: Found) -> CollectionView:

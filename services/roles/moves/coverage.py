@@ -129,15 +129,9 @@ async def _stored(db: AsyncSession, move: ServerMove) -> Coverage | None:
         .ext(distinct_on(col(MoveCount.role_id)))
         .order_by(col(MoveCount.role_id), col(MoveCount.day).desc())
     )
-    rows = {row.role_id: row for row in (await db.exec(newest)).all()}
-    if not set(move.roles) <= rows.keys():
-        return None
-    at = max(row.at for row in rows.values())
-    return Coverage(at, {role_id: _coverage(row) for role_id, row in rows.items() if role_id in move.roles})
-
-
-def _coverage(row: MoveCount) -> RoleCoverage:
-    return RoleCoverage(row.earned, row.unearned, row.unverified, row.unknown)
+    rows = (await db.exec(newest)).all()
+    found = {row.role_id: RoleCoverage(row.earned, row.unearned, row.unverified, row.unknown) for row in rows}
+    return Coverage(max(row.at for row in rows), found) if set(move.roles) <= found.keys() else None
 
 
 async def store(db: AsyncSession, move: ServerMove) -> None:
