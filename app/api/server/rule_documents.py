@@ -16,6 +16,7 @@ from app.api.requests.shapes import ApiAnswer, PathId, Payload, disposition
 from app.api.server.address_lists import ExportedList
 from gateways import gateways
 from models import transaction
+from services.guilds import permissions
 from services.rules.documents import exports, imports, json_documents
 from services.rules.documents.imports import ImportOrder, ImportView
 from services.rules.views import RemovalPolicy
@@ -88,7 +89,8 @@ async def import_rules(caller: Caller, server_id: PathId, request: Request) -> I
     With `apply` they are created as rules in shadow, which give and take nothing until somebody activates them.
     """
     async with transaction() as db:
-        await imports.allow(db, gateways(), caller, server_id)
+        # Only an admin's document is parsed.
+        await permissions.require_admin_to_read(db, gateways(), caller, server_id)
     payload = await _order(await request.body())
     order = ImportOrder(payload.source, payload.document, None if payload.only is None else frozenset(payload.only))
     async with transaction() as db:

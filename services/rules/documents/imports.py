@@ -105,11 +105,6 @@ class _Candidate:
     notes: tuple[str, ...]
 
 
-async def allow(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> None:
-    """Raise ServerNotFound unless the actor runs the server, so that only an admin's document is parsed."""
-    await permissions.require_admin_to_read(db, outside, actor, server_id)
-
-
 async def preview(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, order: ImportOrder) -> ImportView:
     """Return the rules that a document would become, without storing any.
 
