@@ -49,48 +49,38 @@ def seal_again(sealed: bytes) -> bytes | None:
 
 def digests(text: str) -> list[str]:
     """Return digests of the text that nobody can compute without a key: by the present one, then by the previous."""
-    return [hmac.digest(key, text.encode(), "sha256").hex() for key in _each_digest_key()]
-
-
-def forget_keys() -> None:
-    """Read the keys again next time, after the settings changed."""
-    _each_key.cache_clear()
-    _each_digest_key.cache_clear()
+    return [hmac.digest(_derived(secret, _DIGESTS), text.encode(), "sha256").hex() for secret in _secrets()]
 
 
 def _keys() -> MultiFernet:
     return MultiFernet(_each_key())
 
 
-@cache
-def _each_key() -> tuple[Fernet, ...]:
+def _each_key() -> list[Fernet]:
     """Return the keys in force; the first one seals."""
-    return tuple(Fernet(base64.urlsafe_b64encode(_derived(text, _PURPOSE))) for text in _secrets())
-
-
-@cache
-def _each_digest_key() -> tuple[bytes, ...]:
-    return tuple(_derived(text, _DIGESTS) for text in _secrets())
+    return [Fernet(base64.urlsafe_b64encode(_derived(text, _PURPOSE))) for text in _secrets()]
 
 
 def _secrets() -> list[str]:
     """Return the texts that the operator chose: the present one, then the previous one if there is one."""
     present, previous = settings().secret_key, settings().secret_key_previous
-    first = present.get_secret_value() if present is not None else _sandbox_key()
+    first = present.get_secret_value() if present is not None else _sandbox_key(ROOT / settings().data_dir)
     return [first] if previous is None else [first, previous.get_secret_value()]
 
 
+@cache
 def _derived(text: str, purpose: bytes) -> bytes:
     """Derive a key from the text that the operator chose."""
     return HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(text.encode())
 
 
-def _sandbox_key() -> str:
+@cache
+def _sandbox_key(data: Path) -> str:
     """Return the sandbox's random key, made once beside its data and readable only by its owner.
 
     Only reached in sandbox mode: settings refuse a live start without SECRET_KEY.
     """
-    path = ROOT / settings().data_dir / "sandbox" / "secret.key"
+    path = data / "sandbox" / "secret.key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_once(path, secrets.token_urlsafe(32))

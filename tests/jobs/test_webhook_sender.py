@@ -40,12 +40,10 @@ async def database(database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     """A fresh database behind `models.transaction`, and a key of this test's own."""
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     settings.cache_clear()
-    encryption.forget_keys()
     await models.use(database_url)
     yield
     await models.use(None)
     settings.cache_clear()
-    encryption.forget_keys()
 
 
 @pytest.fixture
@@ -399,7 +397,6 @@ async def test_the_secret_survives_a_change_of_the_key_once_the_previous_one_is_
         monkeypatch.setenv("SECRET_KEY", present)
         monkeypatch.setenv("SECRET_KEY_PREVIOUS", previous)
         settings.cache_clear()
-        encryption.forget_keys()
 
     keys("the first", "")
     server = await a_webhook(receiver.url, *EVENTS)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from services.accounts.encryption import UnreadableToken, forget_keys, seal, unseal
+from services.accounts.encryption import UnreadableToken, seal, unseal
 from settings import settings
 
 
@@ -16,11 +16,9 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         monkeypatch.setenv("SECRET_KEY", present)
         monkeypatch.setenv("SECRET_KEY_PREVIOUS", previous)
         settings.cache_clear()
-        forget_keys()
 
     yield say
     settings.cache_clear()
-    forget_keys()
 
 
 def test_a_change_of_the_key_leaves_everything_readable_and_seals_with_the_new_one(keys: Callable[..., None]) -> None:
