@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-from sqlalchemy import insert, text
+from sqlalchemy import insert
 
 import models
 from app.postgres.server import Postgres
@@ -18,7 +19,7 @@ from benchmarks.support.nft_chain import CHAIN, ROOT, wallet
 from benchmarks.support.rounds import READY
 from gateways import close_gateways
 from jobs.__main__ import lives
-from models import Rule, Server, transaction
+from models import Rule, Server, reading, transaction
 from models.db.session import AsyncSession
 from services.core import queue
 from services.rules.expression import Requirement, to_document
@@ -54,21 +55,17 @@ async def product(database_url: str, nodes: Sequence[str] = (), **more: str) -> 
         "DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "2", "DISCORD_BOT_TOKEN": "3",
         f"RPC_{CHAIN.upper()}": " ".join(nodes),
     } | more  # fmt: skip
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    settings.cache_clear()
-    await close_gateways()  # a test may have left gateways that lead nowhere
-    await models.use(database_url)
     try:
-        yield
+        with patch.dict(os.environ, values):
+            settings.cache_clear()
+            await close_gateways()  # a test may have left gateways that lead nowhere
+            await models.use(database_url)
+            try:
+                yield
+            finally:
+                await close_gateways()
+                await models.use(None)
     finally:
-        await close_gateways()
-        await models.use(None)
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
         settings.cache_clear()
 
 
@@ -170,6 +167,5 @@ async def written() -> None:
 
 
 async def _analyse() -> None:
-    async with models.engine().connect() as connection:
-        await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await connection.execute(text("VACUUM ANALYZE"))
+    async with reading() as db:
+        await db.execute("VACUUM ANALYZE")
