@@ -170,14 +170,14 @@ async def test_a_coin_whose_mint_was_closed_is_nobodys_at_a_node_that_has_other_
 ) -> None:
     """Without it, a rule on such a coin would never again say anything about anybody."""
     closed, crowd = NOBODY[3], [encode((number + 1).to_bytes(32, "big")) for number in range(owners)]
-    accounts, gone = sandbox_node.get_multiple_accounts, {closed}
+    accounts, gone = sandbox_accounts.get_multiple_accounts, {closed}
 
     def without_closed(view: View, params: list[Any]) -> Any:
         said = accounts(view, params)
         value = [None if one in gone else item for one, item in zip(params[0], said["value"], strict=True)]
         return said | {"value": value}
 
-    monkeypatch.setitem(sandbox_node.DATA, "getMultipleAccounts", (without_closed, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (without_closed, []))
     for at in (NEWEST, ReadPoint(0, settled=True)):
         sheet = await read(chains, [closed], crowd, at)
         assert [sheet.amount(closed, owner) for owner in crowd] == [0] * owners

@@ -11,7 +11,7 @@ from models import TokenTrail, Wallet, transaction
 from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.guilds.gateway import known_people
-from services.privacy import export, preferences
+from services.privacy import export
 from services.wallets.transaction_check import in_coins
 from tests.services.privacy.test_preferences import known_everywhere, somebody, tables_that_name
 from tests.support.builders import CONTRACT
