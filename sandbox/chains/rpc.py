@@ -19,6 +19,8 @@ from sandbox.chains.chain import Chain
 
 FRONTS = ("rpc", "rpc2")
 AT_ONCE = 16
+LONGEST_BODY, LONGEST_MESSAGE = 5 * 2**20, 32 * 2**20
+"""The bytes of a request over HTTP and of a message on a WebSocket that Geth reads (its package rpc)."""
 TOO_MANY = "Too many requests: this endpoint's limit per second is used up."
 BROKEN = b'{"jsonrpc":"2.0","id":1,"result":"0x'
 _FAULTS_THAT_ANSWER = ("429", "500", "malformed")
@@ -52,6 +54,9 @@ def pinned_head(sandbox: Sandbox, chain: Chain, target: str) -> int | None:
 
 async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request) -> web.StreamResponse:
     target = f"{name}:{chain.facts.name}"
+    size = request.content_length or 0
+    if size > LONGEST_BODY:
+        return web.Response(status=413, text=f"content length too large ({size}>{LONGEST_BODY})\n")
 
     async def respond(kind: str | None, items: list[Any], many: bool) -> web.StreamResponse:
         if many and not items:
@@ -107,7 +112,7 @@ class _Socket:
         self._sandbox = sandbox
         self._chain = chain
         self._target = f"{name}:{chain.facts.name}"
-        self._client = web.WebSocketResponse(max_msg_size=0)
+        self._client = web.WebSocketResponse(max_msg_size=LONGEST_MESSAGE)
         self._ids = itertools.count()
         self._subscribing: dict[int, dict[str, Any]] = {}
         """The calls that the node's own socket has not answered yet, by the ids that they have there."""

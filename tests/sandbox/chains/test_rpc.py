@@ -1,6 +1,7 @@
 """The front ends to the chains, without faults."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -129,6 +130,20 @@ async def test_a_websocket_takes_calls_and_subscriptions(nodes: Nodes):
         await asyncio.to_thread(nodes.act, "mine", "optimism", blocks="1")
         event = await socket.receive_json(timeout=10)
         assert event["params"]["subscription"] == subscription
+
+
+async def test_a_request_that_is_too_long_is_refused_unread(nodes: Nodes):
+    """The limits of Geth's package rpc: 5 MiB over HTTP, 32 MiB in a message of a WebSocket."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": []}
+    assert nodes.http.post("/rpc/base", content=json.dumps(call).ljust(5 * 2**20)).status_code == 200
+    refused = nodes.http.post("/rpc/base", content=json.dumps(call).ljust(5 * 2**20 + 1))
+    assert (refused.status_code, refused.text) == (413, "content length too large (5242881>5242880)\n")
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/base") as socket:
+        await socket.send_str(json.dumps(call).ljust(6 * 2**20))
+        assert (await socket.receive_json(timeout=10))["result"] == "0x2105"
+        with suppress(ConnectionError):  # closed while it is sent
+            await socket.send_str(json.dumps(call).ljust(33 * 2**20))
+        assert (await socket.receive(timeout=10)).type is not aiohttp.WSMsgType.TEXT
 
 
 async def test_a_block_that_a_subscription_sends_can_be_read_at_once(nodes: Nodes):
