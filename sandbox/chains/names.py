@@ -51,7 +51,7 @@ def seeds() -> list[Call]:
     return [*stands_for("carol.eth", carol), *is_called(carol, "carol.eth")]
 
 
-def anew() -> list[Call]:
+def restored() -> list[Call]:
     """Return the calls that restore the names of the start."""
     return [(REGISTRY, abi.call("NameRegistry", "restart()")), *seeds()]
 

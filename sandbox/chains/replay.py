@@ -38,16 +38,16 @@ async def start(chain: Chain) -> None:
     await chain.note_head()
     await _prepare(chain, [*old, *recent], nonces)
     chain.reserve(base + 2)
-    await _found(chain, old)
-    founded = chain.head
+    await _fill_first_blocks(chain, old)
+    filled = chain.head
     chain.records = old
     chain.list_collections()
     for record in recent:
-        await _again(chain, record)
+        await _repeat(chain, record)
     # At this height the node knows a finalized block, as every real chain does, and the deepest reorganisation leaves
     # what the chain began with.
-    await chain.mine(max(seen, base + chain.facts.confirmations, founded + DEEPEST_REORG) - chain.head)
-    await _at(chain, int(time.time()))
+    await chain.mine(max(seen, base + chain.facts.confirmations, filled + DEEPEST_REORG) - chain.head)
+    await _set_clock(chain, int(time.time()))
     await chain.mine(1)
     chain.running.set()
 
@@ -94,7 +94,7 @@ async def reorg(chain: Chain, depth: int) -> None:
         chain.journal.rewrite(chain.records)
         chain.list_collections()
         await chain.note_head()
-        await _at(chain, int(time.time()))
+        await _set_clock(chain, int(time.time()))
         await chain.mine(chain.facts.confirmations)
 
 
@@ -127,7 +127,7 @@ def _funds(records: list[Record]) -> dict[str, int]:
     return found
 
 
-async def _found(chain: Chain, old: list[Record]) -> None:
+async def _fill_first_blocks(chain: Chain, old: list[Record]) -> None:
     """Put the seeds and everything older than the window into the first blocks of this node."""
     metadata = f"{chain.url}/metadata/{chain.facts.name}/"
     await chain.node.call("evm_setAutomine", False)
@@ -168,11 +168,11 @@ async def _found(chain: Chain, old: list[Record]) -> None:
     await chain.set_balances(old)
 
 
-async def _again(chain: Chain, record: Record) -> None:
+async def _repeat(chain: Chain, record: Record) -> None:
     """Repeat a recent record, in its own block."""
     if record["kind"] in ("tx", "raw", "reset"):
         await chain.mine(_block(record) - chain.head - 1)
-        await _at(chain, record["time"])
+        await _set_clock(chain, record["time"])
         chain.reserve(chain.head + 1)
         if record["kind"] == "reset":
             await _undo(chain)
@@ -224,7 +224,7 @@ async def _undo(chain: Chain) -> None:
             await chain.fund(record["from"], 0)
             await chain.sent({**record, "data": record["withdraw"]})
             await chain.note_head()
-    for to, data in names.anew() if chain.facts.names else ():
+    for to, data in names.restored() if chain.facts.names else ():
         await _keeper_sends(chain, to, data, names.GAS)
     for deployer, count in _deployers(chain).items():
         await chain.node.call("anvil_setNonce", deployer, hex(count))
@@ -297,7 +297,7 @@ def _block(record: Record) -> int:
     return record["block"]
 
 
-async def _at(chain: Chain, seconds: int) -> None:
+async def _set_clock(chain: Chain, seconds: int) -> None:
     """Set the node's clock, which a start and a reorg leave behind; the next block is never older than the head."""
     head: Any = await chain.node.call("eth_getBlockByNumber", "latest", False)
     await chain.node.call("evm_setNextBlockTimestamp", max(seconds, int(head["timestamp"], 16)))

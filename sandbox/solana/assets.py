@@ -165,7 +165,7 @@ class Holdings:
             coin.contract, coin.name, AUTHORITY, interface="FungibleToken", created=slot, updated=slot
         )
 
-    def found(self) -> None:
+    def add_seeds(self) -> None:
         """Add what exists at the start."""
         self.lamports = {one.wallets.solana: AIRDROP for one in PEOPLE}
         for coin in coins.seeded().values():
@@ -188,7 +188,7 @@ class Holdings:
 def seeds() -> Holdings:
     """Return what exists at the start."""
     made = Holdings()
-    made.found()
+    made.add_seeds()
     return made
 
 
