@@ -6,7 +6,7 @@ import pytest
 from sqlmodel import select
 
 from gateways import gateways
-from models import Challenge, Notice, Wallet, transaction
+from models import Challenge, Notice, SpentTransaction, Wallet, transaction
 from services.core import queue
 from services.core.actors import Actor
 from services.privacy import erasure
@@ -147,3 +147,13 @@ async def test_a_screen_that_waits_for_somebody_who_deleted_their_data_reads_so(
         await erase(alice)
         assert (await transaction_proof.status(db, row)).message == GONE
         assert (await transaction_proof.verify(db, gateways(), [row], "")).message == GONE
+
+
+async def test_one_accounts_part_of_a_bundle_is_spent_alone_whichever_version_stored_it(database: str) -> None:
+    hash, one, other, earlier = f"0x{'ab' * 32}", address(), address(), address()
+    key = ownership.spent_by(hash, one)
+    assert one not in key
+    async with transaction() as db:
+        db.add_all([SpentTransaction(hash=key, chain="base"), SpentTransaction(hash=f"{hash}:{earlier}", chain="base")])
+    async with transaction() as db:
+        assert [await ownership.is_spent(db, hash, who) for who in (one, earlier, other)] == [True, True, False]
