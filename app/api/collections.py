@@ -40,7 +40,8 @@ async def find_collection(caller: Caller, payload: CollectionPayload) -> Collect
     """
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return await collections.parse(db, gateways(), payload.input, payload.blockchain)
+        with collections.asked_by(caller):
+            return await collections.parse(db, gateways(), payload.input, payload.blockchain)
 
 
 @router.get("/{contract}/traits")
@@ -48,7 +49,8 @@ async def list_trait_types(caller: Caller, contract: Text, blockchain: Text = ""
     """Return the kinds of traits of a collection's tokens: from OpenSea, otherwise from some of the tokens."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
+        with collections.asked_by(caller):
+            return TraitTypesAnswer(trait_types=await collections.trait_types(db, gateways(), contract, blockchain))
 
 
 @router.get("/{contract}/traits/{trait_type:path}")
@@ -58,5 +60,6 @@ async def list_trait_values(
     """Return the values of one kind of trait; none for numbers, for which OpenSea has only bounds."""
     async with transaction() as db:
         await permissions.check_token(db, gateways(), caller)
-        values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
+        with collections.asked_by(caller):
+            values = await collections.trait_values(db, gateways(), contract, blockchain, trait_type)
     return TraitValuesAnswer(trait_values=values)

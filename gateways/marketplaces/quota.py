@@ -29,6 +29,9 @@ TURN = 60.0
 """Seconds after which a tenant that has used its share may try again."""
 MOST_ASKED = 5
 """One person's reads in a window from the part reserved for proofs; further ones use the part for repeated reads."""
+LOOKED_UP_BY_ONE = 0.5
+"""The fraction of the part reserved for lookups that one person may use in a window; for further ones nothing is
+reserved."""
 SLOWEST = 8.0
 """The largest factor by which the waits between automatic reads grow while reads are scarce."""
 
@@ -104,12 +107,14 @@ class _Window:
         self.used: Counter[str] = Counter()
         self.asked: Counter[str] = Counter()
         """The number of reads for rules by tenant, and of reads for proofs by person."""
+        self.looked_up: Counter[str] = Counter()
+        """The number of lookups by person."""
         self._start(limit)
 
     def _start(self, base: float) -> None:
         self.base = self.remaining = float(base)
         self.kept = {use: share * base for use, share in self._shares.items()}
-        for counts in (self.drawn, self.used, self.asked):
+        for counts in (self.drawn, self.used, self.asked, self.looked_up):
             counts.clear()
         self.spent = 0
 
@@ -133,8 +138,8 @@ class _Window:
         self.confirmed = self.news = True
         self.spent += 1
 
-    def room(self, use: Use, now: float) -> float:
-        """Return the number of reads that this use may make now."""
+    def room(self, use: Use | None, now: float) -> float:
+        """Return the number of reads that this use may make now; None is a use for which nothing is reserved."""
         kept = self._kept(now)
         free = self.remaining - self.under_way - sum(kept.values())
         return sum(kept.get(part, 0.0) for part in _parts(use)) + max(0.0, free)
@@ -148,7 +153,7 @@ class _Window:
         there, together = max(0.0, self.remaining - self.under_way), sum(kept.values())
         return kept if together <= there else {use: left * there / together for use, left in kept.items()}
 
-    def draw(self, use: Use, now: float) -> None:
+    def draw(self, use: Use | None, now: float) -> None:
         """Take one read from the parts reserved for the use, as far as reads are left in them."""
         wanted = 1.0
         for part in _parts(use):
@@ -162,7 +167,7 @@ class _Window:
         left = max(0.0, self.resets_at - now) / self.length
         return self._shares.get(use, 0.0) * self.base * min(1.0, left / RELEASED_IN)
 
-    def wait(self, use: Use, now: float) -> float:
+    def wait(self, use: Use | None, now: float) -> float:
         """Return the seconds until this use may make one more read if no other read is made."""
         soonest, latest = 0.0, max(0.0, self.resets_at - now)
         while latest - soonest > 1:
@@ -199,7 +204,7 @@ class _Window:
             self.remaining = min(self.remaining, shared.remaining)
         self.length, self.base, self.confirmed = max(self.length, shared.length), shared.base, True
         if newer and not counted:
-            for counts in (self.drawn, self.used, self.asked):
+            for counts in (self.drawn, self.used, self.asked, self.looked_up):
                 counts.clear()
         for use in self._shares:
             left = shared.kept.get(use.name.lower(), 0.0)
@@ -267,6 +272,8 @@ class Quota:
             window.used[tenant] += 1
         elif use is Use.PROOF and tenant:
             window.asked[tenant] += 1
+        elif use is Use.LOOKUP and tenant:
+            window.looked_up[tenant] += 1
         return window
 
     def _window(self, use: Use) -> _Window | None:
@@ -274,14 +281,18 @@ class Quota:
         found = self._window_of.get(use)
         return next(iter(self._windows.values())) if found is None and len(self._windows) == 1 else found
 
-    def _part(self, use: Use, tenant: str, window: _Window) -> Use:
-        """Return the use against whose part a read counts.
+    def _part(self, use: Use, tenant: str, window: _Window) -> Use | None:
+        """Return the use against whose part a read counts; None if it counts against no reserved part.
 
-        A person's proofs after the first MOST_ASKED in a window count as repeated reads, so that one person does not
-        use up the reads that others need.
+        A person's proofs after the first MOST_ASKED in a window count as repeated reads, and their lookups after
+        LOOKED_UP_BY_ONE of that part against none, so that one person does not use up the reads that others need.
         """
-        often = use is Use.PROOF and window.length >= SHORTEST_SHARED and window.asked[tenant] >= MOST_ASKED
-        return Use.AGAIN if often else use
+        if window.length < SHORTEST_SHARED:
+            return use
+        if use is Use.PROOF and window.asked[tenant] >= MOST_ASKED:
+            return Use.AGAIN
+        own = LOOKED_UP_BY_ONE * self._shares.get(Use.LOOKUP, 0.0) * window.base
+        return None if use is Use.LOOKUP and tenant and window.looked_up[tenant] >= own else use
 
     def _share(self, window: _Window, room: float, now: float) -> float:
         """Return the number of reads that each recently active tenant may make in this window."""
@@ -362,8 +373,10 @@ def allowances(standing: QuotaStanding, unix: float) -> dict[Use, Allowance]:
     return {use: Allowance(int(room), 0.0 if room >= 1 else window.wait(use, unix)) for use, room in rooms.items()}
 
 
-def _parts(use: Use) -> tuple[Use, ...]:
+def _parts(use: Use | None) -> tuple[Use, ...]:
     """Return the parts from which a use may take reads."""
+    if use is None:
+        return ()
     return (Use.PROOF, Use.AGAIN) if use is Use.PROOF else (use,)
 
 

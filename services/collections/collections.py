@@ -1,6 +1,7 @@
 """Collections for the rule form: found by address or marketplace page, with their names stored and their traits."""
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
 
@@ -10,6 +11,7 @@ from sqlmodel import select
 from gateways import Gateways
 from gateways.chains.balance_sheet import NATIVE
 from gateways.transport.errors import ProviderError
+from gateways.transport.fair_turns import on_behalf_of
 from locales import _
 from models import Collection, now
 from models.db.database import release
@@ -17,6 +19,7 @@ from models.db.session import AsyncSession
 from services.collections import coins, lookup, trait_options
 from services.collections.lookup import FROM_OPENSEA, Found, address_on, asked_chain
 from services.collections.urls import MAGIC_EDEN, OPENSEA, LinkRefused, Site, is_address, is_link, read, site
+from services.core.actors import Actor
 from services.core.addresses import AddressRefused
 from services.core.errors import CollectionElsewhere, CollectionNotFound, CollectionView, FieldRefused, unavailable
 from settings import settings
@@ -33,6 +36,11 @@ def _sites() -> tuple[Site, ...]:
 def is_whole(text: str) -> bool:
     """Return whether a text being typed looks like a complete address or URL, so that it is worth looking up."""
     return is_address(text) or is_link(text, _sites())
+
+
+def asked_by(actor: Actor) -> AbstractContextManager[None]:
+    """Make what is asked inside the `with` this person's share of marketplaces, nodes and links."""
+    return on_behalf_of(f"user:{actor.user_id}")
 
 
 async def parse(

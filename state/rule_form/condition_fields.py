@@ -259,13 +259,14 @@ class ConditionFields(rx.State, mixin=True):
         self._unread.pop(place, None)
         yield
         try:
-            async with transaction() as db:
-                if self.type in OF_COINS:
-                    found = await collections.coin(db, gateways(), self.contract, self.chain)
-                else:
-                    found = await collections.parse(
-                        db, gateways(), self.contract, self.chain, no_older_than=no_older_than
-                    )
+            with collections.asked_by(actor):
+                async with transaction() as db:
+                    if self.type in OF_COINS:
+                        found = await collections.coin(db, gateways(), self.contract, self.chain)
+                    else:
+                        found = await collections.parse(
+                            db, gateways(), self.contract, self.chain, no_older_than=no_older_than
+                        )
         except ProviderUnavailable:
             self._forget(keep_typed=True)
             self._note_unread(place, _("Failed to fetch collection data. Please try again."))
@@ -308,8 +309,9 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
-            async with transaction() as db:
-                self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
+            with collections.asked_by(actor):
+                async with transaction() as db:
+                    self.trait_types = await collections.trait_types(db, gateways(), self.contract, self.chain)
         except UNREADABLE:
             self.trait_types = []
         self.types_state = NONE if self.trait_types else FAILED
@@ -324,10 +326,11 @@ class ConditionFields(rx.State, mixin=True):
         yield
         try:
             await rate_limits.spend(rate_limits.LOOKUPS, actor.user_id)
-            async with transaction() as db:
-                self.trait_values = await collections.trait_values(
-                    db, gateways(), self.contract, self.chain, self.trait_type
-                )
+            with collections.asked_by(actor):
+                async with transaction() as db:
+                    self.trait_values = await collections.trait_values(
+                        db, gateways(), self.contract, self.chain, self.trait_type
+                    )
         except UNREADABLE:
             self.values_state = FAILED
         else:

@@ -1,6 +1,6 @@
 """Collections by address and by marketplace page, against the sandbox's OpenSea and chains."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ async def sandbox(discord: None) -> AsyncIterator[httpx.AsyncClient]:
     async with httpx.AsyncClient(base_url=settings().sandbox_url, verify=False) as client:
         yield client
         await client.delete("/control/faults")
+        await client.delete("/control/limits")
 
 
 async def listed(chain: str) -> dict[str, Any]:
@@ -50,6 +51,20 @@ async def test_a_collection_is_found_by_its_address_and_by_its_pages(browser: Br
     async with transaction() as db:
         (row,) = (await db.exec(select(Collection))).all()
     assert (row.chain, row.contract, row.name, row.slug) == ("apechain", contract.lower(), collection["name"], slug)
+
+
+async def test_one_person_does_not_use_up_the_lookups_of_others(
+    new_browser: Callable[[], Browser], sandbox: httpx.AsyncClient
+):
+    few = {"target": "opensea", "left": 100, "seconds": 3_600}
+    assert (await sandbox.put("/control/limits", json=few)).status_code == 200
+    greedy, next_one = new_browser(), new_browser()
+    await greedy.sign_in("ada")
+    await next_one.sign_in("bob")
+    page = f"https://opensea.io/collection/{(await listed('apechain'))['slug']}"
+    answers = [(await parsed(greedy, page)).status_code for _ in range(20)]
+    assert (answers[0], answers[-1]) == (200, 503)
+    assert (await parsed(next_one, page)).status_code == 200
 
 
 async def test_a_contract_that_opensea_does_not_tell_of_speaks_for_itself(browser: Browser, sandbox: httpx.AsyncClient):

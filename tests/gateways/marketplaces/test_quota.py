@@ -7,7 +7,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gateways.marketplaces.quota import LONGEST_PAUSE, MOST_ASKED, SHARES, SLOWEST, Outlook, Quota, QuotaStanding, Use
+from gateways.marketplaces.quota import (
+    LONGEST_PAUSE,
+    LOOKED_UP_BY_ONE,
+    MOST_ASKED,
+    SHARES,
+    SLOWEST,
+    Outlook,
+    Quota,
+    QuotaStanding,
+    Use,
+)
 from gateways.transport import corrected_clock
 from gateways.transport.errors import ProviderBusy
 from gateways.transport.fair_turns import on_behalf_of
@@ -202,6 +212,20 @@ def test_one_person_does_not_use_up_what_all_need() -> None:
         )
         for person in range(2, 40):
             assert key.greedily(quota, Use.PROOF, f"user:{person}") == MOST_ASKED
+
+    run(work())
+
+
+def test_one_persons_lookups_leave_some_to_the_next() -> None:
+    async def work() -> None:
+        quota, key = Quota("OpenSea"), Key()
+        own = LIMIT * SHARES[Use.LOOKUP] * LOOKED_UP_BY_ONE
+        # While reads are left that are reserved for nothing, everybody may use those too.
+        assert key.greedily(quota, Use.LOOKUP, "user:1") == pytest.approx(own + LIMIT * FREE, abs=3)
+        assert key.greedily(quota, Use.LOOKUP, "user:2") == pytest.approx(own, abs=3)
+        # The product's own lookups are nobody's.
+        quota, key = Quota("OpenSea"), Key()
+        assert key.greedily(quota, Use.LOOKUP) == part(Use.LOOKUP, free=True)
 
     run(work())
 

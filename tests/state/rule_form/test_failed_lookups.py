@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from gateways.transport.fair_turns import caller
 from services.collections import collections
 from services.core.errors import TooMany
 from services.rules.expression import MAX_LEAVES
@@ -47,11 +48,11 @@ async def test_traits_that_the_form_reads_count_as_lookups(
     asked: list[tuple[object, ...]] = []
 
     async def kinds(_db: object, _outside: object, *place: str) -> list[str]:
-        asked.append(place)
+        asked.append((caller().tenant, *place))
         return ["Fur", "Hat"]
 
     async def values(_db: object, _outside: object, *place: str) -> list[str]:
-        asked.append(place)
+        asked.append((caller().tenant, *place))
         return ["Gold"]
 
     monkeypatch.setattr(collections, "trait_types", kinds)
@@ -64,6 +65,7 @@ async def test_traits_that_the_form_reads_count_as_lookups(
         await drained(form.choose_trait_type(kind))
         await drained(form.choose_type("basic"))
     assert len(asked) == 4
+    assert {tenant for tenant, *_ in asked} == {"user:1"}
     # What cannot be listed is typed by hand.
     await drained(form.choose_type("trait"))
     await drained(form.choose_trait_type("Eyes"))
