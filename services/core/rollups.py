@@ -25,11 +25,10 @@ async def by_day(
     rows = await db.execute(
         """
         SELECT kind, day, sum(total) FROM (
-            SELECT kind, day, total FROM rollup WHERE server_id = ANY(CAST(:servers AS integer[]))
-            AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
-            UNION ALL SELECT kind, day, total FROM rollup_delta WHERE server_id = ANY(CAST(:servers AS integer[]))
-            AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
-        ) c GROUP BY 1, 2
+            SELECT server_id, kind, day, total FROM rollup
+            UNION ALL SELECT server_id, kind, day, total FROM rollup_delta
+        ) c WHERE server_id = ANY(CAST(:servers AS integer[])) AND kind = ANY(CAST(:kinds AS text[])) AND day >= :first
+        GROUP BY 1, 2
         """,
         {"servers": list(server_ids), "kinds": list(kinds), "first": first},
     )
