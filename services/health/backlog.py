@@ -64,7 +64,7 @@ async def last_sweep(db: AsyncSession, now: datetime) -> SweepHealth:
         ).format(count=row.total, ago=ago(row.finished_at, now))
     if late:
         behind = _("The next one is {length} late.").format(length=length((now - row.next_at).total_seconds()))
-        told = f"{told} {behind}"
+        told = sentences(told, behind)
     mend = _(_JOBS_AWAY) if late else None
     return SweepHealth(
         state=BAD if late else GOOD, text=told, mend=mend, started_at=row.started_at, finished_at=row.finished_at,

@@ -125,7 +125,7 @@ async def work(db: AsyncSession) -> WorkHealth:
             "{count} role changes wait to be written, the first for {length}.",
             writes,
         ).format(count=writes, length=length(write_age))
-        told = f"{told} {changes}"
+        told = sentences(told, changes)
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
     return WorkHealth(state, told, due, age, retrying, writes, write_age, failing)
 
@@ -147,7 +147,7 @@ async def heartbeat(db: AsyncSession, moment: datetime) -> BotHeartbeat:
         return BotHeartbeat(BAD, text.format(reason=said(row.reason or "")), False, seconds)
     connected = _("The bot is connected to Discord.")
     if scarce := await identifies.warning(db):
-        return BotHeartbeat(WARNING, f"{connected} {scarce}", True, seconds)
+        return BotHeartbeat(WARNING, sentences(connected, scarce), True, seconds)
     if row.reason == members_intent.NOT_TOLD:
         return BotHeartbeat(WARNING, f"{connected} {said(members_intent.NOT_TOLD)}", True, seconds)
     count, _servers = await members_intent.count_members(db)

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from gateways.chains.catalogue import CHAINS
 from gateways.transport import provider_reports
-from locales import LANGUAGES, N_, _, language, listed, ngettext, number, speaking
+from locales import LANGUAGES, N_, _, language, listed, ngettext, number, sentences, speaking
 from models import ProviderState, Schedule, now, transaction
 from models.db.session import AsyncSession
 from services.core.json_view import json_view
@@ -246,7 +246,7 @@ def _chain(
             "Transfers are read up to {count} blocks before its newest.",
             behind,
         ).format(count=behind)
-    told = f"{told} {read}"
+    told = sentences(told, read)
     return ChainStatus(chain, title, state, told, nodes, well, behind, seconds)
 
 

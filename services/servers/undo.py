@@ -65,7 +65,7 @@ async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event
         "{count} members of those who lost it have it again or are gone.",
         rest,
     ).format(count=rest)
-    return f"{back} {others}", len(people)
+    return sentences(back, others), len(people)
 
 
 async def give_again(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -> Undone:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from locales import _, ngettext, short_day
+from locales import _, ngettext, sentences, short_day
 from services.servers.analytics import HistoryView, RuleHistory
 
 WIDTH, HEIGHT = 1000, 400
@@ -80,7 +80,7 @@ def proofs_of(history: HistoryView) -> BarChartView:
         "{count} wallet verified in the last {days} days.", "{count} wallets verified in the last {days} days.", total
     ).format(count=total, days=len(history.days))
     most = _("The most on one day: {peak}, on {day}.").format(peak=peak, day=short_day(best))
-    return BarChartView(up, [], peak, total, 0, f"{words} {most}" if total else words)
+    return BarChartView(up, [], peak, total, 0, sentences(words, most) if total else words)
 
 
 def roles_of(history: HistoryView) -> BarChartView:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from locales import N_, _
+from locales import N_, _, sentences
 from services.core.actors import Actor
 from services.rules import single_source
 from services.rules.expression import MAX_LEAVES, Expression, Requirement
@@ -268,7 +268,7 @@ def _row(slot: _Slot, title: str, names: Names) -> ConditionView:
 
 
 def _caveat(draft: ConditionDraft) -> str:
-    return " ".join(f"{one.text} {one.remedy}" for one in single_source.of_condition(draft.leaf))
+    return sentences(*(part for one in single_source.of_condition(draft.leaf) for part in (one.text, one.remedy)))
 
 
 def _is_ready(draft: ConditionDraft) -> bool:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import reflex as rx
 
 from gateways import gateways
-from locales import _
+from locales import _, sentences
 from models import transaction
 from services.core.actors import Actor
 from services.core.errors import HoldfastError
@@ -70,7 +70,7 @@ class ChannelsState(ServerTab, rx.State):
             async with transaction() as db:
                 outcome = await verification_channel.create_or_repair(db, gateways(), actor, page.server_id)
             self.name, self.faults = outcome.channel_name, []
-            done = " ".join(outcome.done) or _("There was nothing to repair.")
+            done = sentences(*outcome.done) or _("There was nothing to repair.")
             await say(self, _("#{channel} is ready").format(channel=outcome.channel_name), done)
             await after_change(self._read(actor, page))
         finally:

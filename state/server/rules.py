@@ -9,7 +9,7 @@ import reflex as rx
 from reflex.event import EventSpec
 
 from gateways import gateways
-from locales import N_, _, ngettext, short_day
+from locales import N_, _, ngettext, sentences, short_day
 from models import transaction
 from services.collections.census import reach, reach_by_day
 from services.collections.census.reach_by_day import ReachOnDay
@@ -317,7 +317,7 @@ def _consequence(row: RuleRowView, protected: bool) -> str:
         rest = _("Members without another rule for it lose it now.")
     else:
         rest = _("Members without another rule for it lose it when the grace time is over.")
-    return f"{people} {rest}"
+    return sentences(people, rest)
 
 
 def _texts(rule: rules.RuleView) -> list[str]:

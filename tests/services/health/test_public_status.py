@@ -115,7 +115,11 @@ async def test_the_lag_of_a_followed_chain_is_told_in_blocks_and_seconds() -> No
     base, polygon = sorted((await read()).chains, key=lambda one: one.chain)
     assert (base.behind_blocks, base.state) == (3, "good")
     assert base.seconds_ago == pytest.approx(30, abs=10)
-    assert "Transfers are read up to 3 blocks before its newest." in base.text
+    assert base.text.endswith(" nodes answer. Transfers are read up to 3 blocks before its newest.")
+    with speaking("ja"):
+        translated = next(one.text for one in (await public_status.view()).chains if one.chain == "base")
+    assert translated.count("。") == 2, "two sentences"
+    assert " " not in translated.partition("。")[2][:1], "Japanese has no space between them"
     assert (polygon.behind_blocks, polygon.seconds_ago, polygon.state) == (None, None, "good"), "no rule is about it"
     await note(base_0="down", base_1="down")
     (cut_off,) = [one for one in (await read()).chains if one.chain == "base"]
