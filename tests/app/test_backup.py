@@ -22,8 +22,8 @@ from app.backup import BackupFailed
 from app.postgres.binaries import program_dir
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
-from app.supervisor.installed import command_of, journal, update_under_way
-from app.supervisor.leftovers import AlreadyRunning, Lock, Running
+from app.supervisor.installed import journal
+from app.supervisor.leftovers import Lock, Running
 from app.supervisor.update import _alone
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
 from models.db.database import libpq_url
@@ -383,57 +383,6 @@ def test_an_update_itself_restores_the_backup_that_it_was_given(cut_short: Path)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert mark_in(cut_short) == "old"
-
-
-def test_a_restore_whose_reader_has_gone_succeeds_when_it_has_restored(cut_short: Path) -> None:
-    journal(ROOT).clear()
-    reader, writer = os.pipe()
-    os.close(reader)
-    command = [sys.executable, "-m", "app.backup", "restore", str(cut_short.parents[1] / "old.dump"), "--force"]
-    done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert mark_in(cut_short) == "old"
-
-
-@pytest.mark.parametrize("home", ["", "/srv/elsewhere"], ids=["without HOLDFAST_HOME", "with HOLDFAST_HOME"])
-def test_the_commands_named_are_those_of_the_installation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
-) -> None:
-    if home:
-        monkeypatch.setenv("HOLDFAST_HOME", home)
-    else:
-        monkeypatch.delenv("HOLDFAST_HOME", raising=False)
-    environment, clone, image = tmp_path / ".venv", tmp_path / "clone", tmp_path / "image"
-    wheel = environment / "lib" / "holdfast" / "product"
-    for directory in (wheel, clone, image):
-        directory.mkdir(parents=True)
-    (clone / "Makefile").touch()
-    monkeypatch.setattr(sys, "prefix", str(environment))
-    said = {}
-    for root in (clone, wheel, image):
-        monkeypatch.setattr(backup, "ROOT", root)
-        said[root.name] = (command_of(root, "update"), backup._restoring(Path("x.dump")))
-    assert said == {
-        "clone": ("make update", "make restore FILE=x.dump"),
-        "product": ("holdfast update", "holdfast restore x.dump"),
-        "image": (None, "python -m app.backup restore x.dump"),
-    }
-    assert "`holdfast update` takes it back" in update_under_way(wheel)
-    assert "update there again" in update_under_way(image)
-
-
-@pytest.mark.parametrize(
-    ("running", "said"),
-    [
-        (Running(7, "http://localhost:3000"), "Holdfast already runs at http://localhost:3000 (process 7)."),
-        (Running(7, "a restore"), "A restore is under way on the same data (process 7)."),
-        (Running(7, "an update"), "An update is under way on the same data (process 7)."),
-        (None, "Holdfast already runs on the same data."),
-    ],
-)
-def test_who_has_the_data_is_named(running: Running | None, said: str) -> None:
-    assert str(AlreadyRunning(running)) == said
 
 
 def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

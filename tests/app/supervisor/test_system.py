@@ -1,17 +1,25 @@
 """On systems other than Linux, each way to start the product ends with the same message before it does anything.
 
-Under every locale a command says what it has to say.
+Under every locale a command says what it has to say, and does its work if nobody reads it. The commands that it names
+are those of this installation.
 """
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from app import __main__ as app
+from app import backup
+from app.supervisor.installed import command_of, journal, update_under_way
+from app.supervisor.leftovers import AlreadyRunning, Running
 from settings import ROOT
+from tests.app.test_backup import cut_short as cut_short
+from tests.app.test_backup import make_one as make_one
+from tests.app.test_backup import mark_in
 from tools import launcher, prepare
 
 STARTS: dict[str, Callable[[], int]] = {
@@ -52,3 +60,54 @@ def test_a_locale_whose_encoding_lacks_a_sign_stops_no_command(command: tuple[st
     assert done.returncode == 1
     assert says in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_restore_whose_reader_has_gone_succeeds_when_it_has_restored(cut_short: Path) -> None:
+    journal(ROOT).clear()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "app.backup", "restore", str(cut_short.parents[1] / "old.dump"), "--force"]
+    done = subprocess.run(command, cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert mark_in(cut_short) == "old"
+
+
+@pytest.mark.parametrize("home", ["", "/srv/elsewhere"], ids=["without HOLDFAST_HOME", "with HOLDFAST_HOME"])
+def test_the_commands_named_are_those_of_the_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    if home:
+        monkeypatch.setenv("HOLDFAST_HOME", home)
+    else:
+        monkeypatch.delenv("HOLDFAST_HOME", raising=False)
+    environment, clone, image = tmp_path / ".venv", tmp_path / "clone", tmp_path / "image"
+    wheel = environment / "lib" / "holdfast" / "product"
+    for directory in (wheel, clone, image):
+        directory.mkdir(parents=True)
+    (clone / "Makefile").touch()
+    monkeypatch.setattr(sys, "prefix", str(environment))
+    said = {}
+    for root in (clone, wheel, image):
+        monkeypatch.setattr(backup, "ROOT", root)
+        said[root.name] = (command_of(root, "update"), backup._restoring(Path("x.dump")))
+    assert said == {
+        "clone": ("make update", "make restore FILE=x.dump"),
+        "product": ("holdfast update", "holdfast restore x.dump"),
+        "image": (None, "python -m app.backup restore x.dump"),
+    }
+    assert "`holdfast update` takes it back" in update_under_way(wheel)
+    assert "update there again" in update_under_way(image)
+
+
+@pytest.mark.parametrize(
+    ("running", "said"),
+    [
+        (Running(7, "http://localhost:3000"), "Holdfast already runs at http://localhost:3000 (process 7)."),
+        (Running(7, "a restore"), "A restore is under way on the same data (process 7)."),
+        (Running(7, "an update"), "An update is under way on the same data (process 7)."),
+        (None, "Holdfast already runs on the same data."),
+    ],
+)
+def test_who_has_the_data_is_named(running: Running | None, said: str) -> None:
+    assert str(AlreadyRunning(running)) == said

@@ -1,7 +1,6 @@
 """The bot's REST client against every kind of answer that Discord documents."""
 
 import asyncio
-import gzip
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -21,7 +20,6 @@ from gateways.discord.types import (
     TokenRejected,
     UserGone,
 )
-from gateways.transport import bounded_client
 from gateways.transport.errors import (
     LONGEST_PAUSE,
     NotYet,
@@ -441,26 +439,3 @@ async def test_an_id_that_is_no_snowflake_is_never_sent(discord: Discord, server
     with pytest.raises(ValueError):
         await discord.member(GUILD, "../../users/@me")
     assert not server.asked
-
-
-@pytest.mark.parametrize("packed", [False, True])
-async def test_an_answer_that_is_too_large_is_neither_kept_nor_asked_for_again(
-    discord: Discord, server: Wire, monkeypatch: pytest.MonkeyPatch, packed: bool
-) -> None:
-    monkeypatch.setattr(bounded_client, "LARGEST_ANSWER", 1_000_000)
-    body = b'"' + b"x" * 1_000_000 + b'"'
-    headers = {"Content-Type": "application/json"} | ({"Content-Encoding": "gzip"} if packed else {})
-    server.says(web.Response(body=gzip.compress(body) if packed else body, headers=headers))
-    with pytest.raises(ProviderConfused, match="HTTP 200 without usable JSON"):
-        await discord.roles(GUILD)
-    assert len(server.asked) == 1
-    server.says(web.Response(status=429, body=body, headers={"Retry-After": "3600"}))
-    with pytest.raises(ProviderBusy) as busy:
-        await discord.roles(GUILD)
-    assert busy.value.retry_after == 3600, "the headers of such an answer count"
-
-
-async def test_a_packed_answer_is_read(discord: Discord, server: Wire) -> None:
-    packed = gzip.compress(json.dumps([role(GUILD, "@everyone")]).encode())
-    server.says(web.Response(body=packed, headers={"Content-Type": "application/json", "Content-Encoding": "gzip"}))
-    assert [one.name for one in await discord.roles(GUILD)] == ["@everyone"]

@@ -141,11 +141,14 @@ async def test_roles_of_several_servers_that_are_tried_again_queue_their_members
         async with transaction() as db:
             return await pausing.retry_refused(db)
 
+    async def mark(db: AsyncSession, key: str) -> None:
+        server_id, _, discord_id = key.partition(":")
+        await queue.mark_member(db, int(server_id), discord_id, queue.SWEPT)
+
+    first, last = keys
     async with transaction() as db:
-        for number, key in enumerate(keys):
-            server_id, _, discord_id = key.partition(":")
-            await queue.mark_member(db, int(server_id), discord_id, queue.SWEPT)
-            if number == 0:
-                trying = asyncio.create_task(try_again())
-                await until_it_waits(trying)
+        await mark(db, first)
+        trying = asyncio.create_task(try_again())
+        await until_it_waits(trying)
+        await mark(db, last)
     assert await trying == 2

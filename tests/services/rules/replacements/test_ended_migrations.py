@@ -23,8 +23,11 @@ async def a_due_migration(db: AsyncSession) -> tuple[int, str]:
     server_id = server.id or 0
     member = await a_member(db, server, wallet=address())
     await queue.mark_member(db, server_id, member.discord_id, queue.SWEPT)
-    places = {"chain": "base", "contract": address(), "new_chain": "base", "new_contract": address()}
-    db.add(ContractMigration(server_id=server_id, **places, until=now(), rules={}, batch=uuid4()))
+    due = ContractMigration(
+        server_id=server_id, chain="base", contract=address(), new_chain="base", new_contract=address(), until=now(),
+        rules={}, batch=uuid4(),
+    )  # fmt: skip
+    db.add(due)
     return server_id, f"{server_id}:{member.discord_id}"
 
 
