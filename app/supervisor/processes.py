@@ -108,13 +108,10 @@ def _web(settings: Settings, web: Web) -> Program:
         where = ("--backend-host", "127.0.0.1", "--frontend-port", str(settings.port))
         # Brotli takes seconds, and each change of the code builds again.
         quick = {"REFLEX_FRONTEND_COMPRESSION_FORMATS": "gzip"}
-        return Program("web", (*_reflex(), "run", "--env", "preview", *where), quick)
+        reflex = str(Path(sys.executable).with_name("reflex"))
+        return Program("web", (reflex, "run", "--env", "preview", *where), quick)
     argv, environment = command()
     return Program("web", tuple(argv), environment, stop_seconds=15)
-
-
-def _reflex() -> tuple[str, ...]:
-    return (str(Path(sys.executable).with_name("reflex")),)
 
 
 def _environment(settings: Settings) -> dict[str, str]:
