@@ -74,7 +74,12 @@ def action_bar(
 
 
 def page_buttons(
-    back: str, on: str, turn: Callable[[int], rx.event.EventSpec], *, first: rx.Var[bool], last: rx.Var[bool]
+    back: str,
+    on: str,
+    turn: Callable[[int], rx.event.EventSpec],
+    *,
+    first: rx.Var[bool] | bool,
+    last: rx.Var[bool] | bool,
 ) -> rx.Component:
     """Return the buttons that turn to the page before and to the next one; `turn` gets -1 or 1."""
     return rx.el.div(

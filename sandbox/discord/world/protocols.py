@@ -32,7 +32,11 @@ class Discord(Protocol):
     bot_id: str
     """The id of the application and of its bot."""
     world: World
-    application: Application
+
+    @property
+    def application(self) -> Application:
+        """The application's settings in the Developer Portal."""
+        ...
 
     @property
     def redirects(self) -> tuple[str, ...]:
