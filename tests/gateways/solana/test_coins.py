@@ -106,9 +106,10 @@ async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does_or_a_s
     fresh, missing = await deployed(otters, "SPL", decimals=6), NOBODY[3]
     assert (await read(chains, [fresh], [NOBODY[0]])).amount(fresh, NOBODY[0]) == 0
     assert (await read(chains, [fresh], [NOBODY[0]], ReadPoint(0))).amount(fresh, NOBODY[0]) == 0
+    assert (await read(chains, [missing], [NOBODY[0]])).amount(missing, NOBODY[0]) == 0
+    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (refused, []))
     with pytest.raises(ProviderError, match="could not find mint"):
         await read(chains, [missing], [NOBODY[0]])
-    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (refused, []))
     with pytest.raises(ProviderError, match="does not show"):
         await read(chains, [fresh], [NOBODY[0]])
     monkeypatch.undo()
