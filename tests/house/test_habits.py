@@ -1,7 +1,8 @@
-"""Files for contributors: hooks whose commands exist, and issue forms that GitHub can read."""
+"""Files for contributors: hooks that exist, issue forms that GitHub can read, and no marks of a conflict."""
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,3 +75,9 @@ def test_what_github_would_refuse_is_noticed() -> None:
 def test_a_hook_is_read_with_and_without_a_name() -> None:
     first, second = "      - id: a\n        name: A\n        entry: x y\n", "      - id: b\n        entry: z\n"
     assert hooks(first + second) == {"a": ["x", "y"], "b": ["z"]}
+
+
+def test_no_file_has_both_sides_of_a_conflict() -> None:
+    marks = ["git", "grep", "--untracked", "-n", "-I", "-E", "^(<{7}|>{7})( |$)"]
+    found = subprocess.run(marks, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (1, ""), found.stderr
