@@ -106,9 +106,11 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
-# It says whether the member was seen in the server since `ago` seconds ago.
+# It says whether the member was seen in the server since `ago` seconds before it began, however long it waits for the
+# lock: the event that they came back may hold it. A time in the future comes from a clock that was ahead.
 _LOCK_MEMBER = (
-    "SELECT left_at IS NULL AND seen_at > clock_timestamp() - make_interval(secs => :ago) FROM member "
+    "SELECT left_at IS NULL AND seen_at > statement_timestamp() - make_interval(secs => :ago) "
+    "AND seen_at <= clock_timestamp() FROM member "
     "WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
 )
 _LOCK_GRANT = 'SELECT state FROM "grant" WHERE id = :id FOR UPDATE'

@@ -101,6 +101,36 @@ async def test_who_comes_back_while_a_role_is_given_has_not_left(comes_back: boo
     assert len(again) == comes_back, "the next try shows whether they are there"
 
 
+async def record_left(intent: Intent) -> None:
+    """Record that Discord, which is asked now, does not know the member."""
+    outcome = WriteOutcome(WriteResult.LEFT)
+    async with transaction() as db:
+        await write_results.record(db, intent, outcome)
+
+
+async def test_a_result_that_waits_for_the_event_that_the_member_came_back_does_not_end_their_membership() -> None:
+    intent = await being_given(snowflake())
+    async with transaction() as db:
+        await members.keep(db, intent.server_id, [members.MemberFacts(intent.discord_id, "back", frozenset())])
+        recording = asyncio.create_task(record_left(intent))
+        async with asyncio.timeout(60):
+            while not await waits_for_a_lock():
+                await asyncio.sleep(0.01)
+        # They came back after the question, and before the answer was recorded.
+        began = "SELECT max(query_start) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        await db.execute(f"UPDATE member SET seen_at = ({began} AND datname = current_database())")
+    await recording
+    assert len(await grants()) == 1
+
+
+async def test_a_member_who_left_is_not_asked_about_again_and_again_where_a_clock_was_ahead() -> None:
+    intent = await being_given(snowflake())
+    async with transaction() as db:
+        await db.execute("UPDATE member SET seen_at = now() + interval '1 hour'")
+    await record_left(intent)
+    assert await grants() == []
+
+
 @pytest.mark.parametrize(
     ("locks", "result", "left"),
     [
