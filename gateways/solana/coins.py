@@ -92,7 +92,7 @@ class CoinRead:
                     await self._scan(crowded, head, deadline)
                 if left := [mint for mint in mints if mint not in self._whole]:
                     await self._tokens(left, faults)
-                    await self._take_empty([mint for mint in left if len(self.held[mint]) < len(self.owners[mint])])
+                    await self._take_empty([mint for mint in left if self._may_be_empty(mint)])
         except TimeoutError:
             faults.append(ProviderDown(self.node.name, NOT_IN_TIME))
         if not self._lists_work and (listed := [mint for mint in mints if self.held[mint] and mint not in self._whole]):
@@ -122,6 +122,11 @@ class CoinRead:
     def _is_crowded(self, coin: str) -> bool:
         """Return whether a coin may be read for all holders at once, and is asked about for many."""
         return len(self.owners[coin]) >= FEWEST_OWNERS and coin not in WRAPPED_SOL
+
+    def _may_be_empty(self, coin: str) -> bool:
+        """Return whether an owner's amount is missing, and no owner has any: the mint's account may then answer."""
+        held = self.held[coin]
+        return len(held) < len(self.owners[coin]) and not any(held.values())
 
     async def _scan(self, mints: Sequence[str], head: Head, deadline: float) -> None:
         """Read coins for all holders at once, as far as the node allows that."""

@@ -103,13 +103,12 @@ async def test_an_owner_whose_accounts_cannot_be_read_is_unknown_alone(
 async def test_nobody_has_any_only_where_the_node_shows_somebody_who_does_or_a_supply_of_none(
     chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fresh, missing = await deployed(otters, "SPL", decimals=6), NOBODY[3]
+    fresh, wallet = await deployed(otters, "SPL", decimals=6), await otters.wallet("carol")
     assert (await read(chains, [fresh], [NOBODY[0]])).amount(fresh, NOBODY[0]) == 0
     assert (await read(chains, [fresh], [NOBODY[0]], ReadPoint(0))).amount(fresh, NOBODY[0]) == 0
-    assert (await read(chains, [missing], [NOBODY[0]])).amount(missing, NOBODY[0]) == 0
-    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (refused, []))
     with pytest.raises(ProviderError, match="could not find mint"):
-        await read(chains, [missing], [NOBODY[0]])
+        await read(chains, [wallet], [NOBODY[0]])
+    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (refused, []))
     with pytest.raises(ProviderError, match="does not show"):
         await read(chains, [fresh], [NOBODY[0]])
     monkeypatch.undo()
@@ -185,6 +184,31 @@ async def test_a_coin_whose_mint_was_closed_is_nobodys_at_a_node_that_has_other_
     gone.add(coins.KNOWN_ACCOUNT)
     with pytest.raises(ProviderError):
         await read(chains, [closed], crowd)
+
+
+async def test_a_coin_that_somebody_has_is_not_nobodys_although_its_mint_is_not_there(
+    chains: SolanaChains, otters: Otters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service behind one address asks several nodes, and one of them may be behind."""
+    reef, carol, dave = (
+        (await otters.collection("reef-dollar"))["contract"],
+        await otters.wallet("carol"),
+        await otters.wallet("dave"),
+    )
+    accounts, lists = sandbox_accounts.get_multiple_accounts, sandbox_accounts.get_token_accounts_by_owner
+
+    def without_mint(view: View, params: list[Any]) -> Any:
+        said = accounts(view, params)
+        value = [None if one == reef else item for one, item in zip(params[0], said["value"], strict=True)]
+        return said | {"value": value}
+
+    def without_dave(view: View, params: list[Any]) -> Any:
+        return refused(view, params) if params[0] == dave else lists(view, params)
+
+    monkeypatch.setitem(sandbox_rpc.DATA, "getMultipleAccounts", (without_mint, []))
+    monkeypatch.setitem(sandbox_rpc.DATA, "getTokenAccountsByOwner", (without_dave, []))
+    sheet = await read(chains, [reef], [carol, dave])
+    assert (sheet.amount(reef, carol), sheet.amount(reef, dave)) == (1_000 * 10**6, None)
 
 
 async def test_a_coin_is_read_only_for_those_who_are_asked_about_it(chains: SolanaChains, otters: Otters) -> None:
