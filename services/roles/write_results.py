@@ -6,7 +6,7 @@ The sentences for Discord's refusals are here too.
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import any_, delete, func, text, update
@@ -67,8 +67,8 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     """
     await _tell_others(db, intent, outcome)
     # In the order of a reconcile, which could deadlock with this otherwise: the stored member, then their grants.
-    locking = _LOCK_MEMBER, {**intent.line._asdict(), "ago": time.monotonic() - outcome.asked_at}
-    seen, found = await db.together(locking, (_LOCK_GRANT, {"id": intent.id}))
+    seen, found = await db.together((_LOCK_MEMBER, intent.line._asdict()), (_LOCK_GRANT, {"id": intent.id}))
+    came_back = any(_is_news(outcome, seen_at, at) for seen_at, at in seen)
     state = str(found[0][0]) if found else None
     if state is not None and outcome.member is not None:
         await seen_many(db, [(intent.server_id, outcome.member)])
@@ -94,7 +94,6 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
                 await rivals.record(db, [Reversal(*intent.line, taken=False)])
         case WriteResult.LEFT:
             # The event that they left was lost, and they came back while Discord was asked.
-            came_back = bool(seen and seen[0][0])
             if state is not None and not came_back:
                 await record_left(db, [(intent.server_id, intent.discord_id)])
         case WriteResult.REFUSED:
@@ -106,14 +105,21 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
-# It says whether the member was seen in the server since `ago` seconds before it began, however long it waits for the
-# lock: the event that they came back may hold it. A time in the future comes from a clock that was ahead.
 _LOCK_MEMBER = (
-    "SELECT left_at IS NULL AND seen_at > statement_timestamp() - make_interval(secs => :ago) "
-    "AND seen_at <= clock_timestamp() FROM member "
+    "SELECT CASE WHEN left_at IS NULL THEN seen_at END, clock_timestamp() FROM member "
     "WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
 )
 _LOCK_GRANT = 'SELECT state FROM "grant" WHERE id = :id FOR UPDATE'
+
+
+def _is_news(outcome: WriteOutcome, seen_at: datetime | None, at: datetime) -> bool:
+    """Return whether a member was seen in the server since Discord was asked. `at` is the present by the database.
+
+    The database's clock was read before this process's own, so the question counts as a little older than it is, and
+    never as newer: the member is then asked about once more. A time in the future comes from a clock that was ahead.
+    """
+    asked_at = at - timedelta(seconds=time.monotonic() - outcome.asked_at)
+    return seen_at is not None and asked_at < seen_at <= at
 
 
 async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> None:
@@ -124,7 +130,7 @@ async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) 
     its grants, of which the member's own is one: the member is locked before those.
     """
     if outcome.result in {WriteResult.NO_ROLE, WriteResult.REFUSED}:
-        await db.together((_LOCK_MEMBER, {**intent.line._asdict(), "ago": 0.0}))
+        await db.together((_LOCK_MEMBER, intent.line._asdict()))
     match outcome.result:
         case WriteResult.AGAIN | WriteResult.THEIRS:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)

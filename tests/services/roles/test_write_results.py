@@ -29,6 +29,7 @@ async def being_given(role: str) -> Intent:
         grant = await a_grant(db, await a_member(db, server), rule, state="giving")
         grant.intended_at = grant.next_at = grant.created_at
         db.add(grant)
+        await db.execute("UPDATE member SET seen_at = now() - interval '1 minute'")
     async with transaction() as db:
         (intent,) = await open_intents(db, 1, ())
     return intent
@@ -153,6 +154,7 @@ async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_th
     async with transaction() as db:
         if locks == "member":
             await members.keep(db, intent.server_id, [members.MemberFacts(intent.discord_id, "new", frozenset())])
+            await db.execute("UPDATE member SET seen_at = now() - interval '1 minute'")
         else:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
 
