@@ -168,7 +168,7 @@ COLLECTIONS_KEPT = 100_000
 """So many of the newest collections are kept whatever names them: anybody may look up all contracts of a chain. An
 older one, and its name, is kept while a rule names it or something was read about its tokens."""
 _IS_UNNAMED = """
-    t.id <= (SELECT max(id) FROM collection) - :kept
+    t.id <= (SELECT id FROM collection ORDER BY id DESC OFFSET :kept LIMIT 1)
     AND NOT EXISTS (SELECT 1 FROM token k WHERE k.collection_id = t.id)
     AND NOT EXISTS (SELECT 1 FROM delegation d WHERE d.chain = t.chain AND d.contract = t.contract)
     AND t.contract NOT IN (
