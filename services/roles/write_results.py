@@ -105,6 +105,7 @@ async def record(db: AsyncSession, intent: Intent, outcome: WriteOutcome) -> Non
     await counters.add(db, counters.ROLE_WRITES, {(change, outcome.result.value): 1})
 
 
+_LOCK_RULES = "SELECT 1 FROM rule WHERE server_id = :server_id AND role_id = :role_id ORDER BY id FOR NO KEY UPDATE"
 _LOCK_MEMBER = (
     "SELECT CASE WHEN left_at IS NULL THEN seen_at END, clock_timestamp() FROM member "
     "WHERE server_id = :server_id AND discord_id = :discord_id FOR UPDATE"
@@ -127,10 +128,11 @@ async def _tell_others(db: AsyncSession, intent: Intent, outcome: WriteOutcome) 
 
     This comes before the locks on the member and the grant. A reconcile has the member's row in the queue before them.
     And several changes of a role fail at the same moment, and each writes about the role's rules and then about all of
-    its grants, of which the member's own is one: the member is locked before those.
+    its grants, of which the member's own is one: the member is locked before those. The rules come first, as in each
+    change of rules, which queues the members after that.
     """
     if outcome.result in {WriteResult.NO_ROLE, WriteResult.REFUSED}:
-        await db.together((_LOCK_MEMBER, intent.line._asdict()))
+        await db.together((_LOCK_RULES, intent.line._asdict()), (_LOCK_MEMBER, intent.line._asdict()))
     match outcome.result:
         case WriteResult.AGAIN | WriteResult.THEIRS:
             await queue.mark_member(db, intent.server_id, intent.discord_id, queue.CHANGED)
