@@ -69,6 +69,13 @@ def optional_text(body: Body, name: str) -> str | None:
     return text(body, name) if body.get(name) is not None else None
 
 
+def flag(body: Body, name: str, default: bool | None = None) -> bool:
+    """Return a truth value; it may be absent where there is a default. Raises Refusal(400)."""
+    if not isinstance(value := body.get(name, default), bool):
+        raise Refusal(400, f"{name} is true or false.")
+    return value
+
+
 def number(body: Body, name: str) -> float:
     """Return a required number. Raises Refusal(400)."""
     value = body.get(name)

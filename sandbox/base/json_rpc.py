@@ -10,6 +10,8 @@ from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
 from sandbox.base.traffic import HUNG_UP, NOTED
 
+INVALID, NOT_FOUND = -32602, -32601
+"""The codes of errors about parameters that a method does not take, and about methods that nobody has."""
 Item = dict[str, Any]
 Faulty = Callable[[list[Any], bool], Mapping[str, Answer]]
 """From the calls, and whether they are a batch, to the answers under the faults that need no data, by their kinds."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from sandbox.base.json_rpc import Item, failure, refusal, success
+from sandbox.base.json_rpc import INVALID, NOT_FOUND, Item, failure, refusal, success
 from sandbox.chains import methods, plans
 from sandbox.chains.chain import Chain
 from sandbox.chains.plans import Denial
@@ -49,11 +49,11 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
     """Return the body of the answer to a call whose id the development node reads."""
     method, params = item["method"], item.get("params") or []
     if method not in methods.OFFERED:
-        return refusal(item, -32601, f"the method {method} does not exist/is not available")
+        return refusal(item, NOT_FOUND, f"the method {method} does not exist/is not available")
     if not isinstance(params, list):
-        return refusal(item, methods.INVALID, "non-array args")
+        return refusal(item, INVALID, "non-array args")
     if (wrong := methods.unreadable(method, params)) is not None:
-        return refusal(item, methods.INVALID, wrong)
+        return refusal(item, INVALID, wrong)
     item["params"] = params = methods.as_read(method, params)
     denial = denial_of(chain, item, pinned)
     if denial is not None:
@@ -66,7 +66,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
         if method == "eth_blockNumber" or (method == "eth_getBlockByNumber" and params[:1] and _is_head(params[0])):
             await chain.freshen()
         if method in methods.OF_LOGS and params and await _ends_before_it_begins(chain, params[0]):
-            return refusal(item, methods.INVALID, "invalid block range params")
+            return refusal(item, INVALID, "invalid block range params")
     else:
         if method == "eth_blockNumber":
             return success(item, hex(pinned))

@@ -388,23 +388,7 @@ class Chain:
             "rpc": f"{self.url}/rpc/{self.facts.name}",
             "chain_id": self.facts.chain_id,
             "block": self.head,
-            "collections": [
-                {
-                    "contract": collection.contract,
-                    "name": collection.name,
-                    "slug": collection.slug,
-                    "standard": collection.standard,
-                    "tokens": [
-                        {
-                            "id": str(token),
-                            "owners": {holder: str(amount) for holder, amount in holders.items()},
-                            "traits": collection.traits.get(str(token), {}),
-                        }
-                        for token, holders in owners[collection.contract].items()
-                    ],
-                }
-                for collection in self.collections.values()
-            ]
+            "collections": [one.entry(owners[one.contract]) for one in self.collections.values()]
             + [coin.entry(holders) for coin, holders in zip(coins_listed, amounts, strict=True)]
             + [one.entry(staked) for one, staked in zip(places, stakes, strict=True)],
             "entry_point": accounts.ENTRY_POINT,

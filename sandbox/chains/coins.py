@@ -101,11 +101,6 @@ def settling(now: Mapping[str, int], wanted: Mapping[str, int]) -> str:
     return abi.settlement([*taken, *given])
 
 
-def restarting() -> str:
-    """Return the call data that undoes every rebase."""
-    return abi.call(CONTRACT, "restart()")
-
-
 def decimals_in(body: Body) -> int | None:
     """Return the decimals for a new coin: a number of at most 256 bits, or None (null or "nothing"). Raises Refusal."""
     if "decimals" not in body:
@@ -121,14 +116,6 @@ def decimals_in(body: Body) -> int | None:
     return int(said)
 
 
-def rebases_in(body: Body) -> bool:
-    """Return whether a coin is to rebase. Raises Refusal."""
-    given = body.get("rebases", False)
-    if not isinstance(given, bool):
-        raise Refusal(400, "rebases is true or false.")
-    return given
-
-
 def moving(sender: str | None, to: str | None, amount: int) -> str:
     """Return the call data that moves an amount. Without a sender it is minted, without a receiver burnt."""
     if sender is None:
@@ -136,8 +123,3 @@ def moving(sender: str | None, to: str | None, amount: int) -> str:
     if to is None:
         return abi.call(CONTRACT, "burn(address,uint256)", sender, amount)
     return abi.call(CONTRACT, "transfer(address,uint256)", to, amount)
-
-
-def rebasing(percent: int) -> str:
-    """Return the call data that sets every balance to `percent` percent of what it is."""
-    return abi.call(CONTRACT, "rebase(uint256)", percent)

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, is_whole, optional_text, text, trait_values
+from sandbox.base.body import Body, fields, flag, is_whole, optional_text, text, trait_values
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
 from sandbox.base.refusal import Refusal
 from sandbox.chains import abi, coins, names, replay
@@ -127,7 +127,7 @@ async def _deploy_coin(chain: Chain, body: Body, name: str, slug: str, symbol: s
     record: Record = {"kind": "tx", "from": coins.deployer(chain.facts)}
     record["data"] = coins.deployment(name, symbol, decimals)
     record["coin"] = {"name": name, "symbol": symbol, "slug": slug, "decimals": decimals}
-    record["coin"]["rebases"] = coins.rebases_in(body)
+    record["coin"]["rebases"] = flag(body, "rebases", False)
     return await _deployed(chain, record)
 
 
@@ -158,7 +158,7 @@ async def rebase(chain: Chain, body: Body) -> dict[str, Any]:
     percent = _number(body, "percent")
     if not 0 < percent <= MOST_PERCENT:
         raise Refusal(400, f"percent is at least 1 and at most {MOST_PERCENT}.")
-    return await _transact(chain, KEEPER, coin.contract, coins.rebasing(percent))
+    return await _transact(chain, KEEPER, coin.contract, abi.call(coins.CONTRACT, "rebase(uint256)", percent))
 
 
 async def stake(chain: Chain, body: Body) -> dict[str, Any]:
@@ -280,9 +280,7 @@ async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
         return abi.call("DelegateRegistry", form, to, contract, token, rights, enable)
 
     record: Record = {"kind": "tx", "from": vault, "to": chain.facts.registry, "data": data(1), "withdraw": data(0)}
-    async with chain.lock:
-        record = await chain.transact(record)
-    return {"hash": record["hash"], "block": record["block"]}
+    return await _carried_out(chain, record)
 
 
 async def name(chain: Chain, body: Body) -> dict[str, Any]:
@@ -337,7 +335,10 @@ def _action(called: str) -> Act:
 
 
 async def _transact(chain: Chain, sender: str, to: str, data: str, value: int = 0) -> dict[str, Any]:
-    record: Record = {"kind": "tx", "from": sender, "to": to, "data": data, "value": str(value)}
+    return await _carried_out(chain, {"kind": "tx", "from": sender, "to": to, "data": data, "value": str(value)})
+
+
+async def _carried_out(chain: Chain, record: Record) -> dict[str, Any]:
     async with chain.lock:
         record = await chain.transact(record)
     return {"hash": record["hash"], "block": record["block"]}

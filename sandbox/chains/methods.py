@@ -8,6 +8,8 @@ import json
 import re
 from typing import Any
 
+from sandbox.base.json_rpc import INVALID, NOT_FOUND
+
 CLIENT = "Geth/v1.16.7-stable/linux-amd64/go1.25.1"
 
 # method → position of the block among its parameters, for methods that need that block's state
@@ -79,7 +81,6 @@ HEAD_TAGS = ("latest", "pending", "safe", "finalized")
 _NO_ANSWER = {*FROM_A_BLOCK, *BLOCK_AT, "eth_createAccessList", "eth_getProof"}
 _LISTS = {"eth_getLogs", "eth_getFilterLogs", "eth_getFilterChanges", "eth_getBlockReceipts", "eth_accounts"}
 SUBSCRIPTIONS = ("newHeads", "logs", "newPendingTransactions", "syncing")
-INVALID, NOT_FOUND = -32602, -32601
 MOST_FEES = 1024
 """The most blocks of one `eth_feeHistory`; a node answers for the last so many of a longer one."""
 _QUANTITY = re.compile(r"0x(0|[1-9a-fA-F][0-9a-fA-F]{0,15})")

@@ -236,7 +236,7 @@ async def _undo(chain: Chain) -> None:
 async def _undo_coins(chain: Chain) -> None:
     """Give everybody the coins they had at the start, and remove later coins from the chain."""
     for coin in chain.coins.values():
-        await _keeper_sends(chain, coin.contract, coins.restarting())
+        await _keeper_sends(chain, coin.contract, abi.call(coins.CONTRACT, "restart()"))
         moves = coins.settling(await chain.amounts(coin), coins.seeded_amounts(coin))
         await _keeper_sends(chain, coin.contract, moves)
         if not coin.seeded:

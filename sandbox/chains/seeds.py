@@ -1,9 +1,9 @@
 """What each chain has at the start: the tokens of its collections with their owners and traits, and its coins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from eth_hash.auto import keccak
 
@@ -53,6 +53,23 @@ class Collection:
     standard: str
     seeded: bool = False
     traits: dict[str, dict[str, str | int | float]] = field(default_factory=dict)
+
+    def entry(self, owners: Mapping[int, Mapping[str, int]] | Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+        """Return the entry among a chain's collections in GET /control/world; `owners` is token id → owner → amount."""
+        return {
+            "contract": self.contract,
+            "name": self.name,
+            "slug": self.slug,
+            "standard": self.standard,
+            "tokens": [
+                {
+                    "id": str(token),
+                    "owners": {owner: str(amount) for owner, amount in holders.items()},
+                    "traits": self.traits.get(str(token), {}),
+                }
+                for token, holders in owners.items()
+            ],
+        }
 
 
 class Listed(Protocol):

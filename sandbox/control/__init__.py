@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from sandbox.assembly import WholeSandbox
-from sandbox.base.body import fields, is_whole, number, text
+from sandbox.base.body import fields, flag, is_whole, number, text
 from sandbox.base.faults import check_target
 from sandbox.base.refusal import Refusal
 from sandbox.discord.control import gateway, guilds
@@ -50,9 +50,7 @@ def routes(sandbox: WholeSandbox) -> Sequence[web.AbstractRouteDef]:
     async def set_limit(request: web.Request) -> web.Response:
         body = await fields(request)
         if "strict" in body:
-            if not isinstance(body["strict"], bool):
-                raise Refusal(400, "strict is true or false.")
-            sandbox.be_strict(body["strict"])
+            sandbox.be_strict(flag(body, "strict"))
             return web.json_response(sandbox.limits())
         target, left, seconds = text(body, "target"), number(body, "left"), number(body, "seconds")
         markets = sandbox.marketplaces

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
+from sandbox.base.json_rpc import INVALID
 from sandbox.base.people import base58
 from sandbox.solana.assets import AUTHORITY, Holdings
 from sandbox.solana.coins import (
@@ -23,7 +24,7 @@ from sandbox.solana.coins import (
     token_amount,
 )
 from sandbox.solana.keys import decoded, is_address
-from sandbox.solana.node import INVALID, RpcError, View, config_at, contextual, first_address, is_u64
+from sandbox.solana.node import RpcError, View, config_at, contextual, first_address, is_u64
 from sandbox.solana.transactions import BUDGET, MEMO, MEMO_V1, SYSTEM
 
 MOST_ACCOUNTS, MOST_LARGEST = 100, 20

@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, is_whole, optional_text, text, trait_values
+from sandbox.base.body import Body, fields, flag, is_whole, optional_text, text, trait_values
 from sandbox.base.refusal import Refusal
 from sandbox.chains.seeds import Collection
 from sandbox.solana import coins
@@ -154,8 +154,8 @@ def send(ledger: Ledger, body: Body) -> dict[str, Any]:
     if ledger.present.lamports.get(to, 0) + int(value) >= 2**64:
         raise Refusal(409, "The chain refuses this: nobody can have more lamports than 64 bits can say.")
     record: Record = {"kind": "send", "signers": [sender], "others": [] if to == sender else [to]}
-    record |= {"lamports": int(value) if to != sender else 0, "failed": _flag(body, "fail", False)}
-    return _done(ledger, record, body, final=_flag(body, "final", True))
+    record |= {"lamports": int(value) if to != sender else 0, "failed": flag(body, "fail", False)}
+    return _done(ledger, record, body, final=flag(body, "final", True))
 
 
 def mine(ledger: Ledger, body: Body) -> dict[str, Any]:
@@ -227,7 +227,7 @@ def _owner(body: Body, owner: str) -> str:
 
 
 def _special(body: Body) -> dict[str, Any]:
-    special: dict[str, Any] = {name: _flag(body, name, False) for name in _FLAGS if name in body}
+    special: dict[str, Any] = {name: flag(body, name, False) for name in _FLAGS if name in body}
     if "interface" in body:
         special["interface"] = _interface(body)
     if "delegate" in body:
@@ -240,13 +240,6 @@ def _interface(body: Body) -> str:
     if interface not in INTERFACES:
         raise Refusal(400, f"interface is one of {', '.join(INTERFACES)}.")
     return interface
-
-
-def _flag(body: Body, name: str, default: bool) -> bool:
-    value = body.get(name, default)
-    if not isinstance(value, bool):
-        raise Refusal(400, f"{name} is true or false.")
-    return value
 
 
 def _address(body: Body, name: str) -> str:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sandbox.base.json_rpc import INVALID
 from sandbox.solana.asset_shapes import shape
 from sandbox.solana.assets import Asset
 from sandbox.solana.keys import decoded, is_address
-from sandbox.solana.node import INVALID, RpcError, View
+from sandbox.solana.node import RpcError, View
 
 MOST = 1_000
 TOKEN_TYPES = ("fungible", "nonfungible", "regularnft", "compressednft", "compressed", "nft", "all")

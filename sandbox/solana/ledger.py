@@ -189,20 +189,5 @@ class Ledger:
     def collections_shown(self) -> list[dict[str, Any]]:
         """Return the `collections` of GET /control/world."""
         owners = self.owners()
-        return [
-            {
-                "contract": collection.contract,
-                "name": collection.name,
-                "slug": collection.slug,
-                "standard": collection.standard,
-                "tokens": [
-                    {
-                        "id": asset,
-                        "owners": {owner: str(amount) for owner, amount in holders.items()},
-                        "traits": collection.traits.get(asset, {}),
-                    }
-                    for asset, holders in owners[collection.contract].items()
-                ],
-            }
-            for collection in self.present.collections.values()
-        ] + [coin.entry() for coin in self.present.coins.values()]
+        listed = [one.entry(owners[one.contract]) for one in self.present.collections.values()]
+        return listed + [coin.entry() for coin in self.present.coins.values()]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeGuard
 
+from sandbox.base.json_rpc import INVALID
 from sandbox.base.people import base58
 from sandbox.solana.assets import Holdings
 from sandbox.solana.keys import is_address
@@ -14,7 +15,6 @@ GENESIS = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
 VERSION = {"solana-core": "2.3.6", "feature-set": 3640012085}
 BEHIND = 24_000_000
 """How much less a block's height is than its slot: many slots were skipped over the years."""
-INVALID = -32602
 COMMITMENTS = ("processed", "confirmed", "finalized")
 ENCODINGS = ("binary", "base58", "base64", "base64+zstd", "json", "jsonParsed")
 

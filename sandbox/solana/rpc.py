@@ -5,10 +5,10 @@ from typing import Any
 from aiohttp import web
 
 from sandbox.base.faults import Answer
-from sandbox.base.json_rpc import as_json, joined, method_of, refusal, serve, success
+from sandbox.base.json_rpc import INVALID, NOT_FOUND, as_json, joined, method_of, refusal, serve, success
 from sandbox.solana import accounts, das, node, transactions
 from sandbox.solana.chain import SolanaChain
-from sandbox.solana.node import INVALID, RpcError, View, config_at, contextual
+from sandbox.solana.node import RpcError, View, config_at, contextual
 
 TARGET = "solana"
 MOST_IN_A_BATCH = 100
@@ -100,7 +100,7 @@ def _answer(view: View, item: Any, kind: str | None) -> bytes:
             return success(item, das.emptiness(view, method, named) if kind == "empty" else act(view, named))
         placed: Any = [] if params is None else params
         if method not in HEADS and method not in DATA:
-            return refusal(item, -32601, "Method not found")
+            return refusal(item, NOT_FOUND, "Method not found")
         if not isinstance(placed, list):
             raise RpcError(INVALID, "`params` should be an array")
         if method in HEADS:

@@ -5,10 +5,11 @@ See docs/facts.md#solana-transactions.
 
 from typing import Any
 
+from sandbox.base.json_rpc import INVALID
 from sandbox.base.people import base58
 from sandbox.solana.assets import FEE, Transaction
 from sandbox.solana.keys import is_signature
-from sandbox.solana.node import INVALID, RpcError, View, blockhash, config_at, contextual, first_address, is_u64
+from sandbox.solana.node import RpcError, View, blockhash, config_at, contextual, first_address, is_u64
 
 MEMO = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr"
 MEMO_V1 = "Memo1UhkJRfHyvLMcVucJwxXeuD728EqVDDwQDxFMNo"

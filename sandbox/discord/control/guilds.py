@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import Body, fields, is_whole, number, optional_text, text
+from sandbox.base.body import Body, fields, flag, is_whole, number, optional_text, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord import LocalDiscord
 from sandbox.discord.actions import bots, members, messages, restore, rich_guild, roles
@@ -141,7 +141,7 @@ def _offer(discord: LocalDiscord, guild: Guild, body: Body) -> None:
     wanted = text(body, "to")
     is_role = any(wanted in (role.id, role.name) for role in guild.roles.values())
     to = find_role(guild, wanted).id if is_role else find_member(guild, find_user(discord, wanted)).user_id
-    guild.offers.setdefault(command.id, {})[to] = _flag(body, "allowed")
+    guild.offers.setdefault(command.id, {})[to] = flag(body, "allowed")
     discord.world.save(guild)
 
 
@@ -161,7 +161,7 @@ def make_person(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
     With `bot: true` it is another application's bot. Raises Refusal(409) for a name that is taken.
     """
-    username, is_bot = _short(body, "username", LONGEST_USERNAME), _flag(body, "bot", False)
+    username, is_bot = _short(body, "username", LONGEST_USERNAME), flag(body, "bot", False)
     if discord.user_called(username) is not None:
         raise Refusal(409, f"Somebody is called {username!r} already.")
     user = User(discord.world.ids.next(), username, None if is_bot else username.capitalize(), None, bot=is_bot)
@@ -223,7 +223,7 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
         case "rename_nick":
             _rename_nick(discord, member, _short(body, "name", LONGEST_NICK) if body.get("name") else None)
         case "set_pending":
-            member.pending = _flag(body, "pending")
+            member.pending = flag(body, "pending")
             members.changed(discord, member)
         case _:
             raise Refusal(400, f"There is no member action {action!r}.")
@@ -231,7 +231,7 @@ def change_member(discord: LocalDiscord, body: Body) -> dict[str, Any]:
 
 
 def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[str, Any]:
-    is_bot, pending = _flag(body, "bot", False), _flag(body, "pending", False)
+    is_bot, pending = flag(body, "bot", False), flag(body, "pending", False)
     if is_bot and discord.user_called(name) is None:
         made = make_person(discord, {"username": name, "bot": True})
         members.join(discord, guild, find_user(discord, made["id"]))
@@ -245,12 +245,6 @@ def _join(discord: LocalDiscord, guild: Guild, name: str, body: Body) -> dict[st
         raise Refusal(409, f"{user.username} is in {guild.name} already.")
     members.join(discord, guild, user, pending=pending)
     return {}
-
-
-def _flag(body: Body, name: str, default: bool | None = None) -> bool:
-    if not isinstance(value := body.get(name, default), bool):
-        raise Refusal(400, f"{name} is true or false.")
-    return value
 
 
 def _rename(discord: LocalDiscord, user: User, name: str) -> None:
