@@ -267,6 +267,8 @@ class Chain:
                 still.append(raw)
                 continue
             record: Record = {"kind": "raw", "raw": raw, "from": receipt["from"].lower(), "to": receipt["to"]}
+            sent = await self.node.call("eth_getTransactionByHash", named)
+            record["value"] = str(int(sent["value"], 16))
             record |= {"block": int(receipt["blockNumber"], 16), "time": int(time.time())}
             record["balances"] = await self._balances(record)
             self.keep(record)

@@ -205,6 +205,21 @@ def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
 
 
+def test_an_old_payment_of_a_client_is_repeated_after_a_kill(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        erin = nodes.wallet("erin")
+        nodes.act("send", **{"from": STRANGER}, to=erin, value_wei=str(7 * 10**18))
+        paid = [nodes.signed("erin", PAUPER, "0x", value=5 * 10**18)]
+        nodes.act("mine", blocks="450")
+        paid.append(nodes.signed("erin", PAUPER, "0x", value=10**18))
+        before = coin_of(nodes, erin)
+        nodes.kill()
+        nodes.start()
+        assert int(nodes.rpc("eth_getTransactionCount", erin, "latest"), 16) == 2
+        assert [nodes.rpc("eth_getTransactionReceipt", one)["status"] for one in paid] == ["0x1", "0x1"]
+        assert [coin_of(nodes, account) for account in (erin, PAUPER)] == [before, 6 * 10**18]
+
+
 def test_the_world_and_a_market_are_read_while_a_reorg_or_a_reset_takes_contracts_back(tmp_path: Path):
     with running(tmp_path / "sandbox") as nodes, ThreadPoolExecutor(2) as pool:
         done, key = Event(), {"X-API-KEY": "sandbox-opensea-key"}
