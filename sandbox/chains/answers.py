@@ -139,6 +139,10 @@ def _range(chain: Chain, wanted: Item, pinned: int | None) -> tuple[int, int]:
 
 
 async def _ends_before_it_begins(chain: Chain, wanted: Item) -> bool:
+    for side in ("fromBlock", "toBlock"):
+        if (tag := wanted.get(side)) in _LATE_TAGS:
+            block = await chain.node.call("eth_getBlockByNumber", tag, False)
+            wanted = {**wanted, side: block["number"] if block else tag}
     first, last = _range(chain, wanted, None)
     if first > last and first > chain.head:
         # The chain may be further than the sandbox has noted.

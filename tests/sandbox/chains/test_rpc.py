@@ -197,6 +197,12 @@ def test_a_range_of_logs_that_ends_before_it_begins_is_refused(nodes: Nodes):
             answer = nodes.ask(method, {"fromBlock": first, "toBlock": last}, chain="optimism").json()
             assert answer["error"] == {"code": -32602, "message": "invalid block range params"}
     assert nodes.rpc("eth_getLogs", {"fromBlock": hex(head), "toBlock": hex(head)}, chain="optimism") == []
+    for tag in ("safe", "finalized"):
+        number = nodes.rpc("eth_getBlockByNumber", tag, False, chain="optimism")["number"]
+        assert int(number, 16) < head
+        assert nodes.rpc("eth_getLogs", {"fromBlock": tag, "toBlock": number}, chain="optimism") == []
+        beyond = nodes.ask("eth_getLogs", {"fromBlock": hex(head), "toBlock": tag}, chain="optimism").json()
+        assert beyond["error"]["message"] == "invalid block range params"
 
 
 async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
