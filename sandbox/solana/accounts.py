@@ -5,7 +5,7 @@ See docs/facts.md#solana-coins.
 
 from base64 import b64encode
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -87,13 +87,14 @@ class AccountsAt:
     def mint(self, coin: SplCoin) -> dict[str, Any]:
         """Return a mint."""
         if self.config.get("encoding") == "jsonParsed":
-            return mint_account(coin, AUTHORITY)
+            return mint_account(replace(coin, accounts={}) if self.zero else coin, AUTHORITY)
         return self._stored(mint_bytes(coin, AUTHORITY, 0 if self.zero else coin.supply), coin.program, MINT_RENT)
 
     def token(self, coin: SplCoin, owner: str) -> dict[str, Any]:
         """Return an owner's account of a mint."""
         asset = self.holdings.assets[coin.contract]
         if self.config.get("encoding") == "jsonParsed":
+            coin = replace(coin, accounts={owner: 0}) if self.zero else coin
             return token_account(coin, owner, frozen=asset.frozen, delegate=asset.delegate)
         return self._stored(self.content(coin, owner), coin.program, ACCOUNT_RENT)
 

@@ -128,6 +128,19 @@ async def test_an_nft_of_the_token_program_is_a_coin_of_which_there_is_one(otter
         assert (await otters.rpc("getTokenAccountBalance", before["pubkey"]))["value"]["uiAmountString"] == "1"
 
 
+async def test_a_node_that_says_zero_says_so_in_every_encoding(otters: Otters) -> None:
+    mint = (await otters.collection("reef-dollar"))["contract"]
+    largest = (await otters.rpc("getTokenLargestAccounts", mint))["value"]
+    await otters.fault("zero")
+    asked = [mint, largest[0]["address"]]
+    parsed = (await otters.rpc("getMultipleAccounts", asked, PARSED))["value"]
+    supply, account = (one["data"]["parsed"]["info"] for one in parsed)
+    assert (supply["supply"], account["tokenAmount"]["amount"]) == ("0", "0")
+    bare = (await otters.rpc("getMultipleAccounts", asked))["value"]
+    contents = [b64decode(one["data"][0]) for one in bare]
+    assert (contents[0][36:44], contents[1][64:72]) == (bytes(8), bytes(8))
+
+
 async def test_the_earliest_slot_counts_where_the_node_reads_one(otters: Otters) -> None:
     coin = (await otters.collection("reef-dollar"))["contract"]
     sent, late = (await otters.act("send", **{"from": STRANGER}))["hash"], await otters.rpc("getSlot") + 1_000_000
