@@ -484,8 +484,7 @@ class MovePayload(TypedDict):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 
     A date without a time is in UTC: `until` means the end of that day, `beginsAt` its start. `seen` is the open
-    move
-    that may be replaced, or null if none may be; without the field, it replaces any.
+    move that may be replaced, or null if none may be; without the field, it replaces any.
     """
 
     until: str
