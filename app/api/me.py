@@ -1,6 +1,6 @@
 """The caller's own data: their sessions, everything stored about them, and where their wallets count."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from tempfile import SpooledTemporaryFile
 
 from fastapi import Response
@@ -137,7 +137,7 @@ async def export_me(caller: Caller) -> StreamingResponse:
     return attachment(document, f"{settings().product_name.lower()}-my-data.json", "application/json")
 
 
-async def _document(caller: Actor) -> AsyncIterator[str]:
+async def _document(caller: Actor) -> AsyncGenerator[str]:
     """Yield an empty text once everything was read, and then the document.
 
     It is written to a file first, so that a slow client keeps no connection to the database.

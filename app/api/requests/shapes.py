@@ -1,6 +1,7 @@
 """The shapes of our JSON: camelCase names, texts that the database can store, ids that fit their column."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from fastapi import Path, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from pydantic.alias_generators import to_camel
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from models.db.row_ids import row_id
 from services.core.untrusted_json import can_be_kept, levels
@@ -128,7 +130,17 @@ def disposition(name: str) -> str:
     return f'attachment; filename="{name}"' if encoded == name else f"attachment; filename*=utf-8''{encoded}"
 
 
-def attachment(content: AsyncIterator[str], name: str, kind: str) -> StreamingResponse:
+class _Attachment(StreamingResponse):
+    def __init__(self, content: AsyncGenerator[str], kind: str, headers: dict[str, str]) -> None:
+        super().__init__(content, media_type=kind, headers=headers)
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file. What writes it is closed at once if it is not read to its end, as after HEAD."""
+        async with aclosing(self._content):
+            await super().__call__(scope, receive, send)
+
+
+def attachment(content: AsyncGenerator[str], name: str, kind: str) -> StreamingResponse:
     """Return a file to download, streamed as it is written."""
-    headers = {"Content-Disposition": disposition(name), "Cache-Control": "no-store"}
-    return StreamingResponse(content, media_type=kind, headers=headers)
+    return _Attachment(content, kind, {"Content-Disposition": disposition(name), "Cache-Control": "no-store"})

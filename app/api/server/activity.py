@@ -1,6 +1,6 @@
 """A server's audit log: read it with filters, download it as CSV, and undo batches of changes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated
 from uuid import UUID
 
@@ -84,7 +84,7 @@ async def download_events(caller: Caller, server_id: PathId, wanted: Filter) -> 
     async with transaction() as db:
         first = await activity.read(db, gateways(), caller, server_id, wanted, limit=CSV_PAGE)
 
-    async def written() -> AsyncIterator[str]:
+    async def written() -> AsyncGenerator[str]:
         page = first
         yield csv_tables.heading(csv_tables.LOG_COLUMNS) + csv_tables.log_rows(page)
         while len(page) == CSV_PAGE:

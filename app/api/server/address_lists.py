@@ -1,6 +1,6 @@
 """The lists of addresses that rules of a server name: store one, download one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from fastapi import Request
 from starlette.responses import StreamingResponse
@@ -47,7 +47,7 @@ async def download_address_list(caller: Caller, server_id: PathId, name: Text) -
     async with transaction() as db:
         count = await stored_address_lists.begin_download(db, gateways(), caller, server_id, name)
 
-    async def written() -> AsyncIterator[str]:
+    async def written() -> AsyncGenerator[str]:
         yield "address\r\n"
         async for page in _addresses(caller, server_id, name, count):
             yield "".join(f"{address}\r\n" for address in page)

@@ -1,6 +1,6 @@
 """The export of a server as JSON, and of its members as CSV."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from starlette.responses import StreamingResponse
 
@@ -65,7 +65,7 @@ async def export_server(caller: Caller, server_id: PathId) -> StreamingResponse:
     ).model_dump_json(by_alias=True)
     head, middle, end = empty.rpartition('],"members":[')
 
-    async def written() -> AsyncIterator[str]:
+    async def written() -> AsyncGenerator[str]:
         yield head
         async for part in _with_commas(address_lists.exported(caller, server_id)):
             yield part
@@ -83,7 +83,7 @@ async def download_members(caller: Caller, server_id: PathId) -> StreamingRespon
     async with transaction() as db:
         await export.begin(db, gateways(), caller, server_id)
 
-    async def written() -> AsyncIterator[str]:
+    async def written() -> AsyncGenerator[str]:
         yield csv_tables.heading(export.HEAD)
         async for page in _pages(caller, server_id):
             yield export.body(page)

@@ -1,6 +1,6 @@
 """The payout addresses that members chose for a server, as CSV."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Annotated
 
 from fastapi import Query
@@ -26,7 +26,7 @@ async def download_payouts(
     async with transaction() as db:
         most = await payouts.begin(db, gateways(), caller, server_id, rule_id)
 
-    async def written() -> AsyncIterator[str]:
+    async def written() -> AsyncGenerator[str]:
         yield csv_tables.heading(payouts.HEAD)
         after = ""
         while True:

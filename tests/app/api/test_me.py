@@ -1,10 +1,14 @@
 """Calls about the caller: their data as a file, their choices for each server, and being forgotten."""
 
+import gc
 from collections.abc import Callable
+from tempfile import SpooledTemporaryFile
+from typing import Any
 
 import pytest
 from sqlmodel import select
 
+from app.api import me
 from gateways import gateways
 from gateways.transport.errors import Unauthorized
 from models import User, Wallet, transaction
@@ -37,6 +41,26 @@ async def test_everything_about_oneself_is_one_file(browser: Browser, product: N
     assert document["account"]["username"] == "zoe"
     assert len(document["sessions"]) == 1
     assert headers["x-session-id"] not in answer.text
+
+
+async def test_the_file_of_everything_is_closed_when_nobody_reads_it(
+    browser: Browser, product: None, monkeypatch: pytest.MonkeyPatch
+):
+    files: list[Any] = []
+
+    class Noted(SpooledTemporaryFile):
+        def __init__(self, *how: Any, **more: Any) -> None:
+            super().__init__(*how, **more)
+            files.append(self)
+
+    monkeypatch.setattr(me, "SpooledTemporaryFile", Noted)
+    headers = await signed_in()
+    gc.disable()  # a file may not wait for it, because it can be large
+    try:
+        assert (await browser.client.head("/api/me/export", headers=headers)).status_code == 200
+        assert [file.closed for file in files] == [True]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(
