@@ -80,7 +80,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     move = await _open(db, server_id)
     if order.seen not in {None, _seen(move)}:
         raise Outdated(
-            _("The move was changed after you opened its form, so nothing is saved. The page shows it as it is now.")
+            _("The move was changed meanwhile, so nothing is saved. Look at it as it is now, and try again.")
         )
     is_new = move is None
     roles = await _checked_roles(db, server_id, order.roles)

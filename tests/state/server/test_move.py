@@ -191,7 +191,7 @@ async def test_a_move_that_another_admin_begins_is_shown_and_not_replaced(sign_i
     await his.run(theirs.save())
     (begun,) = await stored()
     await hers.run(mine.save())
-    assert "was changed after you opened its form" in await hers.toast()
+    assert "was changed meanwhile" in await hers.toast()
     assert [one.until for one in await stored()] == [begun.until]
     assert (mine.state, mine.until, mine.editing, mine.saving) == ("running", theirs.until, False, False)
 
@@ -209,7 +209,7 @@ async def test_a_change_made_while_the_form_of_a_move_is_open_is_replaced_only_b
     async with transaction() as db:
         await db.exec(update(ServerMove).values(until=later))
     await tab.run(move.save())
-    assert "was changed after you opened its form" in await tab.toast()
+    assert "was changed meanwhile" in await tab.toast()
     assert ([one.until for one in await stored()], move.editing, move.until) == ([later], True, mine)
     await tab.run(move.save())
     assert ([f"{one.until:%Y-%m-%d}" for one in await stored()], move.editing) == ([mine], False)

@@ -38,6 +38,7 @@ async def test_a_program_replaces_only_the_move_that_it_has_seen(owner: Browser,
     assert changed.status_code == 200, changed.text
     refused = await put(owner, town, until=days(11), seen=seen)
     assert refused.status_code == 409
+    assert refused.json()["message"].startswith("The move was changed meanwhile"), "a program has no form"
     assert (await owner.client.get(call)).json()["until"] == changed.json()["until"]
     assert (await put(owner, town, until=days(11))).status_code == 200, "without a word about it, any is replaced"
     assert (await put(owner, town, seen={"roles": []})).status_code == 422
