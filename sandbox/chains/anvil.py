@@ -17,6 +17,8 @@ import orjson
 
 PR_SET_PDEATHSIG = 1
 START_SECONDS, ANSWER_SECONDS = 90.0, 5.0
+PATIENCE_SECONDS = 120.0
+"""Seconds after which a node that does not answer counts as gone."""
 PORTS_TRIED = 3
 # Far above the 50 M of a typical node's eth_call, and low enough that an endless loop ends within seconds.
 GAS_LIMIT = 1_000_000_000
@@ -33,7 +35,7 @@ class NodeError(Exception):
 
 
 class NodeGone(Exception):
-    """The node did not start, or is no longer running."""
+    """The node did not start, is no longer running, or hangs."""
 
 
 class Anvil:
@@ -110,7 +112,9 @@ class Anvil:
             preexec_fn=lambda: _die_with(parent),
         )
         connector = aiohttp.TCPConnector(limit=32)
-        self._session = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120))
+        self._session = aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS)
+        )
 
     async def _answers(self) -> bool:
         """Wait until this chain answers at the port; return False when the process ended.
@@ -153,7 +157,7 @@ class Anvil:
         try:
             async with session.post(self.url, data=body, headers=headers) as response:
                 return await response.read()
-        except aiohttp.ClientError as lost:
+        except (aiohttp.ClientError, TimeoutError) as lost:
             raise NodeGone(f"The node of chain {self._chain_id} does not answer.") from lost
 
     async def call(self, method: str, *params: Any) -> Any:
