@@ -80,7 +80,7 @@ config = rx.Config(
                         # The colours are ours (assets/holdfast.css); only these parts are used.
                         "args": {"themes": False, "logs": False},
                     }
-                ],
+                ]
             }
         ),
     ],

@@ -59,8 +59,7 @@ class Events(BackgroundCog):
         if self.opened is not None:
             self.opened.difference_update(numbers)
         await self.turns.write_in_turn(
-            0,
-            lambda db: gateway_events.left_others(db, lambda: {str(guild.id) for guild in present()}, numbers, count),
+            0, lambda db: gateway_events.left_others(db, lambda: {str(guild.id) for guild in present()}, numbers, count)
         )
         if tried:
             await asyncio.wait(tried, timeout=READY_WITHIN)

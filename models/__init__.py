@@ -1,14 +1,6 @@
 """The stored state: tables, engine and transaction, migrations."""
 
-from models.counts import (
-    Audience,
-    HolderCount,
-    Rollup,
-    RollupDelta,
-    VerifiedCount,
-    VerifiedPerson,
-    VerifiedStale,
-)
+from models.counts import Audience, HolderCount, Rollup, RollupDelta, VerifiedCount, VerifiedPerson, VerifiedStale
 from models.db.clock import corrected, now
 from models.db.database import (
     DatabaseUrlMissing,

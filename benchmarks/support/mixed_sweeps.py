@@ -174,8 +174,7 @@ async def _only(chosen: Sequence[int]) -> None:
     """Pause all other rules."""
     async with transaction() as db:
         await db.execute(
-            "UPDATE rule SET state = CASE WHEN id = ANY(:ids) THEN 'active' ELSE 'paused' END",
-            {"ids": list(chosen)},
+            "UPDATE rule SET state = CASE WHEN id = ANY(:ids) THEN 'active' ELSE 'paused' END", {"ids": list(chosen)}
         )
 
 

@@ -57,11 +57,7 @@ class Setup:
 
 DEFAULT = Setup()
 QUICK = Setup(5)
-SPARING = {
-    "alchemy": Setup(60, ("base",), 600),
-    "infura": DEFAULT,
-    "quicknode": Setup(120, ("base",), 600),
-}
+SPARING = {"alchemy": Setup(60, ("base",), 600), "infura": DEFAULT, "quicknode": Setup(120, ("base",), 600)}
 
 
 def setups(plan: Plan) -> Sequence[Setup]:

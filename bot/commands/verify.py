@@ -254,11 +254,7 @@ def claim_form() -> Form:
                 _("A bio is free. A transaction is signed in your own app and costs its fee. Nothing is connected"),
                 [
                     (wallets.BIO, _("OpenSea Profile Bio"), _("Put a code into the profile's bio")),
-                    (
-                        wallets.TRANSACTION,
-                        _("Transaction Proof"),
-                        _("Send a tiny exact amount, or a memo on Solana"),
-                    ),
+                    (wallets.TRANSACTION, _("Transaction Proof"), _("Send a tiny exact amount, or a memo on Solana")),
                 ],
             ),
         ],

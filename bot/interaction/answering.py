@@ -181,8 +181,7 @@ async def ask(interaction: Interaction, make: Callable[[], nextcord.ui.Modal]) -
 
 
 async def offer(
-    interaction: Interaction,
-    find: Callable[[MemberContext], Awaitable[Iterable[tuple[str, str]]]],
+    interaction: Interaction, find: Callable[[MemberContext], Awaitable[Iterable[tuple[str, str]]]]
 ) -> None:
     """Send an autocomplete's choices, pairs of a label and a value; none where they cannot be read.
 

@@ -102,7 +102,7 @@ def server_config() -> rx.Component:
                 ),
             ),
             _outline(),
-        ),
+        )
     )
 
 
@@ -176,5 +176,5 @@ def _link(tab: Tab) -> rx.Component:
                 "muted block rounded-t-field border-b-2 border-transparent px-2 py-3 font-medium -outline-offset-3 "
                 "hover:text-base-content sm:px-3",
             ),
-        ),
+        )
     )

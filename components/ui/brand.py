@@ -5,11 +5,7 @@ import reflex as rx
 from settings import settings
 
 _STONE = "M6 26.2C6 22.8 10.4 21 16 21s10 1.8 10 5.2S21.6 31 16 31 6 29.6 6 26.2Z"
-_STEMS = (
-    "M16 21C16 15 10.5 15 10.5 9.5S13 4 11.5 1.5",
-    "M16 21c0-6 5.5-5 5.5-10S19 6.5 20.5 3",
-    "M16 21v-7",
-)
+_STEMS = ("M16 21C16 15 10.5 15 10.5 9.5S13 4 11.5 1.5", "M16 21c0-6 5.5-5 5.5-10S19 6.5 20.5 3", "M16 21v-7")
 
 
 def mark(class_name: str = "size-8") -> rx.Component:

@@ -18,8 +18,7 @@ def _picture(name: rx.Var[str] | str, url: rx.Var[str] | str, class_name: str) -
         rx.Var.create(name).to(str)[:1].upper(),
         # Empty alt text: the name is beside it. Without a width of its own a picture that fails to load leaves no mark.
         rx.cond(
-            url,
-            rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 m-auto max-h-full max-w-full"),
+            url, rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 m-auto max-h-full max-w-full")
         ),
         class_name=(
             "display relative grid shrink-0 place-items-center overflow-hidden bg-primary "

@@ -131,11 +131,7 @@ class DiscordOAuth:
         See docs/facts.md#discord-oauth2.
         """
         url, _ = self._oauth.client.create_authorization_url(
-            self._authorize,
-            state=state,
-            code_verifier=verifier,
-            scope=" ".join(scopes),
-            redirect_uri=redirect_uri,
+            self._authorize, state=state, code_verifier=verifier, scope=" ".join(scopes), redirect_uri=redirect_uri
         )
         # Discord requires %20 between scopes; a literal plus sign is already %2B.
         return str(url).replace("+", "%20")

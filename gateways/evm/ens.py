@@ -5,11 +5,7 @@ from typing import cast
 
 import orjson
 from ens.exceptions import ENSValidationError, InvalidName  # pyright: ignore[reportMissingTypeStubs]
-from ens.utils import (  # pyright: ignore[reportMissingTypeStubs]
-    dns_encode_name,
-    normal_name_to_hash,
-    normalize_name,
-)
+from ens.utils import dns_encode_name, normal_name_to_hash, normalize_name  # pyright: ignore[reportMissingTypeStubs]
 from eth_abi.abi import decode, encode
 from eth_abi.exceptions import DecodingError
 

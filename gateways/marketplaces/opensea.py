@@ -54,9 +54,7 @@ class OpenSea:
         if not found:
             raise ProviderConfused(OPENSEA, "the account has no address")
         return Profile(
-            address=_lowered(found),
-            username=account.text_or_none("username") or None,
-            bio=account.text("bio"),
+            address=_lowered(found), username=account.text_or_none("username") or None, bio=account.text("bio")
         )
 
     async def collection(self, slug: str) -> CollectionFacts:

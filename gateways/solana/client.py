@@ -251,13 +251,7 @@ class SolanaChains:
             return look, as_of(node, head, look.slot, at.not_before_block)
 
     async def _read(
-        self,
-        node: SolanaNode,
-        collection: str,
-        owners: Sequence[str],
-        trails: Trails,
-        at: ReadPoint,
-        deadline: float,
+        self, node: SolanaNode, collection: str, owners: Sequence[str], trails: Trails, at: ReadPoint, deadline: float
     ) -> TokenSheet:
         head = await _head(node, at)
         look = HolderRead(node, collection, owners)

@@ -136,11 +136,7 @@ class SolanaNodes:
     """The Solana endpoints that are set, in order of preference; each question has `deadline` seconds."""
 
     def __init__(
-        self,
-        urls: Sequence[str],
-        *,
-        deadline: float = DEADLINE,
-        request_seconds: float = REQUEST_SECONDS,
+        self, urls: Sequence[str], *, deadline: float = DEADLINE, request_seconds: float = REQUEST_SECONDS
     ) -> None:
         self.deadline = deadline
         self.nodes = tuple(SolanaNode(index, url, request_seconds=request_seconds) for index, url in enumerate(urls))
@@ -153,11 +149,7 @@ class SolanaNodes:
             await node.close()
 
     async def first(
-        self,
-        ask: Callable[[SolanaNode], Awaitable[T]],
-        *,
-        endpoint: int | None = None,
-        deadline: float | None = None,
+        self, ask: Callable[[SolanaNode], Awaitable[T]], *, endpoint: int | None = None, deadline: float | None = None
     ) -> T:
         """Return the first good answer, or raise the last ProviderError; `deadline` is loop time.
 

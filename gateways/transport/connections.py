@@ -123,11 +123,7 @@ class GatedClient(Generic[C]):
         return self._make()
 
     async def run(
-        self,
-        exchange: Callable[[C], Coroutine[object, object, T]],
-        seconds: float,
-        *,
-        within: float | None = None,
+        self, exchange: Callable[[C], Coroutine[object, object, T]], seconds: float, *, within: float | None = None
     ) -> T:
         """Return the exchange's result; it has `seconds` from when its turn comes. Raises TimeoutError, TurnedAway.
 

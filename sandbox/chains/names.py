@@ -11,12 +11,7 @@ RESOLVER = "0x231b0ee14048e9dccd1d247744d114a4eb5e8e63"
 # The resolver of names that end in .eth and have none of their own; its answer shows every client that there is none.
 OF_ETH = "0x30200e0cb040f38e474e53ef437c95a1be723b2b"
 UNIVERSAL = "0xeeeeeeee14d718c2b47d9923deab1335e144eeee"
-CONTRACTS = {
-    REGISTRY: "NameRegistry",
-    RESOLVER: "NameResolver",
-    OF_ETH: "EthResolver",
-    UNIVERSAL: "UniversalResolver",
-}
+CONTRACTS = {REGISTRY: "NameRegistry", RESOLVER: "NameResolver", OF_ETH: "EthResolver", UNIVERSAL: "UniversalResolver"}
 # Small, so that many of these calls fit into one block.
 GAS = 400_000
 

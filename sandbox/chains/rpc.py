@@ -88,10 +88,7 @@ async def _http(sandbox: Sandbox, chain: Chain, name: str, request: web.Request)
 def _faulty(items: list[Any], many: bool) -> dict[str, Answer]:
     """Return the front end's own answers to these calls under the faults that need no node."""
     too_many = joined([refusal(item, 429, TOO_MANY) for item in items], many)
-    return {
-        "429": lambda _: as_json(too_many, 429, {"Retry-After": "1"}),
-        "malformed": lambda _: as_json(BROKEN),
-    }
+    return {"429": lambda _: as_json(too_many, 429, {"Retry-After": "1"}), "malformed": lambda _: as_json(BROKEN)}
 
 
 def batch_refusal(chain: Chain, items: list[Any]) -> tuple[bytes, int] | None:

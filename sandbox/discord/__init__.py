@@ -34,16 +34,7 @@ from sandbox.discord.world.entities import Guild, User
 from sandbox.discord.world.world import World
 
 _LISTS = re.compile(r"/(guilds|roles|members|search|channels|messages|commands)$")
-_REST = (
-    rest_users,
-    rest_guilds,
-    audit,
-    members,
-    channels,
-    messages,
-    commands,
-    interactions,
-)
+_REST = (rest_users, rest_guilds, audit, members, channels, messages, commands, interactions)
 
 
 class LocalDiscord:

@@ -43,12 +43,7 @@ def nft(url: str, token: Token) -> Item:
 
 def detailed(url: str, token: Token) -> Item:
     """Return an NftDetailed."""
-    return {
-        **nft(url, token),
-        "is_suspicious": False,
-        "creator": token.market.deployer,
-        "owners": owned(token.holders),
-    }
+    return {**nft(url, token), "is_suspicious": False, "creator": token.market.deployer, "owners": owned(token.holders)}
 
 
 def collection(url: str, parts: Sequence[tuple[Market, Collection]], items: int) -> Item:

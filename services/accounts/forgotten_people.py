@@ -34,8 +34,7 @@ async def pseudonyms(db: AsyncSession, people: Collection[str]) -> dict[str, str
     )
     found = {keys[str(key)]: str(pseudonym) for key, pseudonym in rows.all()}
     back = await db.execute(
-        'SELECT discord_id FROM "user" WHERE discord_id = ANY(CAST(:people AS text[]))',
-        {"people": sorted(found)},
+        'SELECT discord_id FROM "user" WHERE discord_id = ANY(CAST(:people AS text[]))', {"people": sorted(found)}
     )
     returned = {str(who) for (who,) in back.all()}
     return {who: pseudonym for who, pseudonym in found.items() if who not in returned}

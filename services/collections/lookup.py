@@ -26,8 +26,7 @@ def asked_chain(chain: str) -> str:
         raise FieldRefused("blockchain", _("Blockchain is required"))
     if wanted not in CHAINS:
         raise FieldRefused(
-            "blockchain",
-            _("Collections on {chain} cannot be used in rules.").format(chain=chain_title(wanted[:40])),
+            "blockchain", _("Collections on {chain} cannot be used in rules.").format(chain=chain_title(wanted[:40]))
         )
     if not usable(wanted):
         raise FieldRefused(

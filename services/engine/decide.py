@@ -310,12 +310,7 @@ def _asks_again(rule: RuleTerms, grant: GrantFacts) -> bool:
 
 
 def _when_unearned(
-    role_id: str,
-    rules: Sequence[RuleTerms],
-    grant: GrantFacts,
-    has_role: bool,
-    now: datetime,
-    moving: MoveTerms,
+    role_id: str, rules: Sequence[RuleTerms], grant: GrantFacts, has_role: bool, now: datetime, moving: MoveTerms
 ) -> Decision:
     kept = moving.keeps(grant)
     if (grant.protected or kept) and has_role and grant.state != "lost":

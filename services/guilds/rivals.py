@@ -141,10 +141,7 @@ async def end_expired(db: AsyncSession) -> int:
     """End one server's expired truces, write them to the log, and return how many there were."""
     which = "until <= now() AND server_id = (SELECT server_id FROM truce WHERE until <= now() ORDER BY until LIMIT 1)"
     ended = await _ended(db, which, {})
-    await audit.record_all(
-        db,
-        [audit.role_line("role.followed_again", one) for one in ended],
-    )
+    await audit.record_all(db, [audit.role_line("role.followed_again", one) for one in ended])
     return len(ended)
 
 

@@ -164,13 +164,7 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
     `person` configures the rule. Without one, for an existing rule, only the role and the bot are judged.
     """
     if role.id == guild_id:
-        return NotGrantable(
-            "everyone",
-            _(_EVERYONE),
-            _(_OTHER_ROLE),
-            _("belongs to everybody"),
-            _EVERYONE,
-        )
+        return NotGrantable("everyone", _(_EVERYONE), _(_OTHER_ROLE), _("belongs to everybody"), _EVERYONE)
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
         text, short = _GIVERS[role.giver], _(_SHORT_GIVERS[role.giver])

@@ -123,12 +123,7 @@ async def create_or_repair(db: AsyncSession, outside: Gateways, actor: Actor, se
 
 
 async def change_panel(
-    db: AsyncSession,
-    outside: Gateways,
-    actor: Actor,
-    server_id: int,
-    texts: PanelTexts,
-    seen: PanelTexts | None = None,
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, texts: PanelTexts, seen: PanelTexts | None = None
 ) -> str | None:
     """Change the panel's texts and its posted message; return the name of its channel, or None if there is none.
 

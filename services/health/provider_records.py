@@ -101,8 +101,7 @@ async def keep(db: AsyncSession, noted: Sequence[ProviderReport]) -> None:
             index_elements=["provider"],
             set_={
                 "since": case(
-                    (col(ProviderState.state) == new.excluded.state, col(ProviderState.since)),
-                    else_=new.excluded.since,
+                    (col(ProviderState.state) == new.excluded.state, col(ProviderState.since)), else_=new.excluded.since
                 ),
                 "state": new.excluded.state,
                 "reason": new.excluded.reason,

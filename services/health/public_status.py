@@ -129,8 +129,7 @@ async def _read() -> Views:
     try:
         async with asyncio.timeout(READING_SECONDS), transaction() as db:
             await db.execute(
-                "SELECT set_config('statement_timeout', :limit, true)",
-                {"limit": str(round(1000 * STATEMENT_SECONDS))},
+                "SELECT set_config('statement_timeout', :limit, true)", {"limit": str(round(1000 * STATEMENT_SECONDS))}
             )
             found = await read(db)
     except NO_ANSWER:

@@ -317,10 +317,7 @@ class Reading:
 
 
 def read(
-    leaf: Requirement,
-    wallets: Iterable[tuple[str, str]],
-    answers: Answers | None,
-    delegated: Delegated | None = None,
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None, delegated: Delegated | None = None
 ) -> Reading:
     """Evaluate a requirement for wallets (`(scope, address)`); amounts add up, and unknown shares stay unknown.
 
@@ -356,10 +353,7 @@ def in_part(leaf: Requirement, answers: Answers) -> bool:
 
 
 def unread(
-    leaf: Requirement,
-    wallets: Iterable[tuple[str, str]],
-    answers: Answers | None,
-    delegated: Delegated | None = None,
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None, delegated: Delegated | None = None
 ) -> Iterator[TokenKey]:
     """Yield the held tokens whose traits are needed to answer a requirement that is still unknown."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.UNKNOWN):
@@ -369,10 +363,7 @@ def unread(
 
 
 def denied(
-    leaf: Requirement,
-    wallets: Iterable[tuple[str, str]],
-    answers: Answers | None,
-    delegated: Delegated | None = None,
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers | None, delegated: Delegated | None = None
 ) -> Iterator[TokenKey]:
     """Yield the held tokens whose traits make the requirement's answer no."""
     if answers is not None and _answers(leaf, wallets, answers, delegated, Answer.NO):
@@ -380,11 +371,7 @@ def denied(
 
 
 def _answers(
-    leaf: Requirement,
-    wallets: Iterable[tuple[str, str]],
-    answers: Answers,
-    delegated: Delegated | None,
-    wanted: Answer,
+    leaf: Requirement, wallets: Iterable[tuple[str, str]], answers: Answers, delegated: Delegated | None, wanted: Answer
 ) -> bool:
     by_token = leaf.kind.names_trait and isinstance(sheet_for(leaf, answers), TokenSheet)
     return by_token and read(leaf, wallets, answers, delegated).answer is wanted

@@ -90,10 +90,7 @@ _OF_MANY = """((address, contract) IN (
 
 
 def _write(
-    db: AsyncSession,
-    sheet: BalanceSheet,
-    told: Sequence[tuple[tuple[str, ...], Sequence[str]]],
-    said: Sequence[_Said],
+    db: AsyncSession, sheet: BalanceSheet, told: Sequence[tuple[tuple[str, ...], Sequence[str]]], said: Sequence[_Said]
 ) -> None:
     """Store the amounts in `said`; a wallet that is not in it holds nothing of the contracts that answered for it."""
     several = len(told) > 1

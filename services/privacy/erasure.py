@@ -92,8 +92,7 @@ async def consequences(db: AsyncSession, actor: Actor) -> tuple[EndingRole, ...]
 async def _places(db: AsyncSession, actor: Actor) -> list[int]:
     """Return the servers where the person has a grant."""
     result = await db.execute(
-        'SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id',
-        {"who": actor.discord_id},
+        'SELECT DISTINCT server_id FROM "grant" WHERE discord_id = :who ORDER BY server_id', {"who": actor.discord_id}
     )
     return [int(server_id) for (server_id,) in result.all()]
 

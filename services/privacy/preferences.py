@@ -48,8 +48,7 @@ async def choices(db: AsyncSession, actor: Actor) -> list[ChoiceView]:
         select(Server, MemberChoice)
         .join(Member, col(Member.server_id) == col(Server.id))
         .outerjoin(
-            MemberChoice,
-            (col(MemberChoice.server_id) == col(Server.id)) & (col(MemberChoice.user_id) == actor.user_id),
+            MemberChoice, (col(MemberChoice.server_id) == col(Server.id)) & (col(MemberChoice.user_id) == actor.user_id)
         )
         .where(Member.discord_id == actor.discord_id, col(Member.left_at).is_(None), col(Server.bot_invited).is_(True))
         .order_by(col(Server.name), col(Server.id))

@@ -30,7 +30,7 @@ _ADVICE = {
         "{refusal} This server requires two-factor authentication of its moderators, bots included. The owner of the "
         "bot's Discord application has to switch it on under User Settings › My Account; or switch the requirement "
         "off in this server under Server Settings › Safety Setup."
-    ),
+    )
 }
 """By Discord's code, a refusal with advice on what to do about it (docs/facts.md#discord-error-codes)."""
 

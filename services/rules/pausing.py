@@ -283,8 +283,7 @@ async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -
 async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
     """Resume the rules of a role after Discord accepted a change that it had refused."""
     await db.execute(
-        "DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role",
-        {"server": server_id, "role": role_id},
+        "DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role", {"server": server_id, "role": role_id}
     )
     await _change_grants(db, resumed=await _resume_rules(db, server_id, role_id, col(Rule.pause_cause) == REFUSED))
 

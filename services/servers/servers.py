@@ -282,8 +282,7 @@ async def add(
         )
     icon = _checked_icon(icon)
     guild = next(
-        (found for found in await _own_guilds(db, outside, actor) if found.id == discord_id and found.is_admin),
-        None,
+        (found for found in await _own_guilds(db, outside, actor) if found.id == discord_id and found.is_admin), None
     )
     if guild is None:
         raise ServerNotFound(_("You do not run a Discord server with that ID."))

@@ -164,10 +164,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     # The rules first, as where Discord refuses a change of one role.
     await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
     await queue.call_off_where(db, of_server)
-    await audit.record(
-        db,
-        audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": left_undone}),
-    )
+    await audit.record(db, audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": left_undone}))
 
 
 async def left_others(

@@ -18,13 +18,7 @@ from gateways.evm.rpc.node import Head
 from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
 from services.triggers.chain_cursor import ANY, Position, registry_on
-from services.triggers.reorganisations import (
-    LOOKED_BACK,
-    SeenTransfers,
-    ask_about,
-    is_on_chain,
-    read_back_from,
-)
+from services.triggers.reorganisations import LOOKED_BACK, SeenTransfers, ask_about, is_on_chain, read_back_from
 from services.triggers.sightings import Moved
 from settings import settings
 

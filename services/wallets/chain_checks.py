@@ -41,11 +41,7 @@ async def check_challenges(outside: Gateways, watched: Sequence[OpenChallenge], 
 
 
 async def check_chain(
-    outside: Gateways,
-    chain: str,
-    watched: Sequence[OpenChallenge],
-    patience: float = PATIENCE,
-    store: Store = _nothing,
+    outside: Gateways, chain: str, watched: Sequence[OpenChallenge], patience: float = PATIENCE, store: Store = _nothing
 ) -> None:
     """Check challenges on one chain: one request to it, and more only for accounts that sent something.
 

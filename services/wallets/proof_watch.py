@@ -16,14 +16,7 @@ from gateways.transport.errors import NotThere, ProviderError
 from locales import N_
 from locales.stored_texts import storable
 from services.runtime.task_cancellation import outcomes
-from services.wallets.transaction_check import (
-    Judgement,
-    TransactionOutcome,
-    is_bound,
-    judge,
-    judge_memo,
-    marker,
-)
+from services.wallets.transaction_check import Judgement, TransactionOutcome, is_bound, judge, judge_memo, marker
 from services.wallets.watched_challenge import JudgedTransaction, OpenChallenge, Point, SeenTransaction
 
 log = logging.getLogger(f"holdfast.{__name__}")

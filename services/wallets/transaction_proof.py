@@ -195,11 +195,7 @@ def _waiting(one: OpenChallenge) -> Verdict:
         nothing = _(
             "No transaction of this wallet to itself with exactly {amount} of the chain's coin was seen yet."
         ).format(amount=amount)
-    told = [
-        *([] if one.note else [nothing]),
-        *remarks,
-        _("If you have sent it, you can paste its hash or a link."),
-    ]
+    told = [*([] if one.note else [nothing]), *remarks, _("If you have sent it, you can paste its hash or a link.")]
     return Verdict(False, sentences(*told), again=True, remark=sentences(*remarks))
 
 

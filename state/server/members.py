@@ -118,8 +118,7 @@ class MembersState(ServerTab, rx.State):
     async def _read(self, actor: Actor, page: ServerPageState) -> bool:
         """Read the page of the list; return False after a failure, or if the person no longer runs the server."""
         found = await self._tried(
-            page,
-            lambda db: member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page),
+            page, lambda db: member_list.list_members(db, gateways(), actor, page.server_id, self.query, page=self.page)
         )
         if found is None:
             return False

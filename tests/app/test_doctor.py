@@ -251,11 +251,7 @@ async def test_a_database_that_only_reads_is_named(database_url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "postgres//me:s3cret@db/x",
-        "postgresql+asyncpg://me:s3cret@db/x",
-        "postgresql://me:s3cret@db/x?pool_size=5",
-    ],
+    ["postgres//me:s3cret@db/x", "postgresql+asyncpg://me:s3cret@db/x", "postgresql://me:s3cret@db/x?pool_size=5"],
 )
 def test_an_address_that_is_none_of_a_postgresql_is_named_without_its_password(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

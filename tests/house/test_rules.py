@@ -59,12 +59,7 @@ def broken(rule: Callable[[Module], Iterator[str]], modules: Iterable[Module]) -
 
 @pytest.mark.parametrize(
     "rule",
-    [
-        rules.imports_against_the_arrows,
-        rules.names_that_say_nothing,
-        rules.too_long,
-        rules.raises_in_a_group_handler,
-    ],
+    [rules.imports_against_the_arrows, rules.names_that_say_nothing, rules.too_long, rules.raises_in_a_group_handler],
     ids=lambda r: r.__name__,
 )
 def test_everybody_keeps(rule: Callable[[Module], Iterator[str]]) -> None:

@@ -250,12 +250,7 @@ async def test_two_clocks_that_claim_at_the_same_moment_do_it_once() -> None:
 
 @pytest.mark.parametrize(
     ("attempts", "priority", "ahead", "waits"),
-    [
-        (3, 0, DAYS, False),
-        (0, queue.SEEN, DAYS, False),
-        (3, queue.AGAIN, HOUR, True),
-        (0, queue.SWEPT, DAYS, True),
-    ],
+    [(3, 0, DAYS, False), (0, queue.SEEN, DAYS, False), (3, queue.AGAIN, HOUR, True), (0, queue.SWEPT, DAYS, True)],
     ids=["tried again", "seen", "tried again within the hour", "for the end of a grace time"],
 )
 async def test_a_member_who_would_be_tried_again_only_in_days_is_due_now(

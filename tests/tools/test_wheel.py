@@ -136,9 +136,7 @@ def test_every_command_is_a_module_of_the_copy(capsys: pytest.CaptureFixture[str
 
 
 def test_another_system_is_refused_in_a_sentence(
-    becomes: list[tuple[list[str], dict[str, str]]],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    becomes: list[tuple[list[str], dict[str, str]]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     assert launcher.main(["run"]) == 1

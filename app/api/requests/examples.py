@@ -31,7 +31,7 @@ ACCEPTED, POSTED_AGAIN = (
 )
 """The remarks at the headers of a posted event, and at the answers of its receiver."""
 NOT_READY: Mapping[str, Any] = {
-    "description": "It is not ready, or the database does not answer; `Retry-After` says when to ask again.",
+    "description": "It is not ready, or the database does not answer; `Retry-After` says when to ask again."
 }
 """The answer 503 of the calls about the state of the service."""
 

@@ -51,8 +51,7 @@ def _servers() -> rx.Component:
             typed_select(
                 rx.el.option(_("All servers"), value=EVERYWHERE),
                 rx.foreach(
-                    DashboardState.cards,
-                    lambda server: rx.el.option(server.name, value=server.internal_id.to_string()),
+                    DashboardState.cards, lambda server: rx.el.option(server.name, value=server.internal_id.to_string())
                 ),
                 value=AnalyticsState.server,
                 on_change=AnalyticsState.choose_server,

@@ -26,8 +26,7 @@ def dashboard() -> rx.Component:
     """Return the members' screen at / and /dashboard."""
     return member_frame(
         rx.window_event_listener(
-            on_focus=DashboardState.focused,
-            on_visibility_change=DashboardState.visibility_changed,
+            on_focus=DashboardState.focused, on_visibility_change=DashboardState.visibility_changed
         ),
         every(ANALYTICS_STALE_SECONDS, AnalyticsState.load),
         page_head(
@@ -174,7 +173,7 @@ def _another() -> rx.Component:
             href="/invite",
             class_name="muted flex h-full min-h-24 items-center justify-center gap-2 rounded-box border-2 "
             "border-dashed hairline p-5 font-semibold hover:border-primary hover:text-primary",
-        ),
+        )
     )
 
 

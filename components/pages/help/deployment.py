@@ -80,8 +80,7 @@ def deployment_status() -> rx.Component:
         _("The first card is checked every five seconds. The list below it is a fixed reminder."),
         card(card_title(_("Backend")), health_line()),
         card(
-            card_title(_("Progress")),
-            rx.el.ol(*[_item(*item) for item in PROGRESS], class_name="flex flex-col gap-4"),
+            card_title(_("Progress")), rx.el.ol(*[_item(*item) for item in PROGRESS], class_name="flex flex-col gap-4")
         ),
         chapter(
             _("Environment variable checklist"),

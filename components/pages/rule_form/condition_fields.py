@@ -171,7 +171,7 @@ def _collection() -> rx.Component:
                 rx.match(RuleFormState.type, *((name, _(hint)) for name, hint in CONTRACT_HINTS.items()), ""),
                 RuleFormState.contract_fault,
             ),
-        ),
+        )
     )
 
 
@@ -345,10 +345,7 @@ def _trait_value() -> rx.Component:
             hint=rx.match(
                 RuleFormState.values_state,
                 (PENDING, _("Looking up the values…")),
-                (
-                    FAILED,
-                    _("The API could not fetch this trait's values. Type the value as the collection spells it."),
-                ),
+                (FAILED, _("The API could not fetch this trait's values. Type the value as the collection spells it.")),
                 rx.cond(
                     (rx.Var.create(RuleFormState.trait_types).length() > 0) & (RuleFormState.trait_type == ""),
                     _("Choose the trait first."),

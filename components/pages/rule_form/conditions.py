@@ -87,8 +87,7 @@ def _join(words: str, section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
     return rx.cond(
         section.size == 1,
         rx.el.p(
-            rx.cond(section.mode == "none", _("This must not be met:"), _("This must be met:")),
-            class_name="text-sm",
+            rx.cond(section.mode == "none", _("This must not be met:"), _("This must be met:")), class_name="text-sm"
         ),
         _choice_of_mode(words, section),
     )

@@ -108,7 +108,7 @@ def _move() -> rx.Component:
                     class_name="flex flex-wrap gap-2",
                 ),
                 class_name="flex flex-wrap items-start gap-4",
-            ),
+            )
         ),
         card(
             card_title(_("Progress"), filled(_("Holders of each role, counted on {time}."), time=MoveState.counted)),
@@ -278,8 +278,7 @@ def _form() -> rx.Component:
                 rx.el.fieldset(
                     rx.el.legend(_("Roles that are handed over"), class_name="text-sm font-semibold"),
                     rx.el.div(
-                        rx.foreach(MoveState.choices, _choice),
-                        class_name="mt-2 grid grid-cols-1 gap-2 sm:grid-cols-2",
+                        rx.foreach(MoveState.choices, _choice), class_name="mt-2 grid grid-cols-1 gap-2 sm:grid-cols-2"
                     ),
                     fault_line(MoveState, "roles"),
                 ),

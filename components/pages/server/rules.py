@@ -221,8 +221,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
         rx.el.div(rx.foreach(rule.lines.to(list[Line]), rule_line), class_name="muted mt-2 flex flex-col gap-0.5"),
         rx.cond(rule.reach != "", rx.el.p(rule.reach, class_name="muted mt-2 text-sm tabular-nums")),
         rx.cond(
-            rule.pause_reason != "",
-            rx.el.p(rule.pause_reason, class_name="mt-2 text-sm font-medium text-warning"),
+            rule.pause_reason != "", rx.el.p(rule.pause_reason, class_name="mt-2 text-sm font-medium text-warning")
         ),
         rx.cond(
             rule.role_gone,

@@ -20,7 +20,4 @@ def since_opened(
 
     The browser keeps the state from the visit before, and shows it until the server has answered.
     """
-    return (
-        _SinceOpened.create(content, turn=turn, before=False),
-        _SinceOpened.create(outline, turn=turn, before=True),
-    )
+    return (_SinceOpened.create(content, turn=turn, before=False), _SinceOpened.create(outline, turn=turn, before=True))

@@ -41,12 +41,7 @@ class BulkReader:
         self.costly = CostlyContracts()
 
     async def read(
-        self,
-        segments: Sequence[AskedSegment],
-        not_before_block: int,
-        deadline: float,
-        *,
-        settled: bool = False,
+        self, segments: Sequence[AskedSegment], not_before_block: int, deadline: float, *, settled: bool = False
     ) -> list[BalanceSheet]:
         """Return a sheet for each segment, all at the node's head, or at its settled block with `settled`.
 

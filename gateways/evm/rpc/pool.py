@@ -20,11 +20,7 @@ class NodePool:
     """
 
     def __init__(
-        self,
-        rpc: Mapping[str, Sequence[str]],
-        *,
-        deadline: float = DEADLINE,
-        request_seconds: float = REQUEST_SECONDS,
+        self, rpc: Mapping[str, Sequence[str]], *, deadline: float = DEADLINE, request_seconds: float = REQUEST_SECONDS
     ) -> None:
         self.deadline = deadline
         self.request_seconds = request_seconds

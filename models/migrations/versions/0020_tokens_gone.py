@@ -12,8 +12,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column(
-        "token_trail",
-        sa.Column("gone", postgresql.JSONB(astext_type=sa.Text()), nullable=False, server_default="{}"),
+        "token_trail", sa.Column("gone", postgresql.JSONB(astext_type=sa.Text()), nullable=False, server_default="{}")
     )
 
 

@@ -13,10 +13,7 @@ def upgrade() -> None:
     op.add_column("server_move", sa.Column("messages_at", sa.DateTime(timezone=True), nullable=True))
     op.execute("UPDATE server_move SET messages_at = until WHERE state = 'open'")
     op.create_index(
-        "ix_server_move_messages",
-        "server_move",
-        ["messages_at"],
-        postgresql_where=sa.text("messages_at IS NOT NULL"),
+        "ix_server_move_messages", "server_move", ["messages_at"], postgresql_where=sa.text("messages_at IS NOT NULL")
     )
 
 

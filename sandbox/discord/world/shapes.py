@@ -153,12 +153,7 @@ def guild(guild: Guild) -> Json:
 
 def overwrite(overwrite: Overwrite) -> Json:
     """Return a ChannelPermissionOverwriteResponse."""
-    return {
-        "id": overwrite.id,
-        "type": overwrite.type,
-        "allow": str(overwrite.allow),
-        "deny": str(overwrite.deny),
-    }
+    return {"id": overwrite.id, "type": overwrite.type, "allow": str(overwrite.allow), "deny": str(overwrite.deny)}
 
 
 _NOT_OF_A_CATEGORY = ("topic", "nsfw", "rate_limit_per_user", "last_message_id")
@@ -217,12 +212,7 @@ def message(message: Message, author: User) -> Json:
 
 def command(command: Command, application_id: str) -> Json:
     """Return an ApplicationCommandResponse."""
-    shape: Json = {
-        "id": command.id,
-        "application_id": application_id,
-        "version": command.version,
-        **command.definition,
-    }
+    shape: Json = {"id": command.id, "application_id": application_id, "version": command.version, **command.definition}
     return {**shape, "guild_id": command.guild_id} if command.guild_id else shape
 
 

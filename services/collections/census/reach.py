@@ -211,8 +211,7 @@ async def settle(db: AsyncSession, row: Reach) -> bool:
     tree, counts = parse_stored(row.expression), await _counts(db, row.id or 0)
     if any(one.state == "counting" for one in counts.values()):
         late = await db.execute(
-            "SELECT created_at < now() - :longest FROM reach WHERE id = :reach",
-            {"longest": LONGEST, "reach": row.id},
+            "SELECT created_at < now() - :longest FROM reach WHERE id = :reach", {"longest": LONGEST, "reach": row.id}
         )
         if not late.scalar_one():
             return False

@@ -18,6 +18,5 @@ async def claim(db: AsyncSession, interaction_id: str) -> bool:
 async def forget_old(db: AsyncSession) -> None:
     """Delete claims on interactions that are too old for Discord to send again."""
     await db.execute(
-        "DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)",
-        {"old": FORGOTTEN_SECONDS},
+        "DELETE FROM interaction_claim WHERE at < now() - make_interval(secs => :old)", {"old": FORGOTTEN_SECONDS}
     )

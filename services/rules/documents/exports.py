@@ -28,8 +28,7 @@ async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id:
     digests = {one.list for rule in rules for one in lists_in(parse_stored(rule.expression))}
     lists = {digest: await _addresses(db, server_id, digest) for digest in digests}
     await audit.record(
-        db,
-        audit.line("rule.exported", server_id=server_id, actor=actor.discord_id, data={"rules": len(rules)}),
+        db, audit.line("rule.exported", server_id=server_id, actor=actor.discord_id, data={"rules": len(rules)})
     )
     return own_format.written([_written(rule) for rule in rules], lists)
 

@@ -29,8 +29,7 @@ async def asked(inside: Inside, path: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/" + "a/" * 30_000, "/assets/" + "a/" * 5_000, "/api/status?" + "a&" * 5_000, "/" + "%41" * 2_800],
+    "path", ["/" + "a/" * 30_000, "/assets/" + "a/" * 5_000, "/api/status?" + "a&" * 5_000, "/" + "%41" * 2_800]
 )
 async def test_a_longer_address_than_any_of_ours_is_refused_before_it_is_read(path: str) -> None:
     inside = Inside()

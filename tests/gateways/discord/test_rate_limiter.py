@@ -6,14 +6,7 @@ from itertools import pairwise
 import pytest
 
 from gateways.discord.invalid_requests import ALLOWED, Refusals
-from gateways.discord.rate_limiter import (
-    READS,
-    WRITES,
-    Limiter,
-    RequestTurns,
-    WaitTooLong,
-    for_person,
-)
+from gateways.discord.rate_limiter import READS, WRITES, Limiter, RequestTurns, WaitTooLong, for_person
 from gateways.discord.rest import Discord
 from gateways.transport.errors import LONGEST_PAUSE, NotYet
 from tests.gateways.clockwork import TickingDiscord, run

@@ -104,9 +104,7 @@ async def test_the_first_request_after_each_hang_of_a_node_is_answered(
         await node.close()
 
 
-async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_gets_no_answer(
-    hanging: Hanging,
-) -> None:
+async def test_those_who_wait_for_a_node_that_hangs_are_sent_on_when_the_first_gets_no_answer(hanging: Hanging) -> None:
     node = Node(CHAINS["base"], 0, hanging.url, request_seconds=2.0)
     try:
         asks = [asyncio.create_task(node.call("eth_chainId", ())) for _ in range(60)]

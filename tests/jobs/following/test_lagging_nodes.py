@@ -41,9 +41,7 @@ async def with_a_lagging_node(town: Town) -> Follower:
     return follower
 
 
-async def test_a_follower_that_asks_nodes_in_turn_keeps_the_newest_head_that_they_named(
-    town: Town,
-) -> None:
+async def test_a_follower_that_asks_nodes_in_turn_keeps_the_newest_head_that_they_named(town: Town) -> None:
     follower = await with_a_lagging_node(town)
     await town.buys("carol")
     await town.buys("dave")

@@ -109,9 +109,7 @@ async def test_a_batch_is_parted_by_the_chains_and_by_the_servers_that_are_read_
     assert len({id(part.joint) for part in parts}) == 1
 
 
-async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_server_that_asks_for_very_many_balances_is_a_part_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reconcile, "MOST_WEIGHT", 1)
     servers = await servers_with("base", "other base", "ethereum")
     async with transaction() as db:

@@ -236,10 +236,7 @@ async def test_a_node_that_was_taken_out_of_the_settings_is_no_problem_and_helps
 
 @pytest.mark.parametrize(
     ("fault", "least"),
-    [
-        (MissingAccess("Discord", "no", status=403, code=50001), 599),
-        (ProviderDown("Discord", "no answer"), 4),
-    ],
+    [(MissingAccess("Discord", "no", status=403, code=50001), 599), (ProviderDown("Discord", "no answer"), 4)],
 )
 async def test_what_could_not_be_posted_is_tried_later_and_a_refusal_much_later(fault: Exception, least: int) -> None:
     server, rule = await a_logging_server()

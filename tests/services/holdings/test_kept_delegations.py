@@ -73,10 +73,7 @@ def test_why_a_second_read_says_nothing_is_told_in_the_readers_language() -> Non
 
 @pytest.mark.parametrize(
     ("third", "doubted"),
-    [
-        (sheet({ONE: (), OTHER: ()}, {}, 2), set[str]()),
-        (sheet({}, {ONE: NOT_IN_TIME, OTHER: NOT_IN_TIME}, 2), {OTHER}),
-    ],
+    [(sheet({ONE: (), OTHER: ()}, {}, 2), set[str]()), (sheet({}, {ONE: NOT_IN_TIME, OTHER: NOT_IN_TIME}, 2), {OTHER})],
     ids=["it knows everybody", "it knows less"],
 )
 async def test_where_a_node_had_no_time_for_everybody_the_next_one_is_asked(

@@ -103,10 +103,7 @@ async def test_one_reading_of_many_servers_changes_only_what_each_server_asked_a
         # At first, every wallet holds one token of each contract.
         await fetch.remember(db, [_joint(here, (first, second), {one: 1, both: 1, unsure: 1})])
         await db.execute(text("UPDATE observation SET block = 8"))
-    asked = [
-        _joint(here, (first,), {one: 0, both: 0, unsure: None}),
-        _joint(there, (second,), {both: 5, unsure: 0}),
-    ]
+    asked = [_joint(here, (first,), {one: 0, both: 0, unsure: None}), _joint(there, (second,), {both: 5, unsure: 0})]
     with Statements() as counted:
         async with transaction() as db:
             await fetch.remember(db, asked)

@@ -11,13 +11,9 @@ CATS, DOGS = "0xca", "0xd0"
 IDS = ("1", "2", "3")
 PEOPLE = ("ann", "ben", "cem")
 
-stakes = st.builds(
-    Stake,
-    st.just(False),
-    st.sampled_from(["", CATS, DOGS]),
-    st.just(""),
-    st.none(),
-) | st.builds(Stake, st.just(False), st.sampled_from([CATS, DOGS]), st.sampled_from(IDS), st.none() | st.integers(1, 4))
+stakes = st.builds(Stake, st.just(False), st.sampled_from(["", CATS, DOGS]), st.just(""), st.none()) | st.builds(
+    Stake, st.just(False), st.sampled_from([CATS, DOGS]), st.sampled_from(IDS), st.none() | st.integers(1, 4)
+)
 claims = st.lists(st.tuples(st.sampled_from(PEOPLE), stakes), min_size=1, max_size=6)
 holdings = st.dictionaries(st.sampled_from(IDS), st.integers(1, 5))
 

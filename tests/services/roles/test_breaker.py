@@ -45,8 +45,7 @@ async def a_role_with(holders: int, *, taking: int = 0, taken: int = 0) -> tuple
         for number in range(holders):
             await a_grant(db, await a_member(db, server), rule, state="taking" if number < taking else "held")
         await audit.record_all(
-            db,
-            [audit.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(taken)],
+            db, [audit.line("role.taken", server_id=server.id, role_id=role, subject=snowflake()) for _ in range(taken)]
         )
     return server, role
 

@@ -10,15 +10,7 @@ from services.core.answer import Answer
 from services.core.errors import FieldRefused
 from services.engine.reconcile_outcome import read_own
 from services.holdings.evaluate import verdict
-from services.rules.expression import (
-    AtLeast,
-    ExpressionRefused,
-    Not,
-    Requirement,
-    parse,
-    requirements,
-    to_document,
-)
+from services.rules.expression import AtLeast, ExpressionRefused, Not, Requirement, parse, requirements, to_document
 from services.rules.types import address_list_text, own_tables
 from services.rules.types.address_list import AddressList
 from services.rules.types.address_list_text import ListRefused

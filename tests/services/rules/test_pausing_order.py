@@ -75,10 +75,7 @@ def grants_of(discord_id: str) -> Any:
 )
 @pytest.mark.parametrize("locked", ["a grant", "a breaker"])
 async def test_roles_that_change_together_wait_for_a_reconcile_of_two_members_and_never_deadlock(
-    causes: tuple[str | None, ...],
-    positions: tuple[int | None, ...],
-    left: list[tuple[str, str | None]],
-    locked: str,
+    causes: tuple[str | None, ...], positions: tuple[int | None, ...], left: list[tuple[str, str | None]], locked: str
 ) -> None:
     async with transaction() as db:
         server, roles = await a_server(db), [snowflake(), snowflake()]

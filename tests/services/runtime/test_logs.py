@@ -35,10 +35,7 @@ def test_text_has_the_requests_name_at_the_end_where_there_is_one(written: Calla
     with request_ids.under("r-12345678"):
         logging.getLogger("holdfast.x").warning("cookie: hf_session=abc")
     logging.getLogger("holdfast.x").info("by itself")
-    assert written() == [
-        "WARNING holdfast.x: cookie: [redacted] [r-12345678]",
-        "INFO holdfast.x: by itself",
-    ]
+    assert written() == ["WARNING holdfast.x: cookie: [redacted] [r-12345678]", "INFO holdfast.x: by itself"]
 
 
 def test_json_is_one_object_a_line_also_with_a_traceback(

@@ -171,8 +171,7 @@ async def test_a_name_of_solana_is_asked_about_by_its_wallet(walker: Walker) -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
-    [("nobody-has-this.sol", "stands for no wallet on Solana"), ("näme.sol", "not a valid name")],
+    ("given", "said"), [("nobody-has-this.sol", "stands for no wallet on Solana"), ("näme.sol", "not a valid name")]
 )
 async def test_a_name_that_leads_nowhere_is_told_so(walker: Walker, given: str, said: str) -> None:
     with pytest.raises(FieldRefused, match=said):

@@ -35,11 +35,7 @@ ADDRESS = "0x" + "12" * 20
     ],
 )
 async def test_each_outcome_has_its_toast(
-    sign_in: SignIn,
-    monkeypatch: pytest.MonkeyPatch,
-    address: str,
-    outcome: Verdict | Exception | None,
-    toast: str,
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch, address: str, outcome: Verdict | Exception | None, toast: str
 ) -> None:
     async def verify(*_: object) -> Verdict:
         assert outcome is not None, "nothing is asked without an address"

@@ -46,8 +46,7 @@ async def tab(form: Tab) -> Tab:
 
 
 @pytest.mark.parametrize(
-    ("kind", "module", "name"),
-    [(RulePreviewState, preview, "plan"), (TrialState, try_address, "plan")],
+    ("kind", "module", "name"), [(RulePreviewState, preview, "plan"), (TrialState, try_address, "plan")]
 )
 @pytest.mark.parametrize("place", ["the session", "the answer"])
 async def test_the_form_says_so_and_can_ask_again(

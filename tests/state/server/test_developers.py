@@ -52,11 +52,7 @@ async def test_a_token_is_shown_once_listed_and_revoked(sign_in: SignIn, town: T
     assert row.hash == sessions.hash_of(shown.token)
     assert abs(row.expires_at - now() - timedelta(days=30)) < timedelta(minutes=1)
     (listed,) = shown.rows
-    assert (listed.name, listed.state, listed.scopes) == (
-        "nightly report",
-        "active",
-        "Read the server and Members",
-    )
+    assert (listed.name, listed.state, listed.scopes) == ("nightly report", "active", "Read the server and Members")
     assert (listed.use, shown.token not in str(shown.rows)) == ("Never used", True)
     shown.ask(listed.id + 1)
     await tab.run(shown.revoke())

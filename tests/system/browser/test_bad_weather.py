@@ -220,10 +220,7 @@ class Tabs:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def tabs(chromium: Browser, watched: Watched) -> AsyncIterator[tuple[Tabs, Tabs]]:
     """The tabs of ada and those of somebody who is not signed in."""
-    async with (
-        browser_of(chromium, watched, watched.session) as hers,
-        browser_of(chromium, watched, None) as anybodys,
-    ):
+    async with browser_of(chromium, watched, watched.session) as hers, browser_of(chromium, watched, None) as anybodys:
         light = watched.web.url + LIGHT
         yield Tabs(hers, light), Tabs(anybodys, light)
 

@@ -177,9 +177,7 @@ async def test_one_address_that_signs_in_without_end_is_told_to_wait_by_both_wor
 
 
 # The last test here: one of the two workers is gone after it.
-async def test_a_tab_whose_worker_dies_goes_on_at_the_other(
-    address: tuple[Front, tuple[Web, Web]],
-) -> None:
+async def test_a_tab_whose_worker_dies_goes_on_at_the_other(address: tuple[Front, tuple[Web, Web]]) -> None:
     made, workers = address
     seen, session = await sign_in(made.web.url, "ada", "10.3.0.1")
     assert session, seen

@@ -191,10 +191,7 @@ async def test_nobody_is_told_about_their_json_without_a_session(browser: Browse
         ({"minTokens": "1"}, "Minimum tokens must be a whole number"),
         ({"minTokens": 1e400}, "Minimum tokens must be a whole number"),
         ({"contractAddress": ""}, "Contract address is required"),
-        (
-            {"verificationType": "trait", "traitType": "Fur"},
-            "Trait type and value are required for trait verification",
-        ),
+        ({"verificationType": "trait", "traitType": "Fur"}, "Trait type and value are required for trait verification"),
         ({"verificationType": "token_id"}, "At least one token ID is required for token ID verification"),
     ],
 )

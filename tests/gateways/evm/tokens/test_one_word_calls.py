@@ -12,16 +12,7 @@ from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.one_word_calls import BATCH, Asker
 from gateways.evm.tokens.one_word_program import MAGIC, Silence, call_data, read_answer
 from gateways.transport.errors import ProviderConfused
-from tests.gateways.evm_lab import (
-    COLLECTION,
-    HOSTILE,
-    Change,
-    Front,
-    address,
-    anvil,
-    deploy,
-    without_override,
-)
+from tests.gateways.evm_lab import COLLECTION, HOSTILE, Change, Front, address, anvil, deploy, without_override
 
 COOL, OWNER = address(1), address(100)
 EXPECTED = {

@@ -21,8 +21,7 @@ async def resumed(discord: Outside, client: Client, session: str, sequence: int)
 
 
 @pytest.mark.parametrize(
-    ("payload", "resumes"),
-    [({"op": 7, "d": None}, True), ({"op": 9, "d": True}, True), ({"op": 9, "d": False}, False)],
+    ("payload", "resumes"), [({"op": 7, "d": None}, True), ({"op": 9, "d": True}, True), ({"op": 9, "d": False}, False)]
 )
 async def test_a_client_is_told_to_come_back_with_its_session_or_without(
     discord: Outside, payload: dict[str, Any], resumes: bool
@@ -86,12 +85,7 @@ async def roles_heard(discord: Outside, client: Client, *people: str) -> list[tu
 
 
 @pytest.mark.parametrize(
-    ("action", "heard"),
-    [
-        ("lose", [DAVE]),
-        ("double", [CAROL, CAROL, DAVE]),
-        ("reorder", [DAVE, CAROL]),
-    ],
+    ("action", "heard"), [("lose", [DAVE]), ("double", [CAROL, CAROL, DAVE]), ("reorder", [DAVE, CAROL])]
 )
 async def test_events_are_lost_doubled_or_out_of_order(discord: Outside, action: str, heard: list[str]):
     async with ready(discord) as (client, _):
