@@ -53,19 +53,14 @@ async def mark_listed(
     known = _concerned("AND m.server_id = :server AND m.discord_id = ANY(CAST(:people AS text[]))")
     new = [{"discord_id": who, "roles": sorted(roles)} for who, roles in newcomers.items()]
     values: dict[str, object] = {"server": server_id, "people": list(people), "new": json.dumps(new)}
-    return await _mark(db, f"{known} UNION {_NEWCOMERS}", priority, values)
+    return await _mark(db, f"{known} UNION {_concerned(among=_NEWCOMERS)}", priority, values)
 
 
-_NEWCOMERS = """
-    SELECT s.id, n.discord_id FROM jsonb_to_recordset(CAST(:new AS jsonb)) AS n (discord_id text, roles text[])
-    JOIN server s ON s.id = :server AND s.bot_invited
-    WHERE EXISTS (SELECT 1 FROM "user" u JOIN wallet w ON w.user_id = u.id WHERE u.discord_id = n.discord_id)
-    OR EXISTS (SELECT 1 FROM "grant" g WHERE g.server_id = s.id AND g.discord_id = n.discord_id)
-    OR EXISTS (SELECT 1 FROM rule r WHERE r.server_id = s.id AND r.takes_over AND r.state = 'active'
-               AND r.deleted_at IS NULL AND r.role_id = ANY(n.roles))
-    OR EXISTS (SELECT 1 FROM server_move v WHERE v.server_id = s.id AND v.state = 'open' AND v.begins_at <= now()
-               AND v.roles && n.roles)
-"""
+# As `member` will have them: present, and no bots.
+_NEWCOMERS = (
+    "(SELECT CAST(:server AS integer) AS server_id, discord_id, roles, CAST(NULL AS timestamptz) AS left_at, "
+    "false AS bot FROM jsonb_to_recordset(CAST(:new AS jsonb)) AS n (discord_id text, roles text[]))"
+)
 
 
 async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
@@ -229,14 +224,14 @@ async def mark_swept(db: AsyncSession, servers: Sequence[int]) -> int:
     return await _mark(db, who, SWEPT, {"servers": list(servers)}, raises_version=False)
 
 
-def _concerned(more: str = "") -> str:
+def _concerned(more: str = "", among: str = "member") -> str:
     """Return the SQL for present members (no bots) with a wallet, a grant, or a role to take over or being moved.
 
-    `more` is a further condition in SQL.
+    `more` is a further condition in SQL; `among` is the table, or a query with its columns in parentheses.
     """
     # Joins, not conditions: a condition would look up each of a million members separately.
     return " UNION ".join(
-        f"SELECT m.server_id, m.discord_id FROM member m JOIN server s ON s.id = m.server_id {reason} "
+        f"SELECT m.server_id, m.discord_id FROM {among} m JOIN server s ON s.id = m.server_id {reason} "
         f"WHERE m.left_at IS NULL AND NOT m.bot AND s.bot_invited {more}"
         for reason in (
             'JOIN "user" u ON u.discord_id = m.discord_id JOIN wallet w ON w.user_id = u.id',
