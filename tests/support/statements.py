@@ -1,5 +1,6 @@
 """What a test sees of the database's work: how many statements it gets, and whether one waits for a lock."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 from unittest.mock import patch
@@ -39,6 +40,13 @@ class Statements:
     def __exit__(self, *_: object) -> None:
         for one in self._patches:
             one.stop()
+
+
+async def until_one_waits() -> None:
+    """Return once a connection to the test's database waits for a lock."""
+    async with asyncio.timeout(60):
+        while not await waits_for_a_lock():
+            await asyncio.sleep(0.01)
 
 
 async def waits_for_a_lock() -> bool:

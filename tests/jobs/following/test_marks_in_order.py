@@ -18,7 +18,7 @@ from services.triggers.solana_poller import SOLANA, AssetQuestion, Polled
 from services.triggers.transfer_poller import PollResult
 from services.triggers.watch_list import Watched
 from tests.support.builders import a_member, a_server, address, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("product")
 ANYTHING = AssetQuestion(ANY, ())
@@ -42,9 +42,7 @@ async def while_a_sweep_marks(server: Server, people: list[str], polling: asynci
     """Mark these people in one transaction, the last one once the follower waits for the first."""
     async with transaction() as db:
         await queue.mark_member(db, server.id or 0, people[0], queue.SWEPT)
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await queue.mark_member(db, server.id or 0, people[1], queue.SWEPT)
     await polling
 

@@ -44,7 +44,7 @@ from services.triggers.gateway_events import GuildFacts, RoleFacts
 from services.wallets import ownership, wallets
 from services.wallets.ownership import WalletProof
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits, waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -433,9 +433,7 @@ async def test_claims_that_were_marked_again_are_released_beside_a_mark_of_all()
         (((unchanged, _),),) = await db.together(queue.still_ours("w1", claims))
         assert len(unchanged) == 4
         marking = asyncio.create_task(mark(*people))
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         queue.complete(db, "w1", claims)
     await marking
     async with transaction() as db:

@@ -18,7 +18,7 @@ from services.core.queue import Claim, mark_due
 from services.engine import reconcile
 from services.runtime.task_cancellation import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -370,9 +370,7 @@ async def test_writes_to_many_rows_wait_for_each_other_and_never_deadlock(write:
     async with transaction() as db:
         await queue.mark_member(db, 1, "5", queue.SEEN)
         changing = asyncio.create_task(change())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await queue.mark_member(db, 1, "9", queue.SEEN)
     await changing
     assert {row.priority for row in await rows()} == {queue.SEEN}

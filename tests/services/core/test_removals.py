@@ -14,7 +14,7 @@ from services.roles import breaker
 from services.rules import pausing
 from services.triggers import gateway_events
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 
 async def called_off(db: AsyncSession, *, given: bool, there: bool) -> tuple[str, Mapping[str, Any]]:
@@ -80,9 +80,7 @@ async def test_what_concerns_everybody_with_a_role_waits_for_a_reconcile_and_nev
     async with transaction() as db:
         await db.exec(locked(first.discord_id))
         changing = asyncio.create_task(change_all(step, server, rule))
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await db.exec(locked(last.discord_id))
     await changing
     async with transaction() as db:
@@ -107,9 +105,7 @@ async def test_a_decision_about_held_back_removals_waits_for_the_deletion_of_the
     async with transaction() as db:
         await db.exec(select(Grant).with_for_update())  # which the deletion locks before the breaker
         deciding = asyncio.create_task(decided())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await pausing.role_gone(db, server.id or 0, rule.role_id)
     assert await deciding == 0
     async with transaction() as db:
@@ -128,9 +124,7 @@ async def test_the_bot_that_leaves_waits_for_a_refusal_and_never_deadlocks(datab
     async with transaction() as db:
         await db.exec(select(Rule).with_for_update())  # which a refusal locks before the grants
         leaving = asyncio.create_task(leave())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await pausing.refused(db, server.id or 0, rule.role_id, "Discord refused")
     await leaving
     async with transaction() as db:

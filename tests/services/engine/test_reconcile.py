@@ -25,7 +25,7 @@ from services.holdings.delegations import Fetched
 from services.rules.expression import Requirement, to_document
 from tests.services.engine.stage import stage as stage
 from tests.support.builders import CONTRACT, a_grant, a_member, a_rule, a_server, address, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -338,9 +338,7 @@ async def test_a_reconcile_and_a_change_of_everybody_with_a_role_wait_for_each_o
     async with transaction() as db:
         await db.exec(locked(first))
         settling = asyncio.create_task(settle())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await db.exec(locked(last))
     await settling
     async with transaction() as db:
@@ -364,9 +362,7 @@ async def test_a_reconcile_and_the_event_that_a_member_left_wait_for_each_other_
     async with transaction() as db:
         await members.lock_members(db, [(server.id or 0, member.discord_id)])
         settling = asyncio.create_task(settle())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await members.left_many(db, [(server.id or 0, member.discord_id)])
     await settling
     async with transaction() as db:

@@ -14,7 +14,7 @@ from services.rules import pausing
 from services.triggers import gateway_events
 from tests.services.roles.test_outbox import change, guilds
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 VAULT = "0x" + "aa" * 20
@@ -73,9 +73,7 @@ async def test_a_list_waits_for_a_reconcile_of_its_members_with_no_lock_that_the
     async with transaction() as db:
         await queue.mark_member(db, member.server_id, member.discord_id, queue.CHANGED)
         listing = asyncio.create_task(listed())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await members.keep(db, member.server_id, [shown])
     await listing
     async with transaction() as db:
@@ -96,9 +94,7 @@ async def test_a_list_with_somebody_who_is_just_joining_waits_for_that_with_no_l
     async with transaction() as db:
         await queue.mark_member(db, gone.server_id, gone.discord_id, queue.JOINED)
         listing = asyncio.create_task(listed())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await members.joined(db, gone.server_id, shown)
     await listing
     async with transaction() as db:

@@ -22,7 +22,7 @@ from services.holdings import delegated_vaults, delegations
 from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
 from tests.support.builders import a_member, a_server
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000
@@ -145,9 +145,7 @@ async def ends_while_another_has(
     async with models.transaction() as db:
         await lock(db)
         storing = asyncio.create_task(stored())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await needs(db)
     await storing
 

@@ -16,7 +16,7 @@ from services.roles import outbox, write_results
 from services.roles.outbox import Intent, WriteOutcome, WriteResult
 from services.rules import pausing
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -114,9 +114,7 @@ async def test_a_result_that_waits_for_the_event_that_the_member_came_back_does_
     async with transaction() as db:
         await members.keep(db, intent.server_id, [members.MemberFacts(intent.discord_id, "back", frozenset())])
         recording = asyncio.create_task(record_left(intent))
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         # They came back after the question, and before the answer was recorded.
         began = "SELECT max(query_start) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
         await db.execute(f"UPDATE member SET seen_at = ({began} AND datname = current_database())")
@@ -163,9 +161,7 @@ async def test_a_result_waits_for_a_reconcile_of_the_member_with_no_lock_that_th
                 await write_results.record(db, intent, WriteOutcome(result))
 
         recording = asyncio.create_task(record())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         await db.execute(update(Grant).where(col(Grant.id) == intent.id).values(updated_at=func.now()))
     await recording
     assert len(await grants()) == left
@@ -183,9 +179,7 @@ async def test_a_refusal_waits_for_a_change_of_the_roles_rules_without_the_membe
     async with transaction() as admin:
         await admin.execute("UPDATE rule SET name = 'Another name'")
         recording = asyncio.create_task(record())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         async with transaction() as reconcile:
             await queue.mark_member(reconcile, intent.server_id, intent.discord_id, queue.SEEN)
             (member,) = await reconcile.together(("SELECT discord_id FROM member FOR UPDATE SKIP LOCKED", {}))

@@ -13,7 +13,7 @@ from services.core import queue
 from services.health import backlog
 from services.triggers import sweep
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -86,9 +86,7 @@ async def test_nobody_waits_for_a_sweep_that_queues_the_members_of_other_servers
         server_id, _, who = second.partition(":")
         await queue.mark_member(db, int(server_id), who, queue.CHANGED)
         starting = asyncio.create_task(start())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
         assert await is_free(first)
     assert await starting == 2
 
@@ -130,9 +128,7 @@ async def test_the_end_of_a_sweep_is_not_taken_for_that_of_the_next() -> None:
         await sweep.start_sweep(db)
         await queue.mark_member(db, 1, "5", queue.SWEPT)
         finishing = asyncio.create_task(finish())
-        async with asyncio.timeout(60):
-            while not await waits_for_a_lock():
-                await asyncio.sleep(0.01)
+        await until_one_waits()
     assert not await finishing
     async with transaction() as db:
         assert (await sweep.progress(db)).finished_at is None
