@@ -12,7 +12,7 @@ import orjson
 from gateways.marketplaces.quota import LONGEST_PAUSE, Quota, Use
 from gateways.marketplaces.types import AccountItem
 from gateways.transport import corrected_clock, provider_reports
-from gateways.transport.connections import GatedClient, agent, check_packing, timeouts, tls
+from gateways.transport.connections import GatedClient, agent, read_at_most, timeouts, tls
 from gateways.transport.errors import (
     NotThere,
     ProviderBusy,
@@ -119,15 +119,12 @@ class MarketWire:
     async def _exchange(self, http: httpx.AsyncClient, request: httpx.Request, largest: int) -> MarketAnswer:
         answer = await http.send(request, stream=True)
         try:
-            check_packing(answer)
-            content = bytearray()
-            async for piece in answer.aiter_bytes():
-                content += piece
-                if len(content) > largest:
-                    raise ProviderConfused(self._name, "the answer is too large")
+            content = await read_at_most(answer, largest)
         finally:
             await answer.aclose()
-        return MarketAnswer(answer.status_code, answer.headers, bytes(content))
+        if content is None:
+            raise ProviderConfused(self._name, "the answer is too large")
+        return MarketAnswer(answer.status_code, answer.headers, content)
 
     def _fault(self, answer: MarketAnswer, what: str, use: Use) -> ProviderError | None:
         """Return the error for an answer, or None for success.

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from gateways.transport.connections import check_packing
+from gateways.transport.connections import read_at_most
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
@@ -22,24 +22,19 @@ class BoundedClient(httpx.AsyncClient):
     async def send(self, request: httpx.Request, *, stream: bool = False, **options: Any) -> httpx.Response:
         """Return the answer, read to its end unless `stream` is set.
 
-        Raises httpx.DecodingError for an answer that is packed more than once, as `check_packing` does.
+        Raises httpx.DecodingError for an answer that is packed more than once, as `read_at_most` does.
         """
         answer = await super().send(request, stream=True, **options)
         if stream:
             return answer
-        content = bytearray()
         try:
-            check_packing(answer)
-            async for piece in answer.aiter_bytes():
-                content += piece
-                if len(content) > LARGEST_ANSWER:
-                    log.warning("answer too large status=%s host=%s", answer.status_code, request.url.host)
-                    content.clear()
-                    break
+            content = await read_at_most(answer, LARGEST_ANSWER)
         finally:
             await answer.aclose()
+        if content is None:
+            log.warning("answer too large status=%s host=%s", answer.status_code, request.url.host)
         unpacked = [(name, value) for name, value in answer.headers.multi_items() if name not in _OF_THE_BODY]
-        return httpx.Response(answer.status_code, headers=unpacked, content=bytes(content), request=request)
+        return httpx.Response(answer.status_code, headers=unpacked, content=content or b"", request=request)
 
 
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})

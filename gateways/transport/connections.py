@@ -81,13 +81,20 @@ def timeouts(seconds: float) -> httpx.Timeout:
     return httpx.Timeout(seconds, pool=POOL_SECONDS)
 
 
-def check_packing(answer: httpx.Response) -> None:
-    """Raise httpx.DecodingError for an answer that is packed more than once.
+async def read_at_most(answer: httpx.Response, largest: int) -> bytes | None:
+    """Read a streamed answer and return its unpacked body; None as soon as it has more than `largest` bytes.
 
-    httpx unpacks as much as comes at once, so some kilobytes would become gigabytes before their size could be checked.
+    Raises httpx.DecodingError for an answer that is packed more than once: httpx unpacks as much as comes at once, so
+    some kilobytes would become gigabytes before their size could be checked.
     """
     if "," in answer.headers.get("content-encoding", ""):
         raise httpx.DecodingError("it is packed more than once", request=answer.request)
+    content = bytearray()
+    async for piece in answer.aiter_bytes():
+        content += piece
+        if len(content) > largest:
+            return None
+    return bytes(content)
 
 
 class GatedClient(Generic[C]):

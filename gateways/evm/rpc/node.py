@@ -20,7 +20,7 @@ from gateways.evm.rpc.batch_sizes import BatchRefused, BatchSize, is_about_the_b
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, StateMissing, TooMuch, http_fault, refusal_in
 from gateways.evm.rpc.head_track import HeadTrack
 from gateways.transport import corrected_clock, provider_reports, question_time
-from gateways.transport.connections import GatedClient, TurnedAway, agent, check_packing, timeouts, tls
+from gateways.transport.connections import GatedClient, TurnedAway, agent, read_at_most, timeouts, tls
 from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderDown, ProviderError, no_answer
 from gateways.transport.fair_turns import FairGate, caller, on_behalf_of
 
@@ -385,13 +385,10 @@ class Node:
         if self._pause_left() > 0:
             return None
         async with http.stream("POST", self.url, content=body) as answer:
-            check_packing(answer)
-            content = bytearray()
-            async for piece in answer.aiter_bytes():
-                content += piece
-                if len(content) > LARGEST_ANSWER:
-                    raise TooMuch(self.name, "the answer is too large", status=200)
-            return answer.status_code, answer.headers, bytes(content)
+            content = await read_at_most(answer, LARGEST_ANSWER)
+            if content is None:
+                raise TooMuch(self.name, "the answer is too large", status=200)
+            return answer.status_code, answer.headers, content
 
     def _result(self, value: object, number: int | None) -> object:
         """Return the result in a JSON-RPC answer, whose id must be `number` if that is given."""
