@@ -106,21 +106,21 @@ def following_table(plan: Plan) -> Callable[[Counted], str]:
     return made
 
 
-_ROUND = ("eth_getBlockByNumber", "eth_call")
+_SWEEP = ("eth_getBlockByNumber", "eth_call")
 _NAMES = {plan.key: plan.title.split()[0] for plan in FREE}
 _UNITS = [f"{plan.unit}, {_NAMES[plan.key]}" for plan in FREE]
 
 
-def rounds_table(counted: Counted) -> str:
+def sweeps_table(counted: Counted) -> str:
     """Return what one sweep costs on one chain."""
     rows: list[list[str]] = []
     for members in COUNTED_MEMBERS:
-        calls = counted.rounds[members]
+        calls = counted.sweeps[members]
         once = [plan.cost(calls) for plan in FREE]
         often = [share(value * DAY / OFTEN, plan) for value, plan in zip(once, FREE, strict=True)]
-        rows.append([f"{members:,}", *(number(calls[method]) for method in _ROUND), *map(number, once), *often])
+        rows.append([f"{members:,}", *(number(calls[method]) for method in _SWEEP), *map(number, once), *often])
     often_named = (f"{name}, every 10 minutes" for name in _NAMES.values())
-    return table(("Members", *(f"`{method}`" for method in _ROUND), *_UNITS, *often_named), rows)
+    return table(("Members", *(f"`{method}`" for method in _SWEEP), *_UNITS, *often_named), rows)
 
 
 def fallbacks_table(counted: Counted) -> str:
@@ -128,7 +128,7 @@ def fallbacks_table(counted: Counted) -> str:
     rows = [
         [
             f"{members:,}",
-            number(counted.rounds[members]["eth_call"]),
+            number(counted.sweeps[members]["eth_call"]),
             f"{ceil(members * COLLECTIONS / AGGREGATE_CHECKS):,}",
             f"{members * COLLECTIONS:,}",
         ]
@@ -336,7 +336,7 @@ TABLES: dict[str, Callable[[Counted], str]] = {
     "methods": methods_table,
     "public": following_table(replace(PUBLIC, unit="Requests")),
     **{plan.key: following_table(plan) for plan in FREE},
-    "rounds": rounds_table,
+    "sweeps": sweeps_table,
     "fallbacks": fallbacks_table,
     "events": events_table,
     "expensive": expensive_table,

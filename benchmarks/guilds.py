@@ -2,8 +2,8 @@
 
 Three parts, each with its own database and product processes:
 
-- rounds: 1 to 10,000 guilds of ten members and ten rules, and one guild of 100,000, over nodes 50 and 150 ms away;
-- neighbours: from a transfer to the request for its role in honest guilds while rounds go on, without and with a guild
+- sweeps: 1 to 10,000 guilds of ten members and ten rules, and one guild of 100,000, over nodes 50 and 150 ms away;
+- neighbours: from a transfer to the request for its role in honest guilds while sweeps go on, without and with a guild
   whose rules, contracts and refusals are made to cost as much as they can;
 - hangs: a node that swallows everything for 16 s again and again, and the first look after it.
 """
@@ -47,7 +47,7 @@ FLOOD_EVERY = 5
 
 
 @dataclass(frozen=True)
-class Round:
+class Sweep:
     """One sweep over all guilds."""
 
     seconds: float
@@ -65,37 +65,37 @@ class Round:
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     parser = options("guilds", (__doc__ or "").splitlines()[0], quick="up to 1,000 guilds, fewer transfers and hangs")
-    parser.add_argument("--only", choices=("rounds", "neighbours", "hangs"), help="one part alone")
+    parser.add_argument("--only", choices=("sweeps", "neighbours", "hangs"), help="one part alone")
     parser.add_argument(
         "--kind", action="append", choices=[*hostile_guild.KINDS], help="neighbours beside these kinds of harm"
     )
     parser.add_argument("--transfers", type=int, help="transfers beside each kind of neighbour")
     given = parser.parse_args(arguments)
-    parts = (given.only,) if given.only else ("rounds", "neighbours", "hangs")
-    if "rounds" in parts:
-        rounds(QUICK if given.quick else SIZES)
+    parts = (given.only,) if given.only else ("sweeps", "neighbours", "hangs")
+    if "sweeps" in parts:
+        sweeps(QUICK if given.quick else SIZES)
     if "neighbours" in parts:
         neighbours(given.transfers or (30 if given.quick else 100), given.kind or ["mixture"])
     if "hangs" in parts:
         hangs(3 if given.quick else 100)
 
 
-# Rounds.
+# Sweeps.
 
 
-def rounds(sizes: Sequence[tuple[int, int]]) -> None:
+def sweeps(sizes: Sequence[tuple[int, int]]) -> None:
     """Measure every size, at both distances."""
-    print(f"\nOne round, {RULES} rules a guild, no contract in two guilds\n")
+    print(f"\nOne sweep, {RULES} rules a guild, no contract in two guilds\n")
     print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong "
           "| longest step, ms |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
-    found: dict[tuple[int, int, int], Round] = {}
+    found: dict[tuple[int, int, int], Sweep] = {}
     with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
         for guilds, members in sizes:
             make_up(node, guilds)
             for away in (NEAR, FAR):
-                first, second = _rounds_of(node, guilds, members, away)
+                first, second = _sweeps_of(node, guilds, members, away)
                 found[guilds, members, away] = second
                 checks = guilds * members * RULES
                 print(
@@ -116,12 +116,12 @@ def rounds(sizes: Sequence[tuple[int, int]]) -> None:
     goal(GUILDS, "longest step of the event loop, ms", max(one.step for one in found.values()), most=50)
 
 
-def _alone(members: int) -> Round:
+def _alone(members: int) -> Sweep:
     """Measure one guild with as many members, for comparison."""
     with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
         make_up(node, 1)
-        return _rounds_of(node, 1, members, NEAR)[1]
+        return _sweeps_of(node, 1, members, NEAR)[1]
 
 
 def make_up(node: NftChain, guilds: int) -> None:
@@ -142,26 +142,26 @@ def holds(contract: str, owner: str) -> bool:
     return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
 
 
-def _rounds_of(node: NftChain, guilds: int, members: int, away: int) -> tuple[Round, Round]:
+def _sweeps_of(node: NftChain, guilds: int, members: int, away: int) -> tuple[Sweep, Sweep]:
     with ExitStack() as stack:
         url = stack.enter_context(far(node.url, away))
         database = stack.enter_context(community.database())
         stack.enter_context(node.mining())
-        said = said_by("benchmarks.guilds", "rounds", database, url, str(guilds), str(members))
-        first, second = (Round(**one) for one in said)
+        said = said_by("benchmarks.guilds", "sweeps", database, url, str(guilds), str(members))
+        first, second = (Sweep(**one) for one in said)
         return first, second
 
 
-async def rounds_here(database: str, node: str, guilds: int, members: int) -> None:
+async def sweeps_here(database: str, node: str, guilds: int, members: int) -> None:
     """Run the product's part: everybody is due twice, the second time with nothing new."""
     async with community.product(database, [node]):
         servers = await community.people(guilds * members, servers=guilds)
         rights = await _many_rules(servers)
         async with community.jobs("reconciler"):
             garbage_collection.freeze()
-            said = [await _round(node, servers, guilds * members, rights)]
+            said = [await _sweep(node, servers, guilds * members, rights)]
             await community.written()
-            said.append(await _round(node, servers, guilds * members, rights))
+            said.append(await _sweep(node, servers, guilds * members, rights))
     print(json.dumps([one.__dict__ for one in said]))
 
 
@@ -182,11 +182,11 @@ _LEFT = """
     SELECT count(*), max(attempts) FROM due
     WHERE attempts > 0 OR claimed_until > now() OR due_at <= now() + interval '40 seconds'
 """
-"""Members whom the round has not answered yet. A member who was put off for seconds is one of them. A second look a
+"""Members whom the sweep has not answered yet. A member who was put off for seconds is one of them. A second look a
 minute later, in case a node lagged, does not count."""
 
 
-async def _round(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Round:
+async def _sweep(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Sweep:
     tally(node, "DELETE")
     began = time.perf_counter()
     await community.begin_sweep()
@@ -203,7 +203,7 @@ async def _round(node: str, servers: Sequence[int], members: int, rights: dict[i
             await asyncio.sleep(0.05)
     seconds = time.perf_counter() - began
     requests = tally(node)["requests"]
-    return Round(seconds, looks + 1, requests, await _wrong(servers, members, rights), step.milliseconds)
+    return Sweep(seconds, looks + 1, requests, await _wrong(servers, members, rights), step.milliseconds)
 
 
 async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:
@@ -226,7 +226,7 @@ async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tu
 
 def neighbours(transfers: int, kinds: Sequence[str], guilds: int = 100) -> None:
     """Measure from the transfer to the role's request in honest guilds, without and with a hostile guild, in turns."""
-    print(f"\nFrom a transfer's block to the request for its role, {guilds} honest guilds, rounds all the time\n")
+    print(f"\nFrom a transfer's block to the request for its role, {guilds} honest guilds, sweeps all the time\n")
     print("| a hostile guild | half within, ms | 95 of 100 within, ms | most, ms | 95 of 100, by the figure without |")
     print("|---|---|---|---|---|")
     names = ["", *kinds]
@@ -292,12 +292,12 @@ async def engine_here(
             await hostile_guild.move_in(json.loads(evil), MEMBERS, contract)
         async with community.jobs("reconciler", "writer", "followers"):
             await asyncio.sleep(3)
-            rounds_go_on = asyncio.create_task(_rounds_without_end())
+            sweeps_go_on = asyncio.create_task(_sweeps_without_end())
             await community.told_to_end()
-            await stop(rounds_go_on)
+            await stop(sweeps_go_on)
 
 
-async def _rounds_without_end() -> None:
+async def _sweeps_without_end() -> None:
     while True:
         await community.begin_sweep()
         await asyncio.sleep(2)
@@ -330,7 +330,7 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
         rights = await _many_rules(servers)
         taken: list[float] = []
         async with community.jobs("reconciler"):
-            await _round(first, servers, guilds, rights)
+            await _sweep(first, servers, guilds, rights)
             await community.written()
             for _ in range(count):
                 for url in (first, second):
@@ -342,15 +342,15 @@ async def hangs_here(database: str, first: str, second: str, count: int) -> None
                     await asyncio.sleep(1)
                 async with transaction() as db:
                     await db.execute("DELETE FROM due")
-                round_ = await _round(first, servers, guilds, rights)
-                taken.append(round_.seconds if round_.looks == 1 and not round_.wrong else -1.0)
+                swept = await _sweep(first, servers, guilds, rights)
+                taken.append(swept.seconds if swept.looks == 1 and not swept.wrong else -1.0)
     print(json.dumps(taken))
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["rounds", database, node, guilds, members]:
-            asyncio.run(rounds_here(database, node, int(guilds), int(members)))
+        case ["sweeps", database, node, guilds, members]:
+            asyncio.run(sweeps_here(database, node, int(guilds), int(members)))
         case ["engine", database, node, discord, contract, guilds, transfers, evil, tarpit]:
             asyncio.run(engine_here(database, node, discord, contract, int(guilds), int(transfers), evil, tarpit))
         case ["hangs", database, first, second, count]:

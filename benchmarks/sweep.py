@@ -14,11 +14,11 @@ from benchmarks.support.nft_chain import COLLECTIONS, SUPPLY, NftChain, holder, 
 from benchmarks.support.rounds import Method, Sample, goal, interleaved, options, prepared, ratio, show
 
 HOLDERS = 10_000
-READING, WHOLE = "reading balances", "the whole round"
+READING, WHOLE = "reading balances", "the whole sweep"
 
 
 @dataclass
-class WholeRound(Method):
+class WholeSweep(Method):
     """The product's whole sweep, in a process that stays: the measured sweep is one in which nothing changed."""
 
     process: subprocess.Popen[str] | None = None
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     parser = options("sweep", __doc__, quick="fewer rounds, members and tokens")
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--members", type=int, help="members in the whole round")
+    parser.add_argument("--members", type=int, help="members in the whole sweep")
     given = parser.parse_args(arguments)
     rounds = given.rounds or (2 if given.quick else 5)
     members = given.members or (10_000 if given.quick else 100_000)
@@ -106,10 +106,10 @@ def whole_process(url: str, node: NftChain, members: int) -> AbstractContextMana
 
 def whole(node: NftChain, process: "subprocess.Popen[str]", rounds: int, members: int, supply: int) -> None:
     """Measure a whole sweep without changes, beside viem's bare reading of the same kind of balances."""
-    own = WholeRound("Holdfast: the whole round, database and policy", [], process=process)
+    own = WholeSweep("Holdfast: the whole sweep, database and policy", [], process=process)
     default = viem(node, "viem multicall, default: the balances alone", 0, 1_000, supply)
     interleaved([own, default], rounds)
-    show(f"The whole round, {members:,} members x {COLLECTIONS} rules, nothing changed", "check", [own, default], own)
+    show(f"The whole sweep, {members:,} members x {COLLECTIONS} rules, nothing changed", "check", [own, default], own)
     print()
     said = ratio(default, own)
     goal(WHOLE, "times faster than viem's bare multicall", said and said[0], least=5)

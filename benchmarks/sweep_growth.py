@@ -12,7 +12,7 @@ from statistics import median
 from benchmarks.support.community import database
 from benchmarks.support.nft_chain import COLLECTIONS, NftChain, nft_chain
 from benchmarks.support.rounds import goal, interleaved, options, ratio
-from benchmarks.sweep import HOLDERS, WholeRound, whole_process
+from benchmarks.sweep import HOLDERS, WholeSweep, whole_process
 
 GROWTH = "growth"
 MILLION = 1_000_000
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         with node.mining(), ExitStack() as running:
             found = [settled(node, members, running) for members in sizes]
             interleaved(found, ROUNDS)
-    print("\nThe whole round by members, 10 rules each, nothing changed\n")
+    print("\nThe whole sweep by members, 10 rules each, nothing changed\n")
     print("| members | seconds, median (min-max) | µs a check | memory, MB | statements | requests |")
     print("|---|---|---|---|---|---|")
     for members, own in zip(sizes, found, strict=True):
@@ -51,14 +51,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     goal(GROWTH, f"memory at {sizes[-1]:,} members, MB", memory(found[-1]), most=400)
 
 
-def settled(node: NftChain, members: int, running: ExitStack) -> WholeRound:
+def settled(node: NftChain, members: int, running: ExitStack) -> WholeSweep:
     """Start sweeps of so many members who have their roles, in a process that ends with `running`."""
     url = running.enter_context(database())
     process = running.enter_context(whole_process(url, node, members))
-    return WholeRound(f"{members:,} members", [], process=process)
+    return WholeSweep(f"{members:,} members", [], process=process)
 
 
-def memory(own: WholeRound) -> int:
+def memory(own: WholeSweep) -> int:
     """Return the peak memory of its process in megabytes."""
     return max(sample.rss for sample in own.samples) // 1024
 

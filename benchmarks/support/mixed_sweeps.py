@@ -266,7 +266,7 @@ async def solana_calls(coins: Sequence[str], *, scans: bool) -> list[Calls]:
 
 
 def show_solana() -> None:
-    """Print what a batch of a round costs in coins on Solana, and the batch after it."""
+    """Print what a batch of a sweep costs in coins on Solana, and the batch after it."""
     print(f"\nCoins on Solana, {BATCH:,} wallets at a time\n")
     print("| coins | node | calls | for 1,000 checks | the next batch, for 1,000 checks |\n|---|---|---|---|---|")
     for name, coins in (("SOL", [NATIVE]), ("one", MINTS[:1]), ("two", MINTS[:2]), ("three", MINTS)):
@@ -281,7 +281,7 @@ def show_solana() -> None:
 
 def show(rows: Sequence[Row], members: int) -> None:
     """Print the table and the goals."""
-    print(f"\nThe whole round, {members:,} members, mixed conditions, nothing changed\n")
+    print(f"\nThe whole sweep, {members:,} members, mixed conditions, nothing changed\n")
     print("| rules | conditions | seconds | our processor time a member, µs | requests | calls | for 1,000 checks |")
     print("|---|---|---|---|---|---|---|")
     for row in rows:

@@ -69,7 +69,7 @@ def setups(plan: Plan) -> Sequence[Setup]:
 class Counted:
     """The counts; following is counted when a table asks for it."""
 
-    rounds: dict[int, Calls] = field(default_factory=dict[int, Calls])
+    sweeps: dict[int, Calls] = field(default_factory=dict[int, Calls])
     """Members → calls of one sweep on one chain."""
     look: Calls = field(default_factory=dict[str, float])
     """One member's reconcile on one chain."""
@@ -101,7 +101,7 @@ async def count() -> Counted:
     with nft_chain() as node:
         node.fill(1, collections=COLLECTIONS, supply=1)
         for members in COUNTED_MEMBERS:
-            found.rounds[members] = await call_counts.balances(node, members, node.contracts)
+            found.sweeps[members] = await call_counts.balances(node, members, node.contracts)
         found.look = await call_counts.balances(node, 1, node.contracts)
         found.confirmation = await call_counts.balances(node, 1, node.contracts, settled=True)
     found.delegated = await call_counts.delegated(1_000)
@@ -153,7 +153,7 @@ def beside_following(counted: Counted, setup: Setup, members: int, chains: Seque
     """Return the calls a day of the sweeps and of members' acts, on all of these chains."""
     thousands = members / 1_000
     one_chain = added(
-        times(counted.rounds[members], DAY / setup.sweep),
+        times(counted.sweeps[members], DAY / setup.sweep),
         times(counted.look, thousands * sum(DAILY_EVENTS.values())),
         times(counted.confirmation, thousands * DAILY_EVENTS["sales"]),
         times(counted.challenge, thousands * DAILY_EVENTS["challenges"] * OPEN_SECONDS / SLOWLY.total_seconds()),
