@@ -1,4 +1,4 @@
-"""Each provider's last outcome as this process saw it. The clients note outcomes; the provider log stores them."""
+"""Each provider's last outcome as this process saw it. The clients note outcomes; `provider_records` stores them."""
 
 from collections import Counter
 from collections.abc import Generator
