@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateways.chains.catalogue import CHAINS
 from tests.house.pages import ROOT
 
 HOOKS = (ROOT / ".pre-commit-config.yaml").read_text()
@@ -61,6 +62,13 @@ def test_an_issue_form_is_one_that_github_takes(path: Path) -> None:
 
 def test_the_forms_are_there() -> None:
     assert {path.stem for path in FORMS} >= {"bug", "feature", "provider_problem"}
+
+
+def test_the_form_about_a_provider_offers_each_chain() -> None:
+    form = (ROOT / ".github" / "ISSUE_TEMPLATE" / "provider_problem.yml").read_text()
+    _, offered = form.split("label: Which chain?")
+    chains = re.findall(r"^        - (.+)$", offered.split("validations:")[0], re.M)
+    assert chains == ["None", *(chain.title for chain in CHAINS.values()), "Several"]
 
 
 def test_what_github_would_refuse_is_noticed() -> None:
