@@ -236,7 +236,10 @@ _UNNAME = (
     UPDATE wallet SET evidence = jsonb_set(evidence, '{movedFrom}', to_jsonb(CAST(:pseudonym AS text)))
     WHERE evidence ->> 'movedFrom' = :who
     """,
-    "UPDATE rule SET created_by = :pseudonym WHERE created_by = :who AND created_at <= :before",
+    """
+    UPDATE rule SET created_by = :pseudonym WHERE id IN (
+        SELECT id FROM rule WHERE created_by = :who AND created_at <= :before ORDER BY id FOR NO KEY UPDATE)
+    """,
     "UPDATE breaker SET approved_by = :pseudonym WHERE approved_by = :who AND approved_at <= :before",
     "UPDATE breaker SET dismissed_by = :pseudonym WHERE dismissed_by = :who AND dismissed_at <= :before",
     "DELETE FROM notice WHERE discord_id = :who AND created_at <= :before",

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from sqlalchemy import ARRAY, ColumnElement, Integer, and_, any_, delete, func, literal, or_, true, tuple_, update
-from sqlmodel import col
+from sqlmodel import col, select
 
 from locales import N_
-from models import Breaker, Grant, Rule
+from models import Breaker, Grant, RoleRefusal, Rule
 from models.db.session import AsyncSession
 from services.core import audit, queue
 from services.core.discord_text import color_hex
@@ -51,19 +51,38 @@ async def pause_role(db: AsyncSession, server_id: int, role_id: str, reason: str
 
 
 async def pause_all(db: AsyncSession, server_id: int, reason: str, cause: str) -> int:
-    """Pause every deciding rule of a server."""
-    return await _pause(db, server_id, reason, cause, true())
+    """Pause every deciding rule of a server, and cancel all of its removals; return how many rules."""
+    return await _pause(db, server_id, reason, cause, true(), left=[server_id])
 
 
 async def pause_rules(db: AsyncSession, server_id: int, rules: Sequence[int], reason: str, cause: str) -> int:
-    """Pause these deciding rules of a server."""
+    """Pause these deciding rules of a server; return how many."""
     return await _pause(db, server_id, reason, cause, col(Rule.id).in_(rules))
 
 
-async def _pause(db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool]) -> int:
+async def _pause(
+    db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool], left: Collection[int] = ()
+) -> int:
+    await _lock_rules(db, col(Rule.server_id) == server_id, which)
     paused = await _pause_rules(db, server_id, reason, cause, which)
-    await _change_grants(db, paused=paused)
+    await _change_grants(db, paused=paused, left=left)
     return len(paused)
+
+
+async def lock_rules(
+    db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, resumed: Collection[str] = ()
+) -> None:
+    """Lock a server's rules for these roles (None: any), and paused ones for those in `resumed`, in the order of ids.
+
+    An admin's change of many rules locks them so, too. Lock them before you change several, and before the queue.
+    """
+    named = true() if roles is None else col(Rule.role_id).in_(roles)
+    paused = col(Rule.role_id).in_(resumed) & (col(Rule.state) == "paused")
+    await _lock_rules(db, col(Rule.server_id) == server_id, named | paused)
+
+
+async def _lock_rules(db: AsyncSession, *which: ColumnElement[bool]) -> None:
+    await db.exec(select(Rule.id).where(*which).order_by(col(Rule.id)).with_for_update(key_share=True))
 
 
 class _RuleOf(NamedTuple):
@@ -121,6 +140,7 @@ async def roles_judged(
     event about it would cause the next refusal.
     """
     refused = {**(paused or {}), **dict.fromkeys(gone, (_GONE_REASON, GONE))}
+    await lock_rules(db, server_id, refused, resumed=resumed)
     healed, stopped = list[_RuleOf](), list[_RuleOf]()
     for role_id in sorted({*refused, *resumed}):
         if role_id not in refused:
@@ -143,8 +163,11 @@ async def _change_grants(
     resumed: Collection[_RuleOf] = (),
     paused: Collection[_RuleOf] = (),
     gone: Collection[tuple[int, str]] = (),
+    left: Collection[int] = (),
 ) -> None:
     """Queue the members whom resumed rules concern, and change the grants of rules and roles that changed.
+
+    `left` are servers that the bot left: all of their removals are cancelled.
 
     The grants of all roles are locked at once, in the order of their keys, and before any breaker, as by a reconcile.
     Role by role, this could deadlock with a reconcile of two members.
@@ -159,6 +182,8 @@ async def _change_grants(
         called_off.append(role.in_(_roles(resumed)))
     if paused:
         called_off.append(role.in_(_roles(paused)) & by_paused)
+    if left:
+        called_off.append(col(Grant.server_id).in_(left))
     which = [and_(col(Grant.state) == "taking", one) for one in called_off]
     if resumed:
         which.append(and_(*_GRACE_RUNS, by_resumed))
@@ -166,9 +191,7 @@ async def _change_grants(
         which.append(role.in_(gone))
     if not which:
         return
-    locked = list((await db.exec(queue.locking_in_order(or_(*which)))).all())
-    # No others, which another transaction may have changed meanwhile: they would be locked in another order.
-    among = col(Grant.id) == any_(literal(locked, ARRAY(Integer)))
+    among = await _locked_grants(db, *which)
     if called_off:
         await queue.call_off_where(db, among, or_(*called_off))
     if resumed:
@@ -177,6 +200,15 @@ async def _change_grants(
         await _delete_grants(db, among, gone)
     for server_id in sorted({one.server_id for one in paused}):
         await queue.invalidate_running(db, server_id)
+
+
+async def _locked_grants(db: AsyncSession, *which: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Lock the grants that meet any of these conditions, in the order of their keys; return the condition for them.
+
+    Others, which another transaction may have changed meanwhile, would be locked in another order.
+    """
+    locked = list((await db.exec(queue.locking_in_order(or_(*which)))).all())
+    return col(Grant.id) == any_(literal(locked, ARRAY(Integer)))
 
 
 def _roles(rules: Collection[_RuleOf]) -> list[tuple[int, str]]:
@@ -230,7 +262,12 @@ async def begin_grace_again(db: AsyncSession, server_id: int, rule_ids: Collecti
 
     A member may have bought back in that time. Queue the members first.
     """
-    await _begin_grace(db, col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids)))
+    await _begin_grace(db, *_given_by(server_id, rule_ids))
+
+
+def _given_by(server_id: int, rule_ids: Collection[int]) -> list[ColumnElement[bool]]:
+    """Return the conditions on a server's grants of roles that these rules gave."""
+    return [col(Grant.server_id) == server_id, col(Grant.rule_ids).op("&&")(list(rule_ids))]
 
 
 async def begin_grace_of_kept(
@@ -251,7 +288,7 @@ _GRACE_RUNS = (col(Grant.state).in_(("held", "giving")), col(Grant.no_since).is_
 """The conditions on grants whose grace time runs."""
 
 
-def _grants_of(server_id: int, roles: Collection[str] | None, member: str | None) -> list[ColumnElement[bool]]:
+def _grants_of(server_id: int, roles: Collection[str] | None, member: str | None = None) -> list[ColumnElement[bool]]:
     """Return the conditions on a server's grants of these roles (None: any), of one member or of all."""
     return [
         col(Grant.server_id) == server_id,
@@ -282,6 +319,7 @@ async def refused(db: AsyncSession, server_id: int, role_id: str, reason: str) -
 
 async def accepted(db: AsyncSession, server_id: int, role_id: str) -> None:
     """Resume the rules of a role after Discord accepted a change that it had refused."""
+    await lock_rules(db, server_id, [role_id])  # before the refusal, as where Discord refuses the next change
     await db.execute(
         "DELETE FROM role_refusal WHERE server_id = :server AND role_id = :role", {"server": server_id, "role": role_id}
     )
@@ -304,10 +342,15 @@ async def retry_refused(db: AsyncSession) -> int:
                         AND g.state = 'giving'
                         AND NOT EXISTS (SELECT 1 FROM member m WHERE m.server_id = g.server_id
                                         AND m.discord_id = g.discord_id AND m.pending))
-        ORDER BY f.next_at LIMIT 100 FOR UPDATE OF f SKIP LOCKED
+        ORDER BY f.next_at LIMIT 100
         """
     )
-    roles = sorted((int(server_id), str(role_id)) for server_id, role_id in found.all())
+    due = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
+    # The rules come before the refusals, as where Discord refuses a change: its next try is later after that.
+    await _lock_rules(db, tuple_(col(Rule.server_id), col(Rule.role_id)).in_(due))
+    key = col(RoleRefusal.server_id), col(RoleRefusal.role_id)
+    still = select(*key).where(tuple_(*key).in_(due), col(RoleRefusal.next_at) <= func.now())
+    roles = sorted((await db.exec(still.with_for_update(skip_locked=True))).all())
     resumed = [
         one
         for server_id, role_id in roles

@@ -74,7 +74,8 @@ async def guild_available(db: AsyncSession, guild: GuildFacts, gone: Collection[
     await db.flush()
     server_id = server.id or 0
     if came:
-        # Before any lock on a grant, as in all code that writes about members.
+        # The rules first, as in each change of rules. Then the queue, as in all code that writes about members.
+        await pausing.lock_rules(db, server_id)
         await queue.mark_server(db, server_id, queue.JOINED)
     await check_roles(db, guild, gone)
     if came:
@@ -161,9 +162,7 @@ async def left(db: AsyncSession, guild_id: str) -> None:
     of_server = col(Grant.server_id) == server.id
     undone = await db.exec(select(func.count()).select_from(Grant).where(of_server, col(Grant.state) == "taking"))
     left_undone = undone.one()
-    # The rules first, as where Discord refuses a change of one role.
     await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
-    await queue.call_off_where(db, of_server)
     await audit.record(db, audit.line("bot.left", server_id=server.id, data={"removalsLeftUndone": left_undone}))
 
 
@@ -238,19 +237,18 @@ async def check_roles(db: AsyncSession, guild: GuildFacts, gone: Collection[str]
         names.setdefault(role_id, set()).add(name)
     before = await guild_snapshots.colors(db, guild.id) if names else {}
     there = {role_id: role for role_id in sorted(names) if (role := find(guild.roles, role_id)) is not None}
-    for role_id, role in there.items():
-        if names[role_id] != {role.name}:
-            await pausing.role_renamed(db, server.id or 0, role_id, role.name)
-        if (was := before.get(role_id, role.color)) != role.color:
-            await pausing.role_recolored(db, server.id or 0, role_id, was, role.color)
+    renamed = [role_id for role_id, role in there.items() if names[role_id] != {role.name}]
+    recolored = [role_id for role_id, role in there.items() if before.get(role_id, role.color) != role.color]
     judged = {role_id: judge(role, guild.id, bot) for role_id, role in there.items()}
-    await pausing.roles_judged(
-        db,
-        server.id or 0,
-        resumed=[role_id for role_id, refused in judged.items() if refused is None],
-        paused={role_id: (one.kept, one.cause) for role_id, one in judged.items() if one is not None},
-        gone=[role_id for role_id in names.keys() - there.keys() if gone is None or role_id in gone],
-    )
+    healthy = [role_id for role_id, refused in judged.items() if refused is None]
+    unsafe = {role_id: (one.kept, one.cause) for role_id, one in judged.items() if one is not None}
+    deleted = [role_id for role_id in names.keys() - there.keys() if gone is None or role_id in gone]
+    await pausing.lock_rules(db, server.id or 0, {*renamed, *recolored, *unsafe, *deleted}, resumed=healthy)
+    for role_id in renamed:
+        await pausing.role_renamed(db, server.id or 0, role_id, there[role_id].name)
+    for role_id in recolored:
+        await pausing.role_recolored(db, server.id or 0, role_id, before[role_id], there[role_id].color)
+    await pausing.roles_judged(db, server.id or 0, resumed=healthy, paused=unsafe, gone=deleted)
 
 
 async def member_joined(db: AsyncSession, guild_id: str, member: MemberFacts) -> None:
