@@ -231,11 +231,20 @@ async def _delete_grants(db: AsyncSession, locked: ColumnElement[bool], gone: Co
         await sweep_deleted(db, rule_ids)
 
 
-async def decide_again(db: AsyncSession, server_id: int, roles: Collection[str] | None = None) -> None:
-    """Queue a server's members after rules for these roles (None: any) changed, and cancel removals of the roles."""
+async def decide_again(
+    db: AsyncSession, server_id: int, roles: Collection[str] | None = None, *, resumed: Collection[int] = ()
+) -> None:
+    """Queue a server's members after rules for these roles (None: any) changed, and cancel removals of the roles.
+
+    `resumed` are rules that did not decide until now: the grace times begin again as by `begin_grace_again`.
+    """
     # Before the other writes, as in all code that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
-    await call_off_removals(db, server_id, roles)
+    taken, kept = _grants_of(server_id, roles), _given_by(server_id, resumed)
+    # Together: one after the other, they could deadlock with an event that a member with both kinds left.
+    among = await _locked_grants(db, and_(col(Grant.state) == "taking", *taken), and_(*_GRACE_RUNS, *kept))
+    await queue.call_off_where(db, among, *taken)
+    await _begin_grace(db, among, *kept)
 
 
 async def call_off_removals(

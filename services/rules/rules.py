@@ -215,8 +215,8 @@ async def activate_all(
         lines.append(line_of_change(rule, actor.discord_id, uuid4(), before))
     await limits.record(db, lines)
     if activated:
-        await pausing.decide_again(db, server_id, {rule.role_id for rule in activated})
-        await pausing.begin_grace_again(db, server_id, [rule.id or 0 for rule in activated])
+        roles, resumed = {rule.role_id for rule in activated}, [rule.id or 0 for rule in activated]
+        await pausing.decide_again(db, server_id, roles, resumed=resumed)
     return len(activated)
 
 
@@ -245,9 +245,8 @@ async def mark_changed(db: AsyncSession, rule: Rule, before: Mapping[str, Any]) 
         await stored_address_lists.mark_differing(db, rule.server_id, min(gone), min(new), queue.CHANGED)
         await pausing.call_off_removals(db, rule.server_id, roles, of_queued=True)
     else:
-        await pausing.decide_again(db, rule.server_id, roles)
-    if before["state"] != rule.state == "active":
-        await pausing.begin_grace_again(db, rule.server_id, [rule.id or 0])
+        resumed = [rule.id or 0] if before["state"] != rule.state == "active" else []
+        await pausing.decide_again(db, rule.server_id, roles, resumed=resumed)
     await stored_address_lists.drop(db, rule.server_id, gone)
 
 

@@ -175,9 +175,9 @@ async def bring_back(db: AsyncSession, found: Rights, actor: Actor, event: Event
     rule_rows.apply(rule, _payload(document), found)
     await _use_lists(db, rule)
     db.add(rule)
-    await _look(db, rule)
+    await db.flush()
     # Without the rule, a no said nothing about what its members hold.
-    await pausing.begin_grace_again(db, rule.server_id, [rule_id])
+    await pausing.decide_again(db, rule.server_id, [rule.role_id], resumed=[rule_id])
     holders = event.data.get("holders") or 0
     words = [_("The rule “{rule}” comes back as it was.").format(rule=rule.name)]
     if isinstance(holders, int) and holders:
@@ -309,10 +309,11 @@ async def resume(db: AsyncSession, found: Rights, _actor: Actor, event: Event) -
         rule_rows.apply(rule, {"state": "active"}, found)
         db.add(rule)
         names.append(_("“{name}”").format(name=rule.name))
-        await _look(db, rule)
     if not names:
         raise Conflict(_("These rules have been resumed, deleted or paused again since."))
-    await pausing.begin_grace_again(db, found.server.id or 0, [rule.id or 0 for rule in resumed])
+    await db.flush()
+    roles = {rule.role_id for rule in resumed}
+    await pausing.decide_again(db, found.server.id or 0, roles, resumed=[rule.id or 0 for rule in resumed])
     words = ngettext(
         "{rules} goes on deciding. Everybody is checked again.",
         "{rules} go on deciding. Everybody is checked again.",
@@ -336,11 +337,6 @@ async def _living(db: AsyncSession, rule_id: int) -> Rule:
     if rule is None or rule.deleted_at is not None:
         raise Conflict(_("The rule was deleted since. Bring it back first."))
     return rule
-
-
-async def _look(db: AsyncSession, rule: Rule) -> None:
-    await db.flush()
-    await pausing.decide_again(db, rule.server_id, [rule.role_id])
 
 
 def _document(event: Event, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from models import transaction
 from models.db import clock
+from models.db.session import AsyncSession
 
 
 class Statements:
@@ -40,6 +41,36 @@ class Statements:
     def __exit__(self, *_: object) -> None:
         for one in self._patches:
             one.stop()
+
+
+Step = Callable[[AsyncSession], Awaitable[object]]
+"""A part of a transaction."""
+
+
+async def meet(step: Step, has: Step, needs: Step) -> None:
+    """Begin a transaction with `has`, do `step` in another one until it waits for that, and do what the first needs."""
+
+    async def done() -> None:
+        async with transaction() as db:
+            # As for large tables, which are read in their own order: an index of small ones gives the keys in theirs.
+            for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+                await db.execute(text(f"SET LOCAL enable_{way} = off"))
+            await step(db)
+
+    async with transaction() as db:
+        await has(db)
+        doing = asyncio.create_task(done())
+        await until_it_waits(doing)
+        await needs(db)
+    await doing
+
+
+async def until_it_waits(task: asyncio.Task[Any]) -> None:
+    """Return once the task waits for a lock in the database."""
+    async with asyncio.timeout(60):
+        while not await waits_for_a_lock():
+            assert not task.done(), task
+            await asyncio.sleep(0.01)
 
 
 async def until_one_waits() -> None:

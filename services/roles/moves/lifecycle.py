@@ -99,6 +99,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     await messages.plan(db, move)
     # Before the other writes, as in every transaction that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
+    await _lock_grants(db, server_id, {*roles, *dropped})
     await pausing.call_off_removals(db, server_id, roles)
     await _make_gifts(db, server_id, dropped)
     await _end_gifts(db, server_id, roles)
@@ -193,6 +194,7 @@ async def undo(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     await messages.plan(db, move)
     # Before the other writes, so that no reconcile that began during the move takes a role after it.
     await queue.mark_server(db, server_id, queue.CHANGED)
+    await _lock_grants(db, server_id, move.roles)
     if approved:
         back, words = await _give_back(db, found, actor, move)
     await _make_gifts(db, server_id, move.roles)
@@ -246,6 +248,14 @@ async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> li
     )
     named = dict(rows.all())
     return [named.get(role_id, role_id) for role_id in roles]
+
+
+async def _lock_grants(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
+    """Lock all grants of these roles before several statements change some of them each.
+
+    One after the other, these could deadlock with what locks many at once, such as the deletion of a role.
+    """
+    await db.exec(queue.locking_in_order(col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles)))
 
 
 async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:

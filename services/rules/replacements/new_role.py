@@ -84,8 +84,7 @@ async def apply(db: AsyncSession, outside: Gateways, actor: Actor, server_id: in
     if not done.rules:
         told = _("None of the rules for this role can be changed: {reason}")
         raise Conflict(told.format(reason=done.left[0].why if done.left else ""))
-    await pausing.decide_again(db, server_id)
-    await pausing.begin_grace_again(db, server_id, resumed)
+    await pausing.decide_again(db, server_id, resumed=resumed)
     return done
 
 
@@ -129,8 +128,7 @@ async def put_back(
         back.append(rule.name)
     if not back:
         raise Conflict(_("The rules were changed again since. Undo the newer changes first, or edit the rules."))
-    await pausing.decide_again(db, server_id)
-    await pausing.begin_grace_again(db, server_id, resumed)
+    await pausing.decide_again(db, server_id, resumed=resumed)
     return back, left
 
 

@@ -17,7 +17,7 @@ from services.rules import pausing
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import until_it_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 BELOW, ABOVE = 1, 9
@@ -48,14 +48,6 @@ async def while_it_waits(guild: GuildFacts, discord_id: str, then: Callable[[Asy
         await until_it_waits(checking)
         await then(db)
     await checking
-
-
-async def until_it_waits(task: asyncio.Task[Any]) -> None:
-    """Return once the task waits for a lock in the database."""
-    async with asyncio.timeout(60):
-        while not await waits_for_a_lock():
-            assert not task.done(), task
-            await asyncio.sleep(0.01)
 
 
 def grants_of(discord_id: str) -> Any:

@@ -1,42 +1,25 @@
 """Changes of several rules lock them in one order, before refusals and members, and never deadlock with each other."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import text
 from sqlmodel import col, select
 
-from models import Rule, Server, transaction
+from models import Grant, Member, Rule, Server, transaction
 from models.db.session import AsyncSession
 from services.core import queue
 from services.privacy import erasure
-from services.rules import pausing
+from services.rules import pausing, rules
+from services.rules.rule_rows import document
 from services.triggers import gateway_events
-from tests.services.rules.test_pausing_order import ABOVE, BELOW, guild_with, until_it_waits
+from tests.services.rules.test_pausing_order import ABOVE, BELOW, guild_with
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
+from tests.support.statements import Step, meet
 
 pytestmark = pytest.mark.usefixtures("database")
 
-Step = Callable[[AsyncSession], Awaitable[object]]
-
-
-async def meet(step: Step, has: Step, needs: Step) -> None:
-    """Begin a transaction with `has`, do `step` in another one until it waits for that, and do what the first needs."""
-
-    async def done() -> None:
-        async with transaction() as db:
-            # As for large tables, which are read in their own order: an index of small ones gives the keys in theirs.
-            for way in ("indexscan", "indexonlyscan", "bitmapscan"):
-                await db.execute(text(f"SET LOCAL enable_{way} = off"))
-            await step(db)
-
-    async with transaction() as db:
-        await has(db)
-        doing = asyncio.create_task(done())
-        await until_it_waits(doing)
-        await needs(db)
-    await doing
+EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def locked(rule: Rule) -> Step:
@@ -144,3 +127,49 @@ async def test_the_bot_that_comes_back_waits_for_a_change_of_a_rule_before_it_qu
     await meet(comes, locked(rule), goes_on)
     async with transaction() as db:
         assert (await db.get_one(Rule, rule.id)).state == "active"
+
+
+async def test_a_rule_that_decides_again_waits_for_a_member_who_leaves_with_two_roles_and_never_deadlocks() -> None:
+    """The removal of one role is called off, and the grace time of the other one begins again."""
+    async with transaction() as db:
+        server, lesser, greater = await a_server(db), snowflake(), snowflake()
+        rule = await a_rule(db, server, greater, state="shadow")
+        member = await a_member(db, server, roles=(lesser, greater))
+        held = await a_grant(db, member, await a_rule(db, server, lesser))
+        held.rule_ids, held.no_since = [rule.id or 0], EARLIER
+        await a_grant(db, member, rule, state="taking")
+
+    async def activate(db: AsyncSession) -> None:
+        row = await db.get_one(Rule, rule.id)
+        before, row.state = document(row), "active"
+        await db.flush()
+        await rules.mark_changed(db, row, before)
+
+    await meet(activate, grant_of(member, lesser), grant_of(member, greater))
+    async with transaction() as db:
+        grants = (await db.exec(select(Grant).order_by(col(Grant.role_id)))).all()
+    assert [grant.state for grant in grants] == ["held", "held"]
+    assert grants[0].no_since != EARLIER
+
+
+async def test_the_bot_that_leaves_waits_for_a_member_who_leaves_with_two_roles_and_never_deadlocks() -> None:
+    """The removal of one role was caused by a rule that is paused now, that of the other one by a deleted rule."""
+    async with transaction() as db:
+        server, lesser, greater = await a_server(db), snowflake(), snowflake()
+        member = await a_member(db, server, roles=(lesser, greater))
+        (await a_grant(db, member, await a_rule(db, server, lesser), state="taking")).rule_ids = []
+        await a_grant(db, member, await a_rule(db, server, greater), state="taking")
+
+    async def leave(db: AsyncSession) -> None:
+        await gateway_events.left(db, server.discord_id)
+
+    await meet(leave, grant_of(member, lesser), grant_of(member, greater))
+    async with transaction() as db:
+        assert set((await db.exec(select(Grant.state))).all()) == {"held"}
+
+
+def grant_of(member: Member, role_id: str) -> Step:
+    """Return what locks the member's grant of a role, as the event that they left does with one after the other."""
+    return lambda db: db.exec(
+        select(Grant.id).where(Grant.discord_id == member.discord_id, Grant.role_id == role_id).with_for_update()
+    )

@@ -1,23 +1,28 @@
 """An undo that gives a role back to many waits for what concerns everybody with the role, and never deadlocks."""
 
 import asyncio
+from datetime import timedelta
+from unittest.mock import AsyncMock
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 from sqlmodel import select
 
+from gateways import gateways
 from gateways.discord.types import Guild
-from models import Event, Grant, Rule, Server, ServerMove, now, transaction
+from models import Event, Grant, Member, Rule, Server, ServerMove, now, transaction
+from models.db.session import AsyncSession
 from services.core.actors import Actor
 from services.core.errors import Conflict
+from services.guilds import permissions
 from services.guilds.permissions import Rights
 from services.guilds.role_safety import RoleStanding
-from services.roles.moves import lifecycle
+from services.roles.moves import lifecycle, messages
 from services.rules import pausing
 from services.servers import undo
 from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflake
-from tests.support.statements import waits_for_a_lock
+from tests.support.statements import Step, meet, waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
 BATCH, ADMIN = uuid4(), Actor(0, snowflake(), "ada")
@@ -77,3 +82,48 @@ async def test_an_undo_waits_for_the_deletion_of_the_role_and_never_deadlocks(
             await undoing
     async with transaction() as db:
         assert (await db.exec(select(Grant))).all() == []
+
+
+@pytest.mark.parametrize("state", ["open", "approved"])
+async def test_a_move_that_changes_or_is_undone_waits_for_the_deletion_of_the_role_and_never_deadlocks(
+    monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """The removal of one member is called off, and the grant of the other one changes after that."""
+    standing = RoleStanding((1, 0), 0)
+    for module, name, value in (
+        (lifecycle, "find", "a role"), (lifecycle, "refusal", None), (lifecycle, "_check_rank", None)
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, lambda *_, value=value: value)
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), snowflake())
+        server_id, roles, until = server.id or 0, [rule.role_id], now() + timedelta(days=1)
+        people = [await a_member(db, server, roles=(rule.role_id,)) for _ in range(2)]
+        first, last = sorted(people, key=lambda member: member.discord_id)
+        for member, now_is in ((first, "held"), (last, "taking")):
+            grant = await a_grant(db, member, rule, state=now_is)
+            grant.had_before, grant.no_since, grant.gift_since = True, now(), now()
+        move = ServerMove(server_id=server_id, begins_at=now(), until=until, roles=roles, state=state)
+        move.approved_at = now()
+        db.add(move)
+    found = Rights(server, Guild(server.discord_id, "A server", None, snowflake(), ()), standing, standing)
+    for module, name, value in ((permissions, "require_admin", found), (messages, "plan", None),
+                                (messages, "change", True)):  # fmt: skip
+        monkeypatch.setattr(module, name, AsyncMock(return_value=value))
+
+    async def change(db: AsyncSession) -> None:
+        if state == "open":
+            order = lifecycle.MoveOrder(until=until, roles=roles)
+            await lifecycle.begin_or_change(db, gateways(), ADMIN, server_id, order)
+        else:
+            await lifecycle.undo(db, gateways(), ADMIN, server_id)
+
+    def grant_of(member: Member) -> Step:
+        return lambda db: db.exec(select(Grant).where(Grant.discord_id == member.discord_id).with_for_update())
+
+    await meet(change, grant_of(first), grant_of(last))
+    async with transaction() as db:
+        grants = (await db.exec(select(Grant).order_by(Grant.discord_id))).all()
+    is_gift = state == "approved"
+    assert [(grant.state, grant.gift_since is not None) for grant in grants] == [
+        ("held", is_gift), ("giving" if is_gift else "held", is_gift),
+    ]  # fmt: skip
