@@ -130,8 +130,10 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     """
     ending = await consequences(db, actor)
     places = await _places(db, actor)
-    wallets = await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))
-    await queue.mark_people(db, [actor.discord_id], wallets.all(), also=places)
+    wallets = (await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))).all()
+    for statement in _BEFORE_THE_QUEUE:
+        await db.execute(statement, {"wallets": list(wallets)})
+    await queue.mark_people(db, [actor.discord_id], wallets, also=places)
     token = await users.drop_discord_grant(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
     await db.flush()
@@ -142,6 +144,13 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
         db, [audit.line("member.forgotten", server_id=server_id, subject=row.pseudonym) for server_id in places]
     )
     return Forgotten(ending, token)
+
+
+# A follower, and a reconcile that stores delegations, write these rows of a wallet and queue members after that.
+_BEFORE_THE_QUEUE = tuple(
+    f"SELECT 1 FROM {table} WHERE {column} = ANY(CAST(:wallets AS text[])) ORDER BY chain, {column} FOR UPDATE"
+    for table, column in (("delegation_read", "delegate"), ("sighting", "address"))
+)
 
 
 def _about_wallets(table: str, column: str) -> str:
