@@ -21,6 +21,18 @@ LONGEST_TOKEN = timedelta(days=366)
 """How long an API token is valid at most."""
 SOON = timedelta(minutes=1)
 
+
+def _ordered(table: str, order: str, values: str, which: str) -> str:
+    """Return the statement that sets these values in the rows that match, and locks these in an order.
+
+    `order` are columns by which a row is found; a statement over several rows elsewhere locks them in that order too.
+    """
+    rows = f"SELECT {order} FROM {table} WHERE {which} ORDER BY {order} FOR UPDATE"
+    return f"UPDATE {table} SET {values} WHERE ({order}) IN ({rows})"
+
+
+_GRANT = '"grant"', "server_id, discord_id, role_id"
+_BREAKER = "breaker", "server_id, role_id"
 _TODAY = "CAST((now() + :soon) AT TIME ZONE 'UTC' AS date)"
 
 # Release claims and leases, end pauses, and treat readings with a future time as outdated.
@@ -35,20 +47,27 @@ _CORRECTIONS = (
     # Until then, Health would not see that nobody follows the chain.
     "UPDATE cursor SET updated_at = now() WHERE chain = ANY(ARRAY("
     "SELECT chain FROM cursor WHERE updated_at > now() + :soon ORDER BY chain FOR UPDATE))",
-    "UPDATE \"grant\" SET next_at = now() WHERE state IN ('giving', 'taking') AND next_at > now() + :wait",
+    _ordered(*_GRANT, "next_at = now()", "state IN ('giving', 'taking') AND next_at > now() + :wait"),
     # The age of such a removal is not known, so it is decided again.
-    "UPDATE \"grant\" SET intended_at = now() - :day, next_at = now() WHERE state = 'taking' "
-    "AND intended_at > now() + :soon",
-    'UPDATE "grant" SET no_since = now() WHERE no_since > now() + :soon',
+    _ordered(
+        *_GRANT, "intended_at = now() - :day, next_at = now()", "state = 'taking' AND intended_at > now() + :soon"
+    ),
+    _ordered(*_GRANT, "no_since = now()", "no_since > now() + :soon"),
     # A role that is lost is given again once a rule is newer than its loss; a membership is compared with the grant.
-    'UPDATE "grant" SET created_at = LEAST(created_at, now()), updated_at = LEAST(updated_at, now()) '
-    "WHERE created_at > now() + :soon OR updated_at > now() + :soon",
-    "UPDATE rule SET created_at = now() WHERE created_at > now() + :soon",
+    _ordered(
+        *_GRANT,
+        "created_at = LEAST(created_at, now()), updated_at = LEAST(updated_at, now())",
+        "created_at > now() + :soon OR updated_at > now() + :soon",
+    ),
+    _ordered("rule", "id", "created_at = now()", "created_at > now() + :soon"),
     # An approval holds for a day from its time, and ends with changes after it.
-    "UPDATE breaker SET approved_at = now() - :day WHERE approved_at > now() + :soon",
-    "UPDATE breaker SET tripped_at = LEAST(tripped_at, now()), "
-    "dismissed_at = CASE WHEN dismissed_at > now() THEN now() ELSE dismissed_at END "
-    "WHERE tripped_at > now() + :soon OR dismissed_at > now() + :soon",
+    _ordered(*_BREAKER, "approved_at = now() - :day", "approved_at > now() + :soon"),
+    _ordered(
+        *_BREAKER,
+        "tripped_at = LEAST(tripped_at, now()), "
+        "dismissed_at = CASE WHEN dismissed_at > now() THEN now() ELSE dismissed_at END",
+        "tripped_at > now() + :soon OR dismissed_at > now() + :soon",
+    ),
     "UPDATE unanswered SET at = now() WHERE at > now() + :soon",
     "UPDATE role_refusal SET next_at = now() WHERE next_at > now() + :rest",
     "UPDATE guild_refusal SET rests_until = now() WHERE rests_until > now() + :rest",
@@ -65,7 +84,7 @@ _CORRECTIONS = (
     "UPDATE ended_delegation SET first_seen_at = now() WHERE first_seen_at > now() + :soon",
     "UPDATE delegation SET first_seen_at = now() WHERE first_seen_at > now() + :soon",
     "UPDATE wallet SET created_at = now() WHERE created_at > now() + :soon",
-    "UPDATE delegation_read SET read_at = to_timestamp(0) WHERE read_at > now() + :soon",
+    _ordered("delegation_read", "chain, delegate", "read_at = to_timestamp(0)", "read_at > now() + :soon"),
     "UPDATE token SET updated_at = now() - :day WHERE updated_at > now() + :soon",
     "UPDATE webhook SET claimed_until = NULL, claimed_by = NULL WHERE claimed_until > now() + :lease + :soon",
     "UPDATE webhook SET next_at = now() WHERE next_at > now() + :rest",
@@ -84,9 +103,9 @@ _CORRECTIONS = (
     "UPDATE reach SET created_at = CASE state WHEN 'counting' THEN now() ELSE now() - :day END "
     "WHERE created_at > now() + :soon",
     "UPDATE alert SET next_at = now() WHERE next_at > now() + :rest",
-    "UPDATE rival_move SET next_at = now() WHERE next_at > now() + :rest",
+    _ordered("rival_move", "id", "next_at = now()", "next_at > now() + :rest"),
     # The next one would begin a truce.
-    "UPDATE rival_move SET at = now() - :day WHERE at > now() + :soon",
+    _ordered("rival_move", "id", "at = now() - :day", "at > now() + :soon"),
     "UPDATE truce SET until = now() + :day WHERE until > now() + :day + :soon",
     # Messages of a move wait for its end, or for the next attempt.
     "UPDATE server_move SET messages_at = now() WHERE messages_at > now() + :rest AND messages_at <> until",
@@ -104,10 +123,12 @@ _CORRECTIONS = (
     # What was learnt later replaces these only if its time is later.
     "UPDATE provider_state SET checked_at = now(), since = LEAST(since, now()), "
     "ok_at = CASE WHEN ok_at > now() THEN now() ELSE ok_at END WHERE checked_at > now() + :soon",
-    "UPDATE member SET seen_at = LEAST(seen_at, now()), "
-    "left_at = CASE WHEN left_at > now() THEN now() ELSE left_at END "
-    "WHERE (server_id, discord_id) IN (SELECT server_id, discord_id FROM member "
-    "WHERE seen_at > now() + :soon OR left_at > now() + :soon ORDER BY server_id, discord_id FOR UPDATE)",
+    _ordered(
+        "member",
+        "server_id, discord_id",
+        "seen_at = LEAST(seen_at, now()), left_at = CASE WHEN left_at > now() THEN now() ELSE left_at END",
+        "seen_at > now() + :soon OR left_at > now() + :soon",
+    ),
     "UPDATE access SET checked_at = now() - :day WHERE checked_at > now() + :soon",
     # What somebody can prove or open something with is valid no longer than its kind may be.
     "DELETE FROM handover WHERE expires_at > now() + :code + :soon",
@@ -120,17 +141,21 @@ _CORRECTIONS = (
     "expires_at = LEAST(expires_at, now() + :session) "
     "WHERE created_at > now() + :soon OR seen_at > now() + :soon OR expires_at > now() + :session + :soon",
     # A transaction from before a challenge does not prove it, and when it was made is not known.
-    "UPDATE challenge SET created_at = CASE WHEN created_at > now() THEN now() - :day ELSE created_at END, "
-    "expires_at = LEAST(expires_at, now() + :day), "
-    "screen_at = CASE WHEN screen_at > now() THEN now() ELSE screen_at END "
-    "WHERE created_at > now() + :soon OR expires_at > now() + :day + :soon OR screen_at > now() + :soon",
+    _ordered(
+        "challenge",
+        "id",
+        "created_at = CASE WHEN created_at > now() THEN now() - :day ELSE created_at END, "
+        "expires_at = LEAST(expires_at, now() + :day), "
+        "screen_at = CASE WHEN screen_at > now() THEN now() ELSE screen_at END",
+        "created_at > now() + :soon OR expires_at > now() + :day + :soon OR screen_at > now() + :soon",
+    ),
 )
 
 
 def corrections() -> list[Question]:
     """Return the statements that correct every stored time that no correct clock could have set.
 
-    Each is independent of the others, and locks rows of one table in the order in which others lock them.
+    Each is independent of the others, and locks rows of one table in the order in which others lock several of them.
     """
     values = {
         "lease": LONGEST_LEASE, "rest": LONGEST_REST, "wait": LONGEST_WAIT, "day": A_DAY, "code": LONGEST_CODE,

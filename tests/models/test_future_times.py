@@ -11,7 +11,8 @@ from models.db import future_times
 from models.db.session import AsyncSession
 from services.core import queue
 from services.runtime import schedules
-from tests.support.builders import a_member, a_server
+from tests.support.builders import a_grant, a_member, a_rule, a_server
+from tests.support.statements import Step, meet
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -183,6 +184,28 @@ async def left() -> list[str]:
 async def test_what_lies_days_ahead_waits_no_longer() -> None:
     await written(DAYS)
     assert await left() == []
+
+
+async def test_the_times_of_grants_wait_for_a_reconcile_of_two_members_and_never_deadlock() -> None:
+    async with transaction() as db:
+        rule = await a_rule(db, server := await a_server(db), "7")
+        people = [await a_member(db, server) for _ in range(2)]
+        first, last = sorted(people, key=lambda member: member.discord_id)
+        for member in (first, last):
+            (await a_grant(db, member, rule)).no_since = models.now() + DAYS
+        while (await db.execute(text(FRONT))).scalar_one() == first.discord_id:
+            await db.execute('UPDATE "grant" SET attempts = 0 WHERE discord_id = :who', {"who": first.discord_id})
+
+    def grant_of(member: Member) -> Step:
+        named = {"who": member.discord_id}
+        return lambda db: db.execute('SELECT 1 FROM "grant" WHERE discord_id = :who FOR UPDATE', named)
+
+    await meet(correct, grant_of(first), grant_of(last))
+    assert await left() == []
+
+
+FRONT = 'SELECT discord_id FROM "grant" ORDER BY ctid LIMIT 1'
+"""The member whose grant the table holds before all others."""
 
 
 async def test_what_may_lie_some_seconds_ahead_stays() -> None:
