@@ -250,7 +250,11 @@ async def _end_memberships(db: AsyncSession, gone: Sequence[tuple[int, str]]) ->
     named = f"""{members} JOIN "user" u
         ON u.discord_id = g.discord_id WHERE c.server_id = g.server_id AND c.user_id = u.id"""
     for statement in (
-        f"DELETE FROM truce t USING {members} WHERE t.server_id = g.server_id AND t.discord_id = g.discord_id",
+        f"""
+        DELETE FROM truce WHERE (server_id, discord_id, role_id) IN (
+            SELECT t.server_id, t.discord_id, t.role_id FROM truce t JOIN {members} USING (server_id, discord_id)
+            ORDER BY t.server_id, t.discord_id, t.role_id FOR UPDATE OF t)
+        """,
         f"UPDATE member_choice c SET payout_wallet_id = NULL FROM {named} AND c.payout_wallet_id IS NOT NULL",
         f"DELETE FROM payout_listing c USING {named}",
     ):

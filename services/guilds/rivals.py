@@ -66,6 +66,7 @@ async def record_theirs(
         await record(db, [Reversal(server_id, who, role_id, was_taken) for role_id, was_taken in rows])
 
 
+# Moves are locked in the order of their ids wherever several are written.
 # `last` is the newest stored move of this member's role. If it has the same direction and is newer than our own last
 # change, it is the same move, found in another way. But each reversal that the ledger finds is a new one.
 _RECORD = """
@@ -81,9 +82,11 @@ _RECORD = """
         LEFT JOIN LATERAL (
             SELECT r.id, r.taken, r.at, r.against FROM rival_move r WHERE r.server_id = m.server_id
             AND r.discord_id = m.discord_id AND r.role_id = m.role_id ORDER BY r.at DESC, r.id DESC LIMIT 1) l ON true
+    ), counting AS (
+        SELECT id, found.since FROM rival_move JOIN found ON last = id
+        WHERE same AND :against AND (found.taken OR ours = 'role.taken') ORDER BY id FOR UPDATE OF rival_move
     ), counted AS (
-        UPDATE rival_move r SET against = true, since = f.since FROM found f
-        WHERE r.id = f.last AND f.same AND :against AND (f.taken OR f.ours = 'role.taken')
+        UPDATE rival_move r SET against = true, since = c.since FROM counting c WHERE r.id = c.id
     )
     INSERT INTO rival_move (server_id, discord_id, role_id, taken, at, since, against, naming, actor_bot, attempts,
                             next_at)
@@ -167,8 +170,20 @@ async def _ended(db: AsyncSession, which: str, values: Mapping[str, object]) -> 
 
 _NAMED = """jsonb_to_recordset(CAST(:rows AS jsonb)) AS c (server_id integer, discord_id text, role_id text)
     WHERE {0}.server_id = c.server_id AND {0}.discord_id = c.discord_id AND {0}.role_id = c.role_id"""
-_END = f"DELETE FROM truce t USING {_NAMED.format('t')} RETURNING t.server_id, t.discord_id, t.role_id"
+_END = f"""
+    DELETE FROM truce WHERE (server_id, discord_id, role_id) IN (
+        SELECT t.server_id, t.discord_id, t.role_id FROM truce t, {_NAMED.format("t")}
+        ORDER BY t.server_id, t.discord_id, t.role_id FOR UPDATE OF t)
+    RETURNING server_id, discord_id, role_id
+"""
 _SETTLE = (
-    f"UPDATE rival_move r SET against = false FROM {_NAMED.format('r')} AND r.against",
-    f"""DELETE FROM "grant" g USING {_NAMED.format("g")} AND g.state = 'lost'""",
+    f"""
+    UPDATE rival_move SET against = false WHERE id IN (
+        SELECT r.id FROM rival_move r, {_NAMED.format("r")} AND r.against ORDER BY r.id FOR UPDATE OF r)
+    """,
+    f"""
+    DELETE FROM "grant" WHERE id IN (
+        SELECT g.id FROM "grant" g, {_NAMED.format("g")} AND g.state = 'lost'
+        ORDER BY g.server_id, g.discord_id, g.role_id FOR UPDATE OF g)
+    """,
 )

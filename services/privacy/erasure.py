@@ -177,6 +177,7 @@ _AT_ONCE = (
     "DELETE FROM notice WHERE discord_id = :who",
     "DELETE FROM access WHERE discord_id = :who",
     "DELETE FROM truce WHERE discord_id = :who",
+    "SELECT 1 FROM rival_move WHERE discord_id = :who OR actor_id = :who ORDER BY id FOR UPDATE",
     "DELETE FROM rival_move WHERE discord_id = :who",
     # An alert about a rival has the rival's id in its key and the name in its text.
     "DELETE FROM alert WHERE starts_with(key, 'rival:') AND split_part(key, ':', 3) = :who",

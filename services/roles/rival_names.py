@@ -71,7 +71,11 @@ async def claim(db: AsyncSession) -> Search | None:
 
 async def give_up(db: AsyncSession) -> None:
     """Stop waiting for the names of moves that are too old to be looked up."""
-    await db.execute("UPDATE rival_move SET next_at = NULL WHERE next_at < now() - :old", {"old": 2 * LOOK_BACK})
+    await db.execute(
+        "UPDATE rival_move SET next_at = NULL WHERE id IN ("
+        "SELECT id FROM rival_move WHERE next_at < now() - :old ORDER BY id FOR UPDATE)",
+        {"old": 2 * LOOK_BACK},
+    )
 
 
 _ALLOWED = "s.bot_permissions & :bits <> 0"
@@ -160,6 +164,8 @@ def _places(entry: RoleEntry) -> list[tuple[str, str, bool]]:
 async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
     """Store the names, and schedule the next read of the log for moves that it does not name (yet)."""
     ids = [one.id for one in search.moves]
+    named_before = {"server": search.server_id, "entries": [entry.id for entry in said.entries]}
+    await db.execute(_LOCK, {"ids": ids, **named_before})
     if said.denied:
         values = {"ids": ids, "reason": NO_PERMISSION, "pause": REFUSED_PAUSE if search.allowed else timedelta()}
         await db.execute(_DENIED, values)
@@ -183,7 +189,9 @@ async def keep(db: AsyncSession, search: Search, said: RoleLog) -> None:
 
 async def postpone(db: AsyncSession, search: Search) -> None:
     """Look these moves up later, after an error of our own."""
-    await db.execute(_AGAIN, {"ids": [one.id for one in search.moves], "pause": REFUSED_PAUSE})
+    ids = [one.id for one in search.moves]
+    await db.execute(_LOCK, {"ids": ids, "server": search.server_id, "entries": []})
+    await db.execute(_AGAIN, {"ids": ids, "pause": REFUSED_PAUSE})
 
 
 async def _without_forgotten(db: AsyncSession, entries: Sequence[RoleEntry]) -> list[RoleEntry]:
@@ -217,6 +225,12 @@ def _json(rows: Sequence[Mapping[str, object]]) -> str:
     return json.dumps(rows, default=str)
 
 
+# Before several statements write some of them each: a reconcile counts moves in the same order.
+_LOCK = """
+    SELECT 1 FROM rival_move
+    WHERE id = ANY(CAST(:ids AS bigint[])) OR server_id = :server AND entry_id = ANY(CAST(:entries AS text[]))
+    ORDER BY id FOR UPDATE
+"""
 _DENIED = """
     UPDATE rival_move SET naming = 'unknown', reason = :reason, next_at = now() + CAST(:pause AS interval)
     WHERE id = ANY(CAST(:ids AS bigint[]))

@@ -53,7 +53,7 @@ async def meet(step: Step, has: Step, needs: Step) -> None:
     async def done() -> None:
         async with transaction() as db:
             # As for large tables, which are read in their own order: an index of small ones gives the keys in theirs.
-            for way in ("indexscan", "indexonlyscan", "bitmapscan"):
+            for way in ("indexscan", "indexonlyscan", "bitmapscan", "nestloop", "mergejoin"):
                 await db.execute(text(f"SET LOCAL enable_{way} = off"))
             await step(db)
 
