@@ -132,7 +132,7 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     places = await _places(db, actor)
     wallets = (await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))).all()
     for statement in _BEFORE_THE_QUEUE:
-        await db.execute(statement, {"wallets": list(wallets)})
+        await db.execute(statement, {"who": actor.discord_id, "wallets": list(wallets)})
     await queue.mark_people(db, [actor.discord_id], wallets, also=places)
     token = await users.drop_discord_grant(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
@@ -146,10 +146,15 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     return Forgotten(ending, token)
 
 
-# A follower, and a reconcile that stores delegations, write these rows of a wallet and queue members after that.
-_BEFORE_THE_QUEUE = tuple(
-    f"SELECT 1 FROM {table} WHERE {column} = ANY(CAST(:wallets AS text[])) ORDER BY chain, {column} FOR UPDATE"
-    for table, column in (("delegation_read", "delegate"), ("sighting", "address"))
+# A change of a server, a follower, and a reconcile that stores delegations write these rows, and queue members after
+# that.
+_BEFORE_THE_QUEUE = (
+    "SELECT 1 FROM server WHERE owner_id = :who OR CAST(:who AS text) = ANY(protected_members) ORDER BY id "
+    "FOR NO KEY UPDATE",
+    *(
+        f"SELECT 1 FROM {table} WHERE {column} = ANY(CAST(:wallets AS text[])) ORDER BY chain, {column} FOR UPDATE"
+        for table, column in (("delegation_read", "delegate"), ("sighting", "address"))
+    ),
 )
 
 

@@ -1,4 +1,4 @@
-"""An erasure waits for what is being learnt about the person's wallets, and never deadlocks with it."""
+"""An erasure waits for what is being written about the person, and never deadlocks with it."""
 
 import pytest
 from sqlmodel import select
@@ -14,11 +14,21 @@ from tests.support.statements import meet
 pytestmark = pytest.mark.usefixtures("database")
 
 
-@pytest.mark.parametrize("table", ["delegation_read", "sighting"])
-async def test_an_erasure_waits_for_who_writes_about_a_wallet_and_then_queues_its_owner(table: str) -> None:
+@pytest.mark.parametrize(
+    ("table", "gone"),
+    [
+        ("delegation_read", "true"),
+        ("sighting", "true"),
+        ("server", "owner_id IS NOT NULL OR protected_members <> '{}'"),
+    ],
+)
+async def test_an_erasure_waits_for_who_writes_something_about_the_person_and_then_queues_them(
+    table: str, gone: str
+) -> None:
     wallet = address()
     async with transaction() as db:
-        member = await a_member(db, await a_server(db), wallet=wallet)
+        member = await a_member(db, server := await a_server(db), wallet=wallet)
+        server.owner_id, server.protected_members = member.discord_id, [member.discord_id]
         db.add(Delegation(chain="base", delegate=wallet, vault=address(), contract="", token_id=""))
         db.add(DelegationRead(chain="base", delegate=wallet, block=1, endpoint=0, read_at=now()))
         db.add(Sighting(chain="base", address=wallet, block=1))
@@ -36,5 +46,5 @@ async def test_an_erasure_waits_for_who_writes_about_a_wallet_and_then_queues_it
 
     await meet(forget, write, mark)
     async with transaction() as db:
-        (left,) = await db.together((f"SELECT count(*) FROM {table}", {}))
+        (left,) = await db.together((f"SELECT count(*) FROM {table} WHERE {gone}", {}))
     assert left == [(0,)]
