@@ -118,6 +118,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
     channel: str = ""
     _filled: tuple[list[MoveChoiceView], str, str, str] = ([], "", "", "")  # the form as it was read
     _seen: SeenMove = SeenMove()  # the open move that the form is about
+    _asked_about: SeenMove = SeenMove()  # the open move that the dialog is about
     first_day: str = ""
     saving: bool = False
 
@@ -315,7 +316,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
         """Open the dialog that shows what the end of the move would do."""
         if self.state not in {views.RUNNING, views.OVER}:
             return
-        self.asked = END
+        self.asked, self._asked_about = END, self._seen
         page, impact = await self._page(), await self.get_state(RulePreviewState)
         impact._ask(MoveEnd(page.server_id))
         yield RulePreviewState.watch
@@ -337,7 +338,7 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
             page = await self._page()
             async with transaction() as db:
                 if what == END:
-                    is_told = await lifecycle.approve(db, gateways(), actor, page.server_id)
+                    is_told = await lifecycle.approve(db, gateways(), actor, page.server_id, self._asked_about)
                     title, told = _("End of the move approved"), _("The rules decide about its roles now.")
                 else:
                     undone = await lifecycle.undo(db, gateways(), actor, page.server_id)
@@ -346,6 +347,9 @@ class MoveState(FormFault, Dialog, ServerTab, rx.State):
             self._filled = self._typed()
             await say(self, title, told if is_told else f"{told} {_untold()}")
             await after_change(self._read(actor, page))
+        except Outdated as fault:
+            await self._show_fault(_("Move not saved"), fault)
+            await after_change(self._read(actor, await self.get_state(ServerPageState)))
         finally:
             self.working = False
 

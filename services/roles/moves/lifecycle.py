@@ -78,10 +78,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
         await announcement.check_channel(outside, guild, bot, order.channel_id)
     await _lock(db, server_id)
     move = await _open(db, server_id)
-    if order.seen not in {None, _seen(move)}:
-        raise Outdated(
-            _("The move was changed meanwhile, so nothing is saved. Look at it as it is now, and try again.")
-        )
+    _check_seen(move, order.seen)
     is_new = move is None
     roles = await _checked_roles(db, server_id, order.roles)
     _check_rank(found, set(roles) - set(move.roles if move is not None else ()))
@@ -109,8 +106,15 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     return await messages.change(db, outside, found.server, move, posts=True, former=former)
 
 
-def _seen(move: ServerMove | None) -> SeenMove:
-    return SeenMove() if move is None else SeenMove(tuple(move.roles), move.begins_at, move.until, move.channel_id)
+def _check_seen(move: ServerMove | None, seen: SeenMove | None) -> None:
+    """Raise Outdated if the open move is not `seen`; None stands for any."""
+    present = SeenMove()
+    if move is not None:
+        present = SeenMove(tuple(move.roles), move.begins_at, move.until, move.channel_id)
+    if seen not in {None, present}:
+        raise Outdated(
+            _("The move was changed meanwhile, so nothing is saved. Look at it as it is now, and try again.")
+        )
 
 
 async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str]) -> list[str]:
@@ -152,17 +156,21 @@ async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | 
     return begins_at, order.until
 
 
-async def approve(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> bool:
+async def approve(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int, seen: SeenMove | None = None
+) -> bool:
     """End the open move once its time is over: its roles follow the rules, and the breaker limits their removals.
 
-    Return False if Discord did not let us bring the messages up to date. Raises ServerNotFound, MoveNotFound, Conflict
-    before the date, ProviderUnavailable.
+    `seen` is the move as the actor saw it; None stands for any. Return False if Discord did not let us bring the
+    messages up to date. Raises ServerNotFound, MoveNotFound, Outdated if another move is open, or the same one with
+    other roles or dates, Conflict before the date, ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
     await _lock(db, server_id)
     move = await _open(db, server_id)
     if move is None:
         raise MoveNotFound
+    _check_seen(move, seen)
     if move.until > await db.now():
         raise Conflict(_("This move still runs. To end it earlier, change the date until which it runs."))
     move.state, move.approved_at = "approved", await db.now()

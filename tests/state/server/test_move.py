@@ -196,6 +196,29 @@ async def test_a_move_that_another_admin_begins_is_shown_and_not_replaced(sign_i
     assert (mine.state, mine.until, mine.editing, mine.saving) == ("running", theirs.until, False, False)
 
 
+async def test_the_end_of_a_move_to_which_another_admin_added_a_role_meanwhile_is_not_approved(
+    sign_in: SignIn, town: Town
+) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.save())
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))
+    move = await opened(tab, MoveState, town.server_id, "move")
+    await tab.run(move.ask_end())
+    async with transaction() as db:
+        rule = (await db.exec(select(Rule))).one()
+        db.add(Rule(**(rule.model_dump() | {"id": None, "role_id": "9000", "role_name": "Another"})))
+        await db.exec(update(ServerMove).values(roles=[rule.role_id, "9000"]))
+    await tab.run(move.confirm())
+    assert "was changed meanwhile" in await tab.toast()
+    (kept,) = await stored()
+    assert (kept.state, len(move.roles), move.working, move.asked) == ("open", 2, False, "")
+    await tab.run(move.ask_end())
+    await tab.run(move.confirm())
+    assert (await stored())[0].state == "approved"
+
+
 async def test_a_change_made_while_the_form_of_a_move_is_open_is_replaced_only_by_a_second_save(
     sign_in: SignIn, town: Town
 ) -> None:
