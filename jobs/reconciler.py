@@ -59,6 +59,8 @@ IDLE_SECONDS = 1.0
 """Seconds between claims without a notification, which find members whose pause has ended."""
 LONGEST_REST_SECONDS = 60.0
 """The longest pause of members whose part ends with a database error each time; the first one is IDLE_SECONDS."""
+MOST_PIECES = 8
+"""The most pieces into which a part is divided after database errors."""
 RENEW_SECONDS = 20
 COUNT_SECONDS = 60.0
 """Seconds between updates of the queue's row estimate, for the database's query planner, while batches are full."""
@@ -170,8 +172,14 @@ class Reconciler:
             if len(claimed) == self.batch:
                 await self._count()
             parts = await self._careful(claims, partial(reconcile.parts, db, gateways(), claims)) if claims else None
-        begun = [(task, part) for part in parts or () if (task := await self._start(part)) is not None]
+        pieces = [piece for part in parts or () for piece in self._divided(part)]
+        begun = [(task, piece) for piece in pieces if (task := await self._start(piece)) is not None]
         return len(claimed), begun
+
+    def _divided(self, part: BatchPart) -> list[BatchPart]:
+        """Divide a part that balances answer, if it has to be smaller after database errors."""
+        size = self._most(part)
+        return [part] if part.server_id is not None or size == len(part) else part.divided(size)
 
     async def _start(self, part: BatchPart) -> asyncio.Task[None] | None:
         """Start a part, or return its claims to the queue if there is no room."""
@@ -186,7 +194,7 @@ class Reconciler:
             self._running[task] = part
             return task
         waiting, size = sum(self._slow.values()), self._sizes.get(server_id, FEW)
-        members = min(len(part.claims), size if waiting + size <= MOST_IN_LANES // 2 else FEW)
+        members = min(self._most(part), size if waiting + size <= MOST_IN_LANES // 2 else FEW)
         full = len(self._in_lanes) >= MOST_WAITING or waiting + members > MOST_IN_LANES
         if full or server_id in self._in_lanes:
             async with transaction() as db:
@@ -243,10 +251,23 @@ class Reconciler:
         """
         now = asyncio.get_running_loop().time()
         # Others may have reconciled these members since.
-        recent = {key: last for key, last in self._faults.items() if now - last[1] < 2 * LONGEST_REST_SECONDS}
-        times = max(recent.get(claim.key, (0, now))[0] for claim in claims)
-        self._faults = recent | {claim.key: (times + 1, now) for claim in claims}
+        self._faults = {key: last for key, last in self._faults.items() if now - last[1] < 2 * LONGEST_REST_SECONDS}
+        times = self._failed(claims)
+        self._faults |= {claim.key: (times + 1, now) for claim in claims}
         return doubled(IDLE_SECONDS, times, LONGEST_REST_SECONDS)
+
+    def _failed(self, claims: Sequence[Claim]) -> int:
+        """Return how many parts in a row ended with a database error for one of these members."""
+        return max((self._faults[claim.key][0] for claim in claims if claim.key in self._faults), default=0)
+
+    def _most(self, part: BatchPart) -> int:
+        """Return how many members may be reconciled together: fewer, the more often they failed.
+
+        An error that always comes can be about a few of them, as where the disk cannot read a page of the database, or
+        about their number, at a statement's time limit.
+        """
+        times = self._failed(part.claims)
+        return len(part) if times < 2 else -(-len(part) // min(2 ** (times - 1), MOST_PIECES))
 
     def _resize(self, server_id: int, members: int, seconds: float) -> None:
         """Set the size of the server's next part according to the time that this one took.

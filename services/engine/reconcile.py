@@ -62,8 +62,15 @@ class BatchPart:
 
     def first(self, members: int) -> "BatchPart":
         """Return the part with only its first `members` members."""
-        some = None if self.cases is None else self.cases[:members]
-        return replace(self, claims=self.claims[:members], cases=some)
+        return self._piece(0, members)
+
+    def divided(self, members: int) -> "list[BatchPart]":
+        """Return parts with at most so many members each."""
+        return [self._piece(start, start + members) for start in range(0, len(self), members)]
+
+    def _piece(self, start: int, end: int) -> "BatchPart":
+        some = None if self.cases is None else self.cases[start:end]
+        return replace(self, claims=self.claims[start:end], cases=some)
 
 
 async def parts(db: AsyncSession, outside: Gateways, claims: Sequence[Claim]) -> list[BatchPart]:

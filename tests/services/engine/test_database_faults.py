@@ -111,3 +111,25 @@ async def test_a_part_that_fails_each_time_is_tried_after_growing_pauses_up_to_a
     first = reconciler.IDLE_SECONDS
     assert pauses == [first, 2 * first, 4 * first, 5 * first, first], "a success ends the growth"
     assert await left() == 0
+
+
+@pytest.mark.parametrize("dear", [False, True])
+async def test_an_error_about_one_member_delays_the_others_of_the_part_only_at_first(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
+) -> None:
+    """As if the disk could not read the page of the database that has this member."""
+    stage.dear = {2} if dear else set()
+
+    async def unreadable(outside: object, worker: str, part: BatchPart) -> bool:
+        if "0" in {claim.discord_id for claim in part.claims}:
+            raise FAULT
+        return await stage.reconcile_part(outside, worker, part)
+
+    monkeypatch.setattr(reconcile, "reconcile_part", unreadable)
+
+    async def doing(_: Reconciler) -> None:
+        await mark(2, people=20)
+        await until(lambda: len(stage.settled) == 19)
+
+    await while_it_works(doing)
+    assert await left() == 1
