@@ -1,5 +1,7 @@
 """Checks of the values that an operator sets: addresses and numbers. `settings.py` says what is wrong with them."""
 
+import base64
+import binascii
 import re
 import unicodedata
 from collections import Counter
@@ -91,6 +93,16 @@ def is_a_pace(text: str) -> bool:
     except ValueError:
         return False
     return seconds == 0 or SOONEST_LOOK <= seconds < inf
+
+
+def bot_of(token: str) -> str | None:
+    """Return the bot's id, which is the first part of a token in base64; None for a token of another form."""
+    first, *rest = token.split(".")
+    try:
+        found = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return found if len(rest) == 2 and all(rest) and found.isdigit() else None
 
 
 def set_twice(file: Path) -> list[str]:

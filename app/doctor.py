@@ -1,8 +1,6 @@
 """Check what a live start with your own Discord application still needs: `python -m app.doctor`."""
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import sys
 from collections import Counter
@@ -15,6 +13,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from app.supervisor.installed import check_of
 from app.supervisor.processes import tilde_warning
 from app.supervisor.system import escape_output
 from gateways.chains import catalogue
@@ -30,13 +29,14 @@ from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease
-from setting_checks import as_browsers_write_it, distinct, is_address, is_readable, set_twice
+from setting_checks import as_browsers_write_it, bot_of, distinct, is_address, is_readable, set_twice
 from settings import (
     CALLBACK_PATH,
     ENV_FILE,
     LIVE_CREDENTIALS,
     LOOPBACK,
     OF_A_CHAIN,
+    ROOT,
     SHORTEST_KEY,
     Settings,
     SettingsError,
@@ -98,20 +98,10 @@ def _token(values: Mapping[str, str]) -> Finding:
     how = "On the application's Bot page: Reset Token, and copy what appears. It is shown once."
     if not token:
         return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN is not set.", how)
-    bot = _bot_of(token)
+    bot = bot_of(token)
     if bot is None:
         return Finding(LACKING, "Bot token", "DISCORD_BOT_TOKEN does not look like a bot's token.", how)
     return Finding(RIGHT, "Bot token", f"DISCORD_BOT_TOKEN is set, of the bot {bot}.")
-
-
-def _bot_of(token: str) -> str | None:
-    """Return the bot's id, which is the first part of a token in base64; None for a token of another form."""
-    first, *rest = token.split(".")
-    try:
-        found = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
-    return found if len(rest) == 2 and all(rest) and found.isdigit() else None
 
 
 def _address(values: Mapping[str, str]) -> Finding:
@@ -147,7 +137,7 @@ def _proxy(values: Mapping[str, str]) -> Finding:
 def _redirect(values: Mapping[str, str]) -> Finding:
     url = as_browsers_write_it(values.get("PUBLIC_URL", "")) or "<PUBLIC_URL>"
     how = f"On the application's OAuth2 page › Redirects, exactly: {url}{CALLBACK_PATH}"
-    return Finding(ADVICE, "Redirect URI", "Discord must know where sign-ins return; `make live-check` looks.", how)
+    return Finding(ADVICE, "Redirect URI", f"Discord must know where sign-ins return; {_live_check()} looks.", how)
 
 
 def _intent(values: Mapping[str, str]) -> Finding:
@@ -156,10 +146,14 @@ def _intent(values: Mapping[str, str]) -> Finding:
     if chosen == "off":
         return Finding(RIGHT, name, "MEMBERS_INTENT is off: the bot does not ask for it.")
     if chosen == "on":
-        text = "Without this switch Discord closes the bot's connection (4014) and it waits; `make live-check` looks."
+        text = f"Without this switch Discord closes the bot's connection (4014) and it waits; {_live_check()} looks."
         return Finding(ADVICE, name, text, how)
-    text = "Without this switch the bot goes on without it, and knows fewer people; `make live-check` looks."
+    text = f"Without this switch the bot goes on without it, and knows fewer people; {_live_check()} looks."
     return Finding(ADVICE, name, text, f"{how} docs/privileged-intents.md has what is different.")
+
+
+def _live_check() -> str:
+    return f"`{check_of(ROOT, 'live-check')}`"
 
 
 def _key(values: Mapping[str, str]) -> Finding:
@@ -438,7 +432,7 @@ def main() -> int:
 def conclusion(lacking: int, *, refused: bool) -> str:
     """Return the last line: how much a live start lacks, and what a start does until then."""
     if lacking == 0:
-        return "Nothing is lacking; `make live-check` asks the providers themselves."
+        return f"Nothing is lacking; {_live_check()} asks the providers themselves."
     counted = f"{lacking} things are" if lacking > 1 else "1 thing is"
     if refused:
         return f"{counted} lacking for a live start, and nothing starts until then."

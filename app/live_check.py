@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError
 
+from app.supervisor.installed import check_of
 from app.supervisor.system import escape_output
 from gateways import Gateways, close_gateways, gateways
 from gateways.chains import catalogue
@@ -24,7 +25,7 @@ from services.guilds import members_intent
 from services.guilds.gateway import identifies
 from services.health import readiness
 from services.runtime import node_limit_sharing, rate_limits
-from settings import CALLBACK_PATH, Settings, SettingsError, settings
+from settings import CALLBACK_PATH, ROOT, Settings, SettingsError, settings
 
 NOBODY = "0x000000000000000000000000000000000000dead"
 NOBODY_ON_SOLANA = "1nc1nerator11111111111111111111111111111111"
@@ -208,6 +209,11 @@ async def _run() -> tuple[list[CheckResult], str]:
         await close_gateways()
 
 
+def refusal(reason: str) -> str:
+    """Return what is printed where the settings are refused."""
+    return f"{reason}\n`{check_of(ROOT, 'doctor')}` says how to get each thing."
+
+
 def main() -> int:
     """Print the result of every check; return 0 if all succeeded, otherwise 1."""
     escape_output()
@@ -215,7 +221,7 @@ def main() -> int:
         catalogue.check()
         where = "the sandbox" if settings().sandbox else "the real providers"
     except SettingsError as fault:
-        print(f"{fault}\n`make doctor` says how to get each thing.")
+        print(refusal(str(fault)))
         return 1
     print(f"Asking {where}, reading only.")
     results, kept = asyncio.run(_run())

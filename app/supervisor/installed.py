@@ -223,6 +223,11 @@ def command_of(root: Path, target: str) -> str | None:
     return f"holdfast {target}" if root.resolve().is_relative_to(Path(sys.prefix).resolve()) else None
 
 
+def check_of(root: Path, target: str) -> str:
+    """Return the command with which a person runs the target `doctor` or `live-check`, in an image too."""
+    return command_of(root, target) or f"python -m app.{target.replace('-', '_')}"
+
+
 def update_under_way(root: Path) -> str:
     """Return the sentences that say that an update is under way, and how one that was cut short is taken back."""
     if command := command_of(root, "update"):

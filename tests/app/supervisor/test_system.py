@@ -5,6 +5,7 @@ are those of this installation.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from app import __main__ as app
-from app import backup
+from app import backup, doctor, live_check
 from app.supervisor.installed import command_of, journal, update_under_way
 from app.supervisor.leftovers import AlreadyRunning, Running
 from settings import ROOT
@@ -73,22 +74,28 @@ def test_a_restore_whose_reader_has_gone_succeeds_when_it_has_restored(cut_short
     assert mark_in(cut_short) == "old"
 
 
-@pytest.mark.parametrize("home", ["", "/srv/elsewhere"], ids=["without HOLDFAST_HOME", "with HOLDFAST_HOME"])
-def test_the_commands_named_are_those_of_the_installation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str
-) -> None:
-    if home:
-        monkeypatch.setenv("HOLDFAST_HOME", home)
-    else:
-        monkeypatch.delenv("HOLDFAST_HOME", raising=False)
+@pytest.fixture
+def installations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path, Path]:
+    """The roots of a clone, a wheel and an image."""
     environment, clone, image = tmp_path / ".venv", tmp_path / "clone", tmp_path / "image"
     wheel = environment / "lib" / "holdfast" / "product"
     for directory in (wheel, clone, image):
         directory.mkdir(parents=True)
     (clone / "Makefile").touch()
     monkeypatch.setattr(sys, "prefix", str(environment))
+    return clone, wheel, image
+
+
+@pytest.mark.parametrize("home", ["", "/srv/elsewhere"], ids=["without HOLDFAST_HOME", "with HOLDFAST_HOME"])
+def test_the_commands_named_are_those_of_the_installation(
+    installations: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch, home: str
+) -> None:
+    if home:
+        monkeypatch.setenv("HOLDFAST_HOME", home)
+    else:
+        monkeypatch.delenv("HOLDFAST_HOME", raising=False)
     said = {}
-    for root in (clone, wheel, image):
+    for root in installations:
         monkeypatch.setattr(backup, "ROOT", root)
         said[root.name] = (command_of(root, "update"), backup._restoring(Path("x.dump")))
     assert said == {
@@ -96,8 +103,26 @@ def test_the_commands_named_are_those_of_the_installation(
         "product": ("holdfast update", "holdfast restore x.dump"),
         "image": (None, "python -m app.backup restore x.dump"),
     }
+    _, wheel, image = installations
     assert "`holdfast update` takes it back" in update_under_way(wheel)
     assert "update there again" in update_under_way(image)
+
+
+def test_the_checks_before_a_start_name_each_other_as_they_are_run_there(
+    installations: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {}
+    for root in installations:
+        for module in (doctor, live_check):
+            monkeypatch.setattr(module, "ROOT", root)
+        found = [*doctor.examine({}), *doctor.examine({"MEMBERS_INTENT": "on"})]
+        texts = [*(one.text for one in found), doctor.conclusion(0, refused=False), live_check.refusal("It is unset.")]
+        said[root.name] = set(re.findall(r"`(.+?)`", " ".join(texts)))
+    assert said == {
+        "clone": {"make doctor", "make live-check"},
+        "product": {"holdfast doctor", "holdfast live-check"},
+        "image": {"python -m app.doctor", "python -m app.live_check"},
+    }
 
 
 @pytest.mark.parametrize(
