@@ -1,5 +1,6 @@
 """The compose files' promises: no privileges, limits, names for the build, and ports open only to this machine."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,20 @@ def test_what_is_written_into_the_screens_is_handed_to_the_build(path: Path) -> 
         assert all(value.startswith(f"${{{name}:-") for name, value in build["args"].items())
 
 
-def test_redis_asks_for_a_password() -> None:
+def test_redis_asks_for_a_password_that_no_list_of_processes_shows(tmp_path: Path) -> None:
     services = yaml_of(FILES[1])["services"]
-    assert "--requirepass" in " ".join(services["redis"]["command"])
     assert "ports" not in services["redis"]
     assert "ports" not in services["postgres"]
+    started = tmp_path / "redis-server"
+    started.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\ncat > configuration\n')
+    started.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "REDIS_PASSWORD": "Secret4Redis"}
+    command = [word.replace("$$", "$") for word in services["redis"]["command"]]  # as compose reads it
+    subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, check=True)
+    assert "requirepass Secret4Redis" in (tmp_path / "configuration").read_text().splitlines()
+    given = (tmp_path / "arguments").read_text().split("\n")
+    assert given[0] == "-", "Redis reads the configuration from its input"
+    assert "Secret4Redis" not in given
 
 
 def test_postgresql_takes_the_connections_of_all_processes() -> None:
