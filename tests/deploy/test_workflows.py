@@ -70,3 +70,8 @@ def test_dependencies_are_watched_wherever_they_are_named() -> None:
     for one in updates:
         assert (ROOT / Path(one["directory"].lstrip("/"))).is_dir()
     assert {one["package-ecosystem"] for one in updates} == {"pip", "npm", "docker", "github-actions"}
+
+
+def test_the_latest_image_changes_only_after_all_of_a_release_is_published() -> None:
+    runs = [step.get("run", "") for step in WORKFLOWS["release.yml"]["jobs"]["publish"]["steps"]]
+    assert [place for place, run in enumerate(runs) if ":latest" in run] == [len(runs) - 1]
