@@ -1,5 +1,6 @@
 """A file of further chains: the values read from it, and refusals that name file, chain and field."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,14 @@ def test_the_products_own_chains_would_pass_as_an_operators() -> None:
                 name: said for name, value in given.items() if value is not None and (said := CHECKS[name](value))
             } == {}
     assert CHECKS.keys() == {*REQUIRED, *OPTIONAL}
+
+
+def test_the_operators_page_has_a_row_for_each_field_and_says_which_are_needed() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
+    (table,) = re.findall(r"^\| Field \| Needed \| What it is \|\n\|---.*\n((?:\|.+\n)+)", page, re.M)
+    rows = re.findall(r"^\| (`.+?`) \| (yes|no) \|", table, re.M)
+    needed = {name: word for names, word in rows for name in re.findall(r"`(\w+)`", names)}
+    assert needed == dict.fromkeys(REQUIRED, "yes") | dict.fromkeys(OPTIONAL, "no")
 
 
 def test_an_explorer_belongs_to_one_of_the_products_own_chains() -> None:
