@@ -306,3 +306,12 @@ def test_each_table_has_a_row_on_the_page_of_the_house() -> None:
 def test_each_job_has_a_row_on_the_page_of_the_processes() -> None:
     page = (DOCS / "architecture" / "processes.md").read_text().partition("## The jobs")[2]
     assert list(missing([job.name for job in all_jobs()], page)) == []
+
+
+def test_each_benchmark_has_a_row_on_the_page_about_performance() -> None:
+    started = (ROOT / "benchmarks" / "__main__.py").read_text()
+    imported = re.findall(r"^from (benchmarks[.\w]*) import (.+)$", started, re.M)
+    paths = {f"{package.replace('.', '/')}/{name}.py" for package, names in imported for name in names.split(", ")}
+    run = set(re.findall(r'"\w+": (\w+)\.main', started))
+    rows = re.findall(r"^\| `(benchmarks/[\w/]+\.py)` \|", (DOCS / "performance.md").read_text(), re.M)
+    assert sorted(rows) == sorted(path for path in paths if Path(path).stem in run)
