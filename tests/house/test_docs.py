@@ -35,6 +35,8 @@ SAMPLES = "tests/house/"
 ADDRESS = re.compile(r"https?://[^\s<>)\"'`]+|^(?:---|\+\+\+) [ab]/\S+$", re.M)
 """An address elsewhere, or a file named by a diff."""
 PAGE_NAMED = re.compile(r"([\w./-]*[\w-]\.md)\b(?:#([\w-]+))?")
+OF_THE_MACHINE = frozenset({"HOLDFAST_STARTED", "HOLDFAST_SUPERVISED", "LC_ALL", "PATH"})
+"""Variables that the supervisor sets for its processes, or that every machine has."""
 WITHIN_PAGE = re.compile(r"\]\(#([^)]*)\)")
 SECTION_OF_NOTHING = re.compile(r"(?<!RFC \d{4} )(?<!RFC \d{4}bis )§ ?[\d.]*")
 ABSENT = re.compile(r"\bexternal(?:-apis| facts)\b|\bfacts/\w+|\bdesign, section\b")
@@ -173,6 +175,15 @@ def test_every_setting_is_explained_with_its_default() -> None:
     page = (DOCS / "settings.md").read_text()
     assert list(missing(defaults(), page)) == []
     assert list(wrong_defaults(defaults(), page)) == []
+
+
+def test_every_variable_that_a_program_reads_is_explained() -> None:
+    read = re.compile(r'environ(?:\.get\(|\[)"([A-Z_]+)"')
+    packages = ("app", "bot", "components", "gateways", "jobs", "models", "sandbox", "services", "state")
+    files = [*ROOT.glob("*.py"), *(path for name in packages for path in (ROOT / name).rglob("*.py"))]
+    found = {name for path in files for name in read.findall(path.read_text())}
+    assert "WEB_CONCURRENCY" in found
+    assert set(missing(found - OF_THE_MACHINE, (DOCS / "settings.md").read_text())) == set()
 
 
 def test_the_example_of_an_env_file_names_settings_only() -> None:
