@@ -1,12 +1,13 @@
 """How `make fresh` reads its commands' output, which files a machine gets, and the table that it prints."""
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
 
 from tools.fresh import machine as fresh_machine
-from tools.fresh.machine import Machine, carried, table
+from tools.fresh.machine import Machine, carried, run, table
 
 
 @pytest.fixture
@@ -81,3 +82,16 @@ def test_each_release_is_tried_until_one_fails(
     assert fresh_machine.on_each(["14"], where, "fresh-", try_out) == 1
     assert capsys.readouterr().out == "Debian 14: it did not start.\n"
     assert len(list(tmp_path.rglob("debian-*"))) == (3 if kept else 0)
+
+
+def test_what_is_carried_reaches_a_command_without_being_an_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every account of this machine can read arguments, and the address of an index may have a password."""
+    monkeypatch.setenv("DISCORD_BOT_TOKEN", "not-carried")
+    carries = {"PIP_INDEX_URL": "https://ada:secret@mirror.example/simple", "PATH": os.environ["PATH"]}
+    machine = Machine("13", tmp_path / "debian-13", (), carries, tmp_path / "debian-13.log")
+    assert "secret" not in " ".join(machine.argv("make", "run"))
+    said, _ = run(machine, ["env"])
+    assert f"PIP_INDEX_URL={carries['PIP_INDEX_URL']}\n" in said
+    assert "not-carried" not in said

@@ -59,7 +59,10 @@ class Machine:
     steps: list[tuple[str, str, float]] = field(default_factory=list[tuple[str, str, float]])
 
     def argv(self, *command: str) -> list[str]:
-        """Return the command line for the chroot, with its own mounts and processes, so that none outlives it."""
+        """Return the command line for the chroot, with its own mounts and processes, so that none outlives it.
+
+        Run it with the machine's environment: arguments can be read by every account.
+        """
         mounts = [
             f"mount -t proc proc {self.root}/proc",
             f"mount -t sysfs -o ro sys {self.root}/sys",
@@ -69,8 +72,7 @@ class Machine:
         script = " && ".join([*mounts, f'exec chroot {self.root} "$@"'])
         return [
             "unshare", "--mount", "--pid", "--fork", "--kill-child",
-            "sh", "-ec", script, "sh", "/usr/bin/env", "-i", *(f"{k}={v}" for k, v in self.environment.items()),
-            "sh", "-c", f'cd {CLONE} && "$@"; exit $?', "sh", *command,
+            "sh", "-ec", script, "sh", "sh", "-c", f'cd {CLONE} && "$@"; exit $?', "sh", *command,
         ]  # fmt: skip
 
     def note(self, step: str, result: str, seconds: float) -> None:
@@ -241,7 +243,10 @@ def start_and_stop(
     begun = time.monotonic()
     with machine.log.open("a") as log:
         from_here = log.tell()
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(
+            argv, env=dict(machine.environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
         try:
             while not (healthy := answers(port)) and process.poll() is None:
                 if time.monotonic() - begun > START_SECONDS:
@@ -292,7 +297,9 @@ def run(machine: Machine, argv: list[str]) -> tuple[str, float]:
     begun = time.monotonic()
     with machine.log.open("a") as log:
         from_here = log.tell()
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+        done = subprocess.run(
+            argv, env=dict(machine.environment), stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        )
     said = machine.log.read_bytes()[from_here:].decode(errors="replace")
     if done.returncode != 0:
         raise FreshFailed(f"{_tail(said)}\nDebian {machine.number}: {argv[0]} … failed; see {machine.log}.")
