@@ -188,6 +188,8 @@ def conditions(contract: str) -> Reach:
         await page.get_by_label("Role", exact=True).select_option("Collector")
         await expect(page.get_by_label("Rule Name", exact=True)).not_to_have_value("")
         await page.get_by_role("button", name="Add another condition").click()
+        # Until then the fields are those of the first condition.
+        await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
         await page.get_by_label("Rule Type").select_option("token_id")
         await page.get_by_label("Blockchain").select_option("base")
         await page.get_by_label("Contract Address").fill(contract)
