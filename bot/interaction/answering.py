@@ -99,8 +99,8 @@ async def _answer(interaction: Interaction, work: Work, question: nextcord.Messa
     await unstored_members.stored(interaction.id)
     reply = await outcome(_within_limit(context, work))
     pending = notices.fitting(await _waiting(context))
-    if pending:
-        reply = reply.after([notices.embed(pending)])
+    if unsaid := [notice for notice in pending if notice.taken not in reply.taken]:
+        reply = reply.after([notices.embed(unsaid)])
     if await show(interaction, reply, question if reply.failed else None) and pending:
         try:
             async with transaction() as db:

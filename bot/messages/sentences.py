@@ -152,7 +152,8 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
         running = _("Some checks are still running. **/why** shows the result.")
         fields.append((_("Still under way"), running))
     tone = "bad" if found.removed else "warning" if found.unknown or found.doubt else "good"
-    return Reply(title, text, tone, tuple(fields), (Button(MY_ROLES, _("My roles")),) if left_out else ())
+    more = (Button(MY_ROLES, _("My roles")),) if left_out else ()
+    return Reply(title, text, tone, tuple(fields), more, taken=found.taken)
 
 
 def _earlier(doubt: str) -> str:

@@ -59,6 +59,8 @@ class NoticeView:
 
     id: int
     text: str
+    taken: str | None = None
+    """The id of the role that was taken, if the notice is about that."""
 
 
 async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
@@ -82,7 +84,7 @@ async def waiting(db: AsyncSession, member: MemberContext) -> list[NoticeView]:
     notices = rows.all()
     role_ids = [str(row.data.get("roleId")) for row in notices if row.data.get("roleId")]
     names = await activity.role_names(db, member.server_id, role_ids)
-    found = [NoticeView(row.id or 0, _sentence(row.kind, row.data, names)) for row in notices]
+    found = [NoticeView(row.id or 0, _sentence(row.kind, row.data, names), _taken(row)) for row in notices]
     return [*await _move_reminders(db, member), *found]
 
 
@@ -117,6 +119,10 @@ async def mark_shown(db: AsyncSession, notices: Sequence[NoticeView]) -> None:
     if notices:
         ids = [notice.id for notice in notices]
         await db.execute(update(Notice).where(col(Notice.id).in_(ids)).values(told_at=now()))
+
+
+def _taken(row: Notice) -> str | None:
+    return row.data.get("roleId") if row.kind == "role.taken" else None
 
 
 def _sentence(kind: str, data: Mapping[str, Any], names: Mapping[str, str]) -> str:

@@ -40,6 +40,8 @@ class RecheckReport:
     unknown: tuple[RoleLine, ...]
     settled: bool
     doubt: str | None = None
+    taken: frozenset[str] = frozenset()
+    """The ids of the roles in `removed`."""
 
 
 async def held_role_ids(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
@@ -115,7 +117,10 @@ def compare(
     missing = [_lack(role) for role in lacks if role.role_id not in before and not _unknown(role)]
     # The line of an unknown role has the reason already.
     doubt = None if all(_unknown(role) for role in seen.roles) else why_unknown
-    return RecheckReport(tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, doubt)
+    gone = frozenset(role.role_id for role in lacks if role.role_id in before)
+    return RecheckReport(
+        tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, doubt, gone
+    )
 
 
 def _line(role: RoleWhy) -> RoleLine:

@@ -94,7 +94,9 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     unused = club.press("carol", listed, "Don't use them here")
     assert "Holder" in unused.field("Removed")
     assert not club.has("carol", "Holder")
-    used = club.press("carol", club.ask("carol", "wallets"), "Use them here")
+    again = club.ask("carol", "wallets")
+    assert "Since we last met" not in unused.text + again.text, "the answer itself says which role was removed"
+    used = club.press("carol", again, "Use them here")
     assert "Holder" in used.field("Added")
 
     typed = {"remove": club.wallet("carol")[:6]}
