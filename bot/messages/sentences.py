@@ -110,10 +110,10 @@ def _body(role: RoleWhy) -> str:
 def _requirement(one: RequirementView) -> str:
     needed, held = one.amounts
     amounts = _("{requirement}: needed {needed}, held {held}")
-    if one.wallet:
+    if one.wallets:
         amounts = _("{requirement}: needed {needed}, held {held} in {wallet}")
     told = amounts.format(
-        requirement=plain(one.text, 160), needed=needed, held=held, wallet=plain(one.wallet or "", 60)
+        requirement=plain(one.text, 160), needed=needed, held=held, wallet=plain(one.wallets, LONGEST_SENTENCE)
     )
     if one.reason:
         told = _("{text}, {reason}").format(text=told, reason=plain(one.reason, LONGEST_SENTENCE))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from locales import _
+from locales import _, listed
 from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
@@ -13,6 +13,9 @@ from services.holdings.last_known import Remembered
 from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import Amount, Requirement
 from services.rules.wording import Names, in_words
+
+MOST_NAMED = 3
+"""Wallets that a sentence names: a member may have verified many."""
 
 
 @json_view
@@ -38,6 +41,8 @@ class RequirementView:
     """The most that the member may hold; None without a limit."""
     amounts: Internal[tuple[str, str]]
     """What is needed and what is held, as people read it."""
+    wallets: Internal[str] = ""
+    """The first MOST_NAMED wallets of `wallet` and how many more there are, as people read it."""
 
 
 def view_of(leaf: Requirement, held: Remembered, names: Names, *, shared: bool) -> RequirementView:
@@ -55,12 +60,13 @@ def view_of_reading(reading: Reading, names: Names, *, shared: bool = True) -> R
 
 def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, shared: bool) -> RequirementView:
     leaf, most = reading.requirement, reading.requirement.most
+    named = [_shown(part) for part in (wallets if shared else ())]
     seen = reading if shared else reading.without_wallet()
     return RequirementView(
         text=in_words(leaf, names),
         needed=leaf.in_json(reading.needed),
         held=None if seen.held is None else leaf.in_json(seen.held),
-        wallet=", ".join(map(_shown, wallets if shared else ())) or None,
+        wallet=", ".join(named) or None,
         chain=leaf.chain,
         block=reading.block,
         source=reading.source,
@@ -70,7 +76,14 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, sha
         reason=said(seen.reason) if seen.reason else seen.reason,
         most=None if most is None else leaf.in_json(most),
         amounts=_amounts(leaf, seen.held, is_rounded=seen.held != reading.held),
+        wallets=_in_short(named),
     )
+
+
+def _in_short(named: Sequence[str]) -> str:
+    more = len(named) - MOST_NAMED
+    shown = [*named[:MOST_NAMED], _("{count} more").format(count=more)] if more > 0 else named
+    return listed(shown) if shown else ""
 
 
 def _shown(part: WalletShare) -> str:

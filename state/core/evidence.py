@@ -31,4 +31,4 @@ def line_of(one: RequirementView) -> RequirementLineView:
     if one.observed_at and one.chain:
         at = [] if one.block is None else [_("block {block}").format(block=number(one.block))]
         seen = series([place, *at, ago(one.observed_at)])
-    return RequirementLineView(one.text, one.outcome, amount, seen, one.wallet or "")
+    return RequirementLineView(one.text, one.outcome, amount, seen, one.wallets)
