@@ -143,9 +143,9 @@ async def queue(db: AsyncSession, server_id: int, now: datetime) -> QueueHealth:
     waits = (oldest_at is not None and now - oldest_at > LATE_AFTER) or (nothing_is_written and rests is None)
     parts = [
         _waiting(due),
-        "" if failing == 0 else _failing(failing),
+        "" if failing == 0 else to_retry(failing),
         "" if writes == 0 else _writes(writes),
-        "" if writes_failing == 0 else _writes_failing(writes_failing),
+        "" if writes_failing == 0 else not_written(writes_failing),
         "" if stuck == 0 else _stuck(stuck),
         "" if rests is None else _(_REFUSED_MUCH).format(length=length(rests)),
     ]
@@ -200,7 +200,8 @@ def _waiting(count: int) -> str:
     )
 
 
-def _failing(count: int) -> str:
+def to_retry(count: int) -> str:
+    """Say how many members could not be read and are read again later."""
     return ngettext(
         "{count} member waits for a second try, because something could not be read.",
         "{count} members wait for a second try, because something could not be read.",
@@ -214,7 +215,8 @@ def _writes(count: int) -> str:
     ).format(count=count)
 
 
-def _writes_failing(count: int) -> str:
+def not_written(count: int) -> str:
+    """Say how many role changes failed; it follows a sentence on how many wait."""
     return ngettext(
         "Of these, {count} could not be written yet.", "Of these, {count} could not be written yet.", count
     ).format(count=count)

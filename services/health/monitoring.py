@@ -112,20 +112,23 @@ async def work(db: AsyncSession) -> WorkHealth:
     ).one()
     due, age, retrying, writes, write_age, failing = (max(0, int(value or 0)) for value in row)
     late = backlog.LATE_AFTER.total_seconds()
-    told = _("Nobody waits.")
-    if due:
-        told = ngettext(
-            "{count} member waits to be checked, the first for {length}.",
-            "{count} members wait to be checked, the first for {length}.",
-            due,
-        ).format(count=due, length=length(age))
-    if writes:
-        changes = ngettext(
-            "{count} role change waits to be written, the first for {length}.",
-            "{count} role changes wait to be written, the first for {length}.",
-            writes,
-        ).format(count=writes, length=length(write_age))
-        told = sentences(told, changes)
+    checks = ngettext(
+        "{count} member waits to be checked, the first for {length}.",
+        "{count} members wait to be checked, the first for {length}.",
+        due,
+    ).format(count=due, length=length(age))
+    changes = ngettext(
+        "{count} role change waits to be written, the first for {length}.",
+        "{count} role changes wait to be written, the first for {length}.",
+        writes,
+    ).format(count=writes, length=length(write_age))
+    parts = (
+        checks if due else "",
+        backlog.to_retry(retrying) if retrying else "",
+        changes if writes else "",
+        backlog.not_written(failing) if failing else "",
+    )
+    told = sentences(*filter(None, parts)) or _("Nobody waits.")
     state = BAD if age > late else WARNING if write_age > late or retrying or failing else GOOD
     return WorkHealth(state, told, due, age, retrying, writes, write_age, failing)
 

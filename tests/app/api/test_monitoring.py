@@ -25,7 +25,7 @@ from services.runtime import counters, rate_limits
 from services.triggers import sweep
 from settings import settings, version
 from tests.app.api.browsers import PUBLIC_URL, Browser
-from tests.support.builders import a_member, a_rule, a_server
+from tests.support.builders import a_grant, a_member, a_rule, a_server
 
 pytestmark = pytest.mark.usefixtures("product")
 PATHS = ("/health/deep", "/metrics")
@@ -101,6 +101,28 @@ async def test_a_queue_that_nobody_works_on_and_a_late_sweep_are_bad(browser: Br
     assert (body["queue"]["state"], body["queue"]["due"]) == ("bad", 1)
     assert body["queue"]["oldestSeconds"] >= 660
     assert body["lastSweep"]["state"] == "bad"
+
+
+async def test_a_queue_with_a_warning_says_what_it_warns_about(browser: Browser):
+    """Somebody whose wallets could not be read waits for the next try, which is not due yet."""
+    await all_is_well()
+    async with transaction() as db:
+        server = await a_server(db)
+        member = await a_member(db, server)
+        await queue.mark_member(db, server.id or 0, member.discord_id, queue.CHANGED)
+        await db.execute(text("UPDATE due SET attempts = 3, due_at = now() + interval '1 hour'"))
+    shown = (await browser.client.get("/health/deep")).json()["queue"]
+    assert (shown["state"], shown["due"], shown["retrying"]) == ("warning", 0, 1)
+    assert shown["text"] == "1 member waits for a second try, because something could not be read."
+    async with transaction() as db:
+        rule = await a_rule(db, server, "1")
+        await a_grant(db, member, rule, state="giving")
+        await db.execute(text("UPDATE \"grant\" SET last_error = 'refused', intended_at = now()"))
+    assert (
+        (await browser.client.get("/health/deep"))
+        .json()["queue"]["text"]
+        .endswith("1 role change waits to be written, the first for 0 seconds. Of these, 1 could not be written yet.")
+    )
 
 
 async def test_a_schedule_that_stands_still_is_bad_though_nobody_waits(browser: Browser):
