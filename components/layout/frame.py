@@ -53,7 +53,9 @@ _ACTIONS = (
     "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
     # Below the heading, a button without a border aligns left with it; beside it, right with the page.
     # The margin is the group's: a button's own one would make the group too narrow for it.
-    "max-sm:has-[>.btn-ghost:first-child]:-ms-4 sm:has-[>.btn-ghost:last-child]:-me-4"
+    "max-sm:has-[>.btn-ghost:first-child]:-ms-4 sm:has-[>.btn-ghost:last-child]:-me-4 "
+    # Only that button lies in the margin: one that wraps to the next line aligns with the heading too.
+    "max-sm:has-[>.btn-ghost:first-child]:ps-4 max-sm:[&>.btn-ghost:first-child]:-ms-4"
 )
 
 

@@ -50,7 +50,7 @@ def _step(step: rx.vars.ObjectVar[StepView]) -> rx.Component:
             ),
             # On a phone a finished step takes one line, because people came for the tab below.
             rx.el.p(step.text, class_name=rx.cond(step.done, "muted text-sm max-sm:hidden", "muted text-sm")),
-            class_name="min-w-0 flex-1 basis-56",
+            class_name="min-w-0 flex-1 basis-52",
         ),
         rx.cond(step.done, rx.fragment(), _way(step)),
         key=step.key,

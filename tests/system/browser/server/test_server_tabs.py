@@ -103,6 +103,24 @@ async def test_on_a_phone_a_tab_that_is_pressed_shows_its_content(product: Produ
     assert await bar.evaluate("one => one.getBoundingClientRect().top < window.innerHeight / 2")
 
 
+async def test_on_the_narrowest_phone_buttons_and_steps_align_with_the_heading(
+    product: Product, visit: NewVisitor
+) -> None:
+    """Spanish is longer than English: the second button wraps to a line of its own."""
+    here = village(product, "owner")
+    visitor = await visit(viewport={"width": 320, "height": 800}, locale="es")
+    page = visitor.page
+    await visitor.enter(here["owner"], here.rules)
+    heading = page.get_by_role("heading", level=1, name=here.guild)
+    add = page.get_by_role("link", name="Añadir regla").first
+    assert await add.evaluate(BOX_BEGINS) == await heading.evaluate(BOX_BEGINS)
+    steps = page.get_by_role("region", name="Primeros pasos").get_by_role("listitem")
+    await expect(steps).to_have_count(5)
+    for step in await steps.all():
+        mark, title = step.locator("svg").first, step.get_by_role("heading")
+        assert await mark.evaluate(BOX_BEGINS) < await title.evaluate(BOX_BEGINS), "the mark has no line of its own"
+
+
 async def test_an_open_health_tab_shows_a_kicked_bot_and_its_return(product: Product, visit: NewVisitor) -> None:
     here = village(product, "owner")
     visitor = await visit()
