@@ -17,13 +17,12 @@ from components.pages.server.health import server_health_tab
 from components.pages.server.members import members_tab
 from components.pages.server.move import move_tab
 from components.pages.server.rules import bring_rules, rules_tab
-from components.pages.server.tab_outlines import missing_server
-from components.ui.button import button, link_button
+from components.pages.server.tab_outlines import bot_is_away, missing_server
+from components.ui.button import link_button
 from components.ui.effects.changed import when_changed
 from components.ui.effects.every import every
 from components.ui.placeholders import could_not_load, skeleton, waiting
 from locales import _
-from settings import settings
 from state.core.timing import SERVER_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.server.activity import ActivityState
@@ -122,7 +121,7 @@ def _server() -> rx.Component:
         rx.cond(
             rx.Var.create(ServerPageState.bot_turns) != 0, when_changed(f"{ServerPageState.bot_turns}", _READ_TABS)
         ),
-        rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
+        rx.cond(ServerPageState.bot_invited, rx.fragment(), bot_is_away()),
         first_steps(),
         _bar(),
         rx.match(ServerPageState.tab, *((tab.key, _content(tab)) for tab in TABS), rx.fragment()),
@@ -133,20 +132,6 @@ def _content(tab: Tab) -> rx.Component:
     """Return the tab's content, below the banner on the tabs that show it."""
     above = [held_back_banner()] if tab.key in SHOWN_ON else []
     return rx.el.div(*above, tab.content())
-
-
-def _bot_is_away() -> rx.Component:
-    bot = settings().bot_name
-    return rx.el.div(
-        rx.el.p(
-            _("{bot} is not in this server, so no role can be given or taken.").format(bot=bot),
-            class_name="min-w-0 font-medium",
-        ),
-        button(_("Invite Bot"), kind="primary", class_name="btn-sm", on_click=ServerPageState.invite),
-        class_name="mb-6 flex flex-wrap items-center justify-between gap-3 rounded-box border border-warning/50 "
-        "bg-warning/12 p-4",
-        role="alert",
-    )
 
 
 def _bar() -> rx.Component:

@@ -48,6 +48,8 @@ class ServerPageState(InviteTabs, rx.State):
     def _read_address(self) -> None:
         asked, before = self.router.url.query_parameters, self.server_id
         self.server_id = row_id(asked.get("serverId", "")) or 0
+        # Of another server nothing is known before it is read.
+        self.bot_invited = self.bot_invited or self.server_id != before
         tab = asked.get("tab", "")
         self.tab = tab if tab in TABS else TABS[0]
         # A link can carry any name, so the name comes from the service.

@@ -131,6 +131,7 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         """Read the server, its roles, and the stored rule unless `number` is empty."""
         server = await servers.get(db, gateways(), actor, page.server_id)
         page._name(server.id, server.name)
+        page.bot_invited = server.bot_invited
         if number:
             rule = await rules.get(db, gateways(), actor, self.rule_id)
             tree = parsed(rule.expression)

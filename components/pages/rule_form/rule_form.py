@@ -13,7 +13,7 @@ from components.pages.rule_form.tiers import role_option, tiers, tiers_left_out
 from components.pages.rule_form.try_address import trial_form, trial_panel
 from components.pages.server.rule_preview import impact_panel
 from components.pages.server.rules import rule_line
-from components.pages.server.tab_outlines import missing_server
+from components.pages.server.tab_outlines import bot_is_away, missing_server
 from components.ui.badge import role_mark
 from components.ui.button import action_bar, button, link_button
 from components.ui.card import card, empty_card
@@ -69,6 +69,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                     # Hide fields that are about to be reset or filled.
                     (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
                     rx.el.div(
+                        rx.cond(ServerPageState.bot_invited, rx.fragment(), bot_is_away()),
                         _form(),
                         token_form(),
                         trial_form(),

@@ -1,11 +1,12 @@
-"""Which placeholder a tab of a server shows and with which outline, and the screen for a server that does not exist."""
+"""The placeholders of a server's tabs, its banner while the bot is away, and the screen for no such server."""
 
 import reflex as rx
 
-from components.ui.button import link_button
+from components.ui.button import button, link_button
 from components.ui.card import card
 from components.ui.placeholders import could_not_load, empty, skeleton, waiting
 from locales import _
+from settings import settings
 from state.dashboard.server_page import ServerPageState, ServerTab
 
 
@@ -38,4 +39,19 @@ def missing_server(*, whole_screen: bool = True) -> rx.Component:
             link_button(_("Back to Dashboard"), "/dashboard", kind="primary"),
             whole_screen=whole_screen,
         )
+    )
+
+
+def bot_is_away() -> rx.Component:
+    """Return the banner of a server without the bot, with the button to invite it."""
+    bot = settings().bot_name
+    return rx.el.div(
+        rx.el.p(
+            _("{bot} is not in this server, so no role can be given or taken.").format(bot=bot),
+            class_name="min-w-0 font-medium",
+        ),
+        button(_("Invite Bot"), kind="primary", class_name="btn-sm", on_click=ServerPageState.invite),
+        class_name="mb-6 flex flex-wrap items-center justify-between gap-3 rounded-box border border-warning/50 "
+        "bg-warning/12 p-4",
+        role="alert",
     )

@@ -6,11 +6,12 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from sqlmodel import col, select
 
-from models import Rule, transaction
+from models import Rule, Server, transaction
 from services.collections import collections
 from services.core.errors import FieldRefused, TooMany
 from services.rules import rules
 from services.runtime import rate_limits
+from state.dashboard.server_page import ServerPageState
 from state.rule_form.other_changes import CHANGED
 from state.rule_form.rule_fault import NO_FAULT
 from state.rule_form.rule_form import RuleFormState
@@ -185,6 +186,26 @@ async def test_a_rule_that_was_deleted_meanwhile_is_refused_before_the_dialog(
         await db.delete(await db.merge(made))
     await tab.run(state.save({}))
     assert (state.asking, state.pending, state.fault) == (False, False, "Verification rule not found")
+
+
+async def test_a_form_opened_without_the_bot_in_the_server_says_so_until_it_is_back(
+    town: Town, sign_in: SignIn
+) -> None:
+    """Otherwise somebody fills it in and only then reads that nothing can be saved."""
+
+    async def stored_bot(*, there: bool) -> None:
+        async with transaction() as db:
+            (await db.get_one(Server, town.server_id)).bot_invited = there
+
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    await stored_bot(there=False)
+    tab.go("/add-verification-rule", serverId=town.server_id)
+    form, page = await tab.state(RuleFormState), await tab.state(ServerPageState)
+    await tab.run(form.load())
+    assert (form.roles_failed, page.bot_invited) == (True, False)
+    await stored_bot(there=True)
+    await tab.run(form.load_roles())
+    assert (form.roles_failed, page.bot_invited) == (False, True)
 
 
 async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(

@@ -132,6 +132,11 @@ async def test_an_open_health_tab_shows_a_kicked_bot_and_its_return(product: Pro
     await expect(page.get_by_text("The bot is not in this server, so no role can be given")).to_be_visible()
     await expect(page.get_by_role("status").get_by_text("There is a problem")).to_be_visible()
     await expect(page.get_by_text("Invite it from the dashboard")).to_be_visible()
+    await visitor.follow(here.form)
+    await expect(page.get_by_role("heading", name="Add Verification Rule")).to_be_visible()
+    away = page.get_by_role("alert").filter(has_text="is not in this server, so no role can be given")
+    await expect(away.get_by_role("button", name="Invite Bot")).to_be_visible()
+    await visitor.follow(f"{here.rules}&tab=health")
     product.control("guilds", {"action": "add_bot", "guild": name})
     await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
 
