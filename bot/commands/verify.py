@@ -19,6 +19,7 @@ from bot.messages.reply import Reply
 from gateways import gateways
 from locales import N_, NP_, _
 from models import transaction
+from services.core.errors import FieldRefused
 from services.guilds.members import MemberContext
 from services.runtime import rate_limits
 from services.wallets import bio_proof, bio_schedule, names, wallets
@@ -83,8 +84,11 @@ class Verify(BackgroundCog):
             method = wallets.BIO
         member = await context.find_member(keep=True)
         await rate_limits.spend(rate_limits.PROOFS, member.actor.user_id)
-        async with transaction() as db:
-            asked = await wallets.challenge(db, gateways(), member.actor, claimed)
+        try:
+            async with transaction() as db:
+                asked = await wallets.challenge(db, gateways(), member.actor, claimed)
+        except FieldRefused as fault:
+            return verify_sentences.refused(fault.message)
         if names.is_name(claimed):
             return verify_sentences.confirm(asked, method)
         return await self._asked(context, member, asked, method)

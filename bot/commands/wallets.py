@@ -110,7 +110,9 @@ class Wallets(commands.Cog):
         member = await context.find_member()
         found = meant(await self._own(member), wanted)
         if not found:
-            raise WalletNotFound(_("That is none of your wallets."))
+            raise WalletNotFound(
+                _("That wallet is not yours, or was removed. The command /wallets lists your wallets.")
+            )
         if len(found) > 1:
             return await self._shown(member, _("Your wallets"))
         (wallet,) = found

@@ -7,7 +7,7 @@ buttons.
 from nextcord import ButtonStyle
 
 from bot.messages.reply import Button, Reply
-from bot.messages.sentences import on
+from bot.messages.sentences import LONGEST_SENTENCE, VERIFY, on
 from locales import _, ngettext, series
 from services.core.addresses import shorten
 from services.core.discord_text import plain
@@ -26,6 +26,12 @@ def buttons(address: str, method: str) -> tuple[Button, ...]:
 def other_way(address: str) -> Button:
     """Return the button to prove the same wallet by a transaction."""
     return Button(f"holdfast:address:{TRANSACTION}:{address}", _("Use Transaction Proof"))
+
+
+def refused(message: str) -> Reply:
+    """Say why the entered address is refused, and offer the form again, which Discord closes when it is sent."""
+    again = Button(VERIFY, _("Try Again"), ButtonStyle.primary)
+    return Reply(_("That did not work"), plain(message, LONGEST_SENTENCE), "warning", buttons=(again,), failed=True)
 
 
 def confirm(asked: ChallengeView, method: str) -> Reply:

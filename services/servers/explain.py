@@ -197,7 +197,7 @@ def _next(
         case Action.TAKE:
             return _("Taken at the next check, if a second reading agrees.")
         case Action.FORGET:
-            return _("Nothing: no role from {product} is left.").format(product=settings().product_name)
+            return _("There is no role from {product} left to take.").format(product=settings().product_name)
         case Action.NONE | Action.KEEP | Action.CALL_OFF:
             return _unchanged(decision, grant, rules, member)
 
@@ -220,7 +220,7 @@ def _unchanged(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy]
     if grant is not None and grant.state == "taking":
         return _("Being taken now.") + _trouble(grant)
     if grant is None and decision.role_id in member.roles:
-        return _("Nothing: somebody else gave it, so it stays as it is.")
+        return _("Stays as it is, because somebody else gave it.")
     if decision.doubtful:
         return _("Nothing changes until what is unknown has been read.")
     if grant is not None and grant.gift_since is not None:
@@ -230,7 +230,11 @@ def _unchanged(decision: Decision, grant: Grant | None, rules: Sequence[RuleWhy]
         return _("Nothing changes while its rules are in shadow.")
     if "active" not in states:
         return _("Nothing changes while its rules are paused.")
-    return _("Stays while a rule that gave it is paused.") if grant is not None else _("Nothing: no rule says yes.")
+    return (
+        _("Stays while a rule that gave it is paused.")
+        if grant is not None
+        else _("Not given, because no rule says yes.")
+    )
 
 
 def _lost(taker: tuple[str, datetime] | None) -> str:

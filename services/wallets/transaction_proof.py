@@ -99,7 +99,9 @@ async def _pasted(db: AsyncSession, outside: Gateways, watched: list[OpenChallen
         if failed:
             sentence = _("{chains} cannot be asked right now. Please try again in a minute.")
             return Verdict(False, sentence.format(chains=_titles(failed)), again=True)
-        unknown = _("{chains} does not know this transaction yet.").format(chains=_titles(asked, "or"))
+        unknown = _("No transaction with this hash is known on {chains} yet. Check that the hash is complete.").format(
+            chains=_titles(asked, "or")
+        )
         elsewhere = [_("If it was sent on another chain, paste only its hash.")] if reference.chain else []
         return Verdict(False, sentences(unknown, *elsewhere), again=True)
     meant = next((each for each in reversed(watched) if marker(found, each.wanted)), one)

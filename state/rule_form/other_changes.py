@@ -37,8 +37,8 @@ class OtherChanges(rx.State, mixin=True):
         try:
             async with transaction() as db:
                 now = _contents(await rules.get(db, gateways(), actor, rule_id))
-        except RuleNotFound as fault:
-            return fault.message
+        except RuleNotFound:
+            return _("This rule was deleted in the meantime. Go back to the rules: to have it again, add a new one.")
         except ProviderUnavailable:  # saving needs the same answer, and shows the failure
             return ""
         replaced = {name if name in now else "expression" for name, value in changes.items() if now.get(name) != value}

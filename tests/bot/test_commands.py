@@ -44,6 +44,14 @@ def test_a_member_proves_a_wallet_by_the_panel_gets_the_role_asks_why_sells_and_
     assert "Since we last met" not in club.ask("carol", "why").text
 
 
+def test_a_mistyped_address_is_refused_with_a_button_to_enter_it_again(club: Club):
+    refused = club.claim("carol", "0x1234")
+    assert refused.title == "That did not work"
+    assert "40 of 0-9 and a-f" in refused.text
+    form = club.act("carol", "button", custom_id=refused.button("Try Again"))["modal"]
+    assert form["custom_id"] == "holdfast:claim"
+
+
 def test_it_checks_without_a_press_and_shows_the_result(club: Club):
     asked = club.claim("carol", club.wallet("carol"))
     club.bio("carol", asked.code)
@@ -112,7 +120,7 @@ def test_wallets_are_listed_kept_out_shared_and_removed_after_a_question(club: C
     removed = club.press("carol", asked, "Remove wallet")
     assert "Holder" in removed.field("Removed")
     assert club.press("carol", asked, "Remove wallet").title == "Your wallets", "a second click finds nothing to do"
-    assert "none of your wallets" in club.ask("dave", "wallets", remove=choice["value"]).text
+    assert "not yours, or was removed" in club.ask("dave", "wallets", remove=choice["value"]).text
 
 
 def test_a_recheck_says_what_is_unknown_and_why_and_may_not_be_asked_again_at_once(club: Club):

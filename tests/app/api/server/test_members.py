@@ -140,9 +140,9 @@ async def test_every_page_goes_on_where_the_one_before_ended(
     ("has_wallet", "amount", "outcome", "reason", "then"),
     [
         (True, 3, "yes", None, "Given at the next check"),
-        (True, 2, "no", None, "Nothing: no rule says yes."),
+        (True, 2, "no", None, "Not given, because no rule says yes."),
         (True, None, "unknown", "not read yet", "Nothing changes until"),
-        (False, None, "no", "no verified wallet on this chain", "Nothing: no rule says yes."),
+        (False, None, "no", "no verified wallet on this chain", "Not given, because no rule says yes."),
     ],
 )
 async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
@@ -188,7 +188,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
     async def then() -> str:
         return (await role_of(browser, ruled, who))["next"]
 
-    assert await then() == "Nothing: somebody else gave it, so it stays as it is."
+    assert await then() == "Stays as it is, because somebody else gave it."
     async with transaction() as db:
         member = await db.get_one(Member, (ruled["serverId"], who))
         await a_grant(db, member, await db.get_one(Rule, ruled["id"]))
@@ -211,7 +211,7 @@ async def test_what_comes_next_follows_the_ledger(browser: Browser, ruled: dict[
     assert (await then()).startswith("Taken on ")
     for state, error, text in [
         ("taking", "Discord: HTTP 500", "Being taken now. The last try failed: Discord: HTTP 500"),
-        ("lost", None, "Nothing: no role from Holdfast is left."),
+        ("lost", None, "There is no role from Holdfast left to take."),
     ]:
         await set_grant(state=state, last_error=error)
         assert await then() == text

@@ -102,7 +102,7 @@ async def test_a_bot_that_takes_a_role_is_named_on_health_in_an_alert_and_to_the
     role = await role_of(owner, town, "carol")
     assert role["next"].startswith("Collab.Land took it on ")
     assert role["leftAloneUntil"] is None
-    assert (await role_of(owner, town, "dave"))["next"] == "Nothing: no rule says yes."
+    assert (await role_of(owner, town, "dave"))["next"] == "Not given, because no rule says yes."
 
 
 async def test_without_the_permission_health_says_which_one_would_tell_the_name(owner: Browser, town: Town) -> None:
