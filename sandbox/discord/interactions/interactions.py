@@ -26,6 +26,8 @@ Discord gives a bot three seconds. Tests on a busy machine give it more, unless 
 """
 LOADING = 1 << 7
 COMMAND_MESSAGE = 20
+NO_GUILD = "0"
+"""The guild id of an interaction in a direct message or a group."""
 
 
 @dataclass
@@ -104,7 +106,11 @@ class Interactions:
         return interaction
 
     def call_back(self, interaction_id: str, token: str, form: Form) -> Interaction:
-        """Apply the first answer. Raises 10062 after 3 s, 40060 for a second one, 50035 for one that does not fit."""
+        """Apply the first answer.
+
+        Raises 10062 after 3 s, 40060 for a second one, 50035 for one that does not fit, and 10008 for a change of a
+        message that was deleted.
+        """
         interaction = self._by_token.get(token)
         if interaction is None or interaction.id != interaction_id:
             raise unknown("interaction")
@@ -139,10 +145,11 @@ class Interactions:
             case 6 | 7:
                 interaction.original = interaction.source
                 if interaction.source is not None:
-                    interaction.messages[interaction.source.id] = interaction.source
                     if kind == UPDATE:
-                        messages.write(self.discord, interaction.source, data, ephemeral_allowed=True, path=("data",))
+                        self._need_there(interaction, interaction.source)
+                        messages.write(self.discord, interaction.source, data, ephemeral_allowed=False, path=("data",))
                         messages.edited(self.discord, interaction.source)
+                    interaction.messages[interaction.source.id] = interaction.source
             case 8:
                 interaction.choices = modals.choices(data, interaction.option_type, ("data",))
             case _:
@@ -178,11 +185,23 @@ class Interactions:
         wanted = interaction.original if message_id == "@original" else interaction.messages.get(message_id)
         if wanted is None or wanted.id not in interaction.messages:
             raise unknown("Message")
+        self._need_there(interaction, wanted)
         return wanted
 
+    def _need_there(self, interaction: Interaction, message: Message) -> None:
+        """Raise 10008 for a message that was deleted from its channel.
+
+        Ephemeral and loading messages, and those of direct messages, are only with their interaction.
+        """
+        if interaction.guild_id == NO_GUILD or message.flags & (EPHEMERAL | LOADING):
+            return
+        if message.id not in self.discord.world.messages.get(message.channel_id, {}):
+            raise unknown("Message")
+
     def delete(self, interaction: Interaction, message: Message) -> None:
-        """Delete a message of this interaction."""
-        del interaction.messages[message.id]
+        """Delete a message of this interaction, which a press of its button may share with an earlier one."""
+        for one in self._by_token.values():
+            one.messages.pop(message.id, None)
         interaction.edited = True
         messages.deleted(self.discord, message)
         interaction.changed.set()

@@ -6,7 +6,7 @@ from sandbox.base.body import Body, text
 from sandbox.base.refusal import Refusal
 from sandbox.discord.interactions.command_options import chosen_options, find_command
 from sandbox.discord.interactions.in_guild import locale_in
-from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, Interaction, Interactions
+from sandbox.discord.interactions.interactions import AUTOCOMPLETE, COMMAND, NO_GUILD, Interaction, Interactions
 from sandbox.discord.interactions.resolving import Resolving
 from sandbox.discord.world import permissions, shapes
 from sandbox.discord.world.entities import Guild, Member, User
@@ -34,8 +34,8 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, Json]:
         raise Refusal(400, f"In this context there are only: {', '.join(KINDS)}.")
     user = find_user(discord, text(body, "user"))
     number = CONTEXTS[context]
-    guild = find_guild(discord, text(body, "guild")) if context == "guild" else Guild("0", "", "0", None)
-    member = find_member(guild, user) if context == "guild" else Member("0", user.id, "")
+    guild = find_guild(discord, text(body, "guild")) if context == "guild" else Guild(NO_GUILD, "", "0", None)
+    member = find_member(guild, user) if context == "guild" else Member(NO_GUILD, user.id, "")
     command = find_command(discord, guild, text(body, "name").removeprefix("/"))
     definition = command.definition
     contexts, types = definition.get("contexts"), definition.get("integration_types")

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from tests.sandbox.conftest import BASE, Outside
-from tests.sandbox.discord.gateway.test_gateway import ready
+from tests.sandbox.discord.gateway.test_gateway import Client, ready
 
-APP, CAROL = "1160000000000000001", "1150000000000000303"
+APP, CAROL, GENERAL = "1160000000000000001", "1150000000000000303", str(int(BASE) + 100)
 LONG = "x" * 101
 
 
@@ -177,6 +177,56 @@ async def test_an_answer_mentions_the_users_it_names_and_its_webhook_describes_i
         assert told["mention_everyone"] is False
         webhook = await discord.http.get(f"/discord/api/v10{use.webhook}")
         assert (webhook.json()["application_id"], webhook.json()["type"]) == (APP, 3)
+
+
+async def pressed(discord: Outside, client: Client) -> tuple[Used, str]:
+    """carol presses the button of a message in the channel; return the press and the message's path."""
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    message = (await discord.bot("POST", f"/channels/{GENERAL}/messages", {"components": [row]})).json()
+    body = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
+    doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
+    event = await client.until("INTERACTION_CREATE")
+    doing.cancel()
+    return Used(discord, event["d"]), f"/channels/{GENERAL}/messages/{message['id']}"
+
+
+async def test_a_deleted_message_is_not_changed_by_the_press_of_its_button(discord: Outside):
+    async with ready(discord) as (client, _):
+        use, message = await pressed(discord, client)
+        assert (await discord.bot("DELETE", message)).status_code == 204
+        late = await use.answer({"type": 7, "data": {"content": "Changed"}})
+        assert late.status_code == 404, late.text
+        assert late.json()["code"] == 10008
+        assert (await use.answer({"type": 6})).status_code == 204
+        original = f"{use.webhook}/messages/@original"
+        for method, body in (("PATCH", {"content": "Changed"}), ("GET", None), ("DELETE", None)):
+            answer = await discord.bot(method, original, body)
+            assert answer.status_code == 404, method
+            assert answer.json()["code"] == 10008
+        assert (await discord.bot("GET", message)).json()["code"] == 10008
+
+
+async def test_an_ephemeral_message_that_the_press_of_its_button_deletes_is_gone(discord: Outside):
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    press = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
+    async with used(discord) as use:
+        assert (await use.answer({"type": 4, "data": {"components": [row], "flags": 64}})).status_code == 204
+        async with ready(discord) as (client, _):
+            doing = asyncio.create_task(discord.http.post("/control/interactions", json=press))
+            second = Used(discord, (await client.until("INTERACTION_CREATE"))["d"])
+            assert (await second.answer({"type": 6})).status_code == 204
+            assert (await discord.bot("DELETE", f"{second.webhook}/messages/@original")).status_code == 204
+            doing.cancel()
+        for webhook in (use.webhook, second.webhook):
+            assert (await discord.bot("GET", f"{webhook}/messages/@original")).status_code == 404
+    assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
+
+
+async def test_a_message_of_the_channel_does_not_become_ephemeral(discord: Outside):
+    async with ready(discord) as (client, _):
+        use, message = await pressed(discord, client)
+        assert (await use.answer({"type": 7, "data": {"content": "Changed", "flags": 64}})).status_code == 204
+        assert (await discord.bot("GET", message)).json()["flags"] == 0
 
 
 async def test_an_application_reads_its_emojis_and_discords_sounds(discord: Outside):
