@@ -39,7 +39,7 @@ def write(discord: Discord, message: Message, form: Form, *, ephemeral_allowed: 
         components = [_shown_component(component, numbers, discord) for component in read["components"] or []]
     if not (text or embeds or components):
         raise forms.empty()
-    if flags & COMPONENTS_V2 and (text or embeds):
+    if (message.flags | flags) & COMPONENTS_V2 and (text or embeds):
         raise forms.legacy("content" if text else "embeds", path)
     message.content, message.embeds, message.components = text, embeds, components
     message.flags |= flags

@@ -199,6 +199,15 @@ async def test_an_edit_that_is_refused_changes_nothing(discord: Outside):
     assert (await discord.bot("GET", one)).json()["content"] == "Hi"
 
 
+@pytest.mark.parametrize("edit", [{"content": "Hi"}, {"embeds": [{"title": "T"}]}])
+async def test_an_edit_puts_no_content_and_no_embed_beside_components_of_version_2(
+    discord: Outside, edit: dict[str, Any]
+):
+    body = {"flags": 1 << 15, "components": [{"type": 10, "content": "Words"}]}
+    message = (await discord.bot("POST", f"{GENERAL}/messages", body)).json()["id"]
+    place_of(await discord.bot("PATCH", f"{GENERAL}/messages/{message}", edit), next(iter(edit)))
+
+
 async def test_roles_and_everybody_are_called_where_the_bot_may(discord: Outside):
     role = (await discord.bot("POST", f"/guilds/{BASE}/roles", {"name": "Loud", "mentionable": True})).json()["id"]
     text = f"<@&{role}> <@&{role_of(BASE, HOLDER)}> @everyone"
