@@ -191,7 +191,7 @@ class Moment:
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         try:
             return iso(datetime.fromisoformat(value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return problems.note(path, f"Could not parse {value}. Should be ISO8601.")
 
 

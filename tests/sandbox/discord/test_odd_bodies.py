@@ -106,6 +106,14 @@ async def test_a_body_that_cannot_be_read_is_refused(discord: Outside, content: 
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+async def test_a_time_before_the_first_year_or_after_the_last_is_refused(discord: Outside, moment: str):
+    body = {"embeds": [{"title": "T", "timestamp": moment}]}
+    answer = await discord.bot("POST", f"/channels/{GENERAL}/messages", body)
+    assert answer.status_code == 400, answer.text
+    assert "timestamp" in answer.json()["errors"]["embeds"]["0"]
+
+
 @pytest.mark.parametrize("limit", ["9" * 4500, "²", "١", "", "1.0"])
 async def test_a_limit_is_a_number_in_plain_digits(discord: Outside, limit: str):
     answer = await discord.bot("GET", f"/guilds/{BASE}/members", params={"limit": limit})
