@@ -154,7 +154,7 @@ def _member(place: Place, guild: Guild, member: Member, user: User) -> Markup:
 
 
 def _log(discord: LocalDiscord, guild: Guild) -> Markup:
-    entries = [entry for entry in discord.world.audit.values() if entry.guild_id == guild.id][-ENTRIES:]
+    entries = list(discord.world.audit.get(guild.id, {}).values())[-ENTRIES:]
     if not entries:
         return el("p", "Nothing has happened here yet.", class_="dim")
 

@@ -22,7 +22,7 @@ def to_start(discord: Discord) -> None:
             plant(discord, guild)
         else:
             _guild(discord, world.guilds[guild.id], guild)
-    world.remove(*list(world.audit.values()), *list(world.grants.values()))
+    world.remove(*(one for log in world.audit.values() for one in list(log.values())), *list(world.grants.values()))
     world.compact()
 
 

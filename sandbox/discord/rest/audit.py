@@ -26,9 +26,8 @@ async def get_log(call: Call) -> dict[str, Any]:
     actor, target = call.cursor("user_id"), call.cursor("target_id")
     found = [
         entry
-        for entry in call.discord.world.audit.values()
-        if entry.guild_id == guild.id
-        and (before is None or int(entry.id) < before)
+        for entry in call.discord.world.audit.get(guild.id, {}).values()
+        if (before is None or int(entry.id) < before)
         and (after is None or int(entry.id) > after)
         and actor in (None, int(entry.actor_id))
         and target in (None, int(entry.target))

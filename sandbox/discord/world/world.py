@@ -22,7 +22,8 @@ from sandbox.discord.world.entities import (
 from sandbox.discord.world.snowflakes import Snowflakes
 
 Entity = Application | User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
-AUDIT_KEPT = 500
+AUDIT_KEPT = 10_000
+"""The most entries of one guild's audit log. Discord keeps them for 45 days, however many they are."""
 
 
 class World:
@@ -37,7 +38,8 @@ class World:
         self.messages: dict[str, dict[str, Message]] = {}
         self.commands: dict[str, Command] = {}
         self.grants: dict[str, Grant] = {}
-        self.audit: dict[str, AuditEntry] = {}
+        self.audit: dict[str, dict[str, AuditEntry]] = {}
+        """The entries of each guild by id, oldest first."""
         self._journal: Journal | None = None
 
     def open(self, path: Path) -> None:
@@ -88,7 +90,8 @@ class World:
             yield from messages.values()
         yield from self.commands.values()
         yield from self.grants.values()
-        yield from self.audit.values()
+        for entries in self.audit.values():
+            yield from entries.values()
 
     def _replay(self, record: Record) -> None:
         entity = _entity(record)
@@ -123,9 +126,10 @@ class World:
             case Grant():
                 self.grants[entity.id] = entity
             case AuditEntry():
-                self.audit[entity.id] = entity
-                while len(self.audit) > AUDIT_KEPT:
-                    del self.audit[next(iter(self.audit))]
+                entries = self.audit.setdefault(entity.guild_id, {})
+                entries[entity.id] = entity
+                while len(entries) > AUDIT_KEPT:
+                    del entries[next(iter(entries))]
 
     def _drop(self, entity: Entity) -> None:
         match entity:
@@ -135,6 +139,7 @@ class World:
                 self.users.pop(entity.id, None)
             case Guild():
                 guild = self.guilds.pop(entity.id, None)
+                self.audit.pop(entity.id, None)
                 for channel in list(guild.channels) if guild else []:
                     self.channels.pop(channel, None)
                     self.messages.pop(channel, None)
@@ -153,7 +158,7 @@ class World:
             case Grant():
                 self.grants.pop(entity.id, None)
             case AuditEntry():
-                self.audit.pop(entity.id, None)
+                self.audit.get(entity.guild_id, {}).pop(entity.id, None)
 
 
 _KINDS: dict[str, Callable[..., Entity]] = {kind.__name__.lower(): kind for kind in get_args(Entity)}

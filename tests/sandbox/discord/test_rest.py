@@ -157,6 +157,21 @@ async def test_the_audit_log_names_the_other_bot_that_moved_a_role(discord: Outs
     assert (await discord.bot("GET", f"/guilds/{BASE}")).status_code == 200, "ours stays"
 
 
+async def test_what_happens_in_one_guild_pushes_nothing_out_of_anothers_audit_log(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sandbox.discord.world.world.AUDIT_KEPT", 2)
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=str(1 << 7))
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Holder")
+    for action in ("add_role", "remove_role", "add_role"):
+        await discord.control("members", guild=CLUB, user="carol", action=action, role="Holder")
+    log = (await discord.bot("GET", f"/guilds/{BASE}/audit-logs")).json()["audit_log_entries"]
+    assert [entry["action_type"] for entry in log] == [25, 31]
+    await discord.control("members", guild=BASE, user="carol", action="remove_role", role="Holder")
+    log = (await discord.bot("GET", f"/guilds/{BASE}/audit-logs")).json()["audit_log_entries"]
+    assert [entry["changes"][0]["key"] for entry in log] == ["$remove", "$add"]
+
+
 async def test_patching_roles_sets_the_whole_set_and_guards_each_difference(discord: Outside):
     wanted = [role_of(BASE, HOLDER), int(role_of(BASE, COLLECTOR))]
     answer = await discord.bot("PATCH", f"/guilds/{BASE}/members/{CAROL}", {"roles": wanted})
