@@ -1,14 +1,16 @@
-"""Readers for the bodies of control calls; a refusal says in a sentence what is missing."""
+"""Readers for JSON, forms, and the bodies of control calls, whose refusals say in a sentence what is missing."""
 
 import json
 import math
 from typing import Any
 
 from aiohttp import web
+from multidict import MultiDictProxy
 
 from sandbox.base.refusal import Refusal
 
 Body = dict[str, Any]
+Form = MultiDictProxy[Any]
 GREATEST = 2**53
 """The greatest number that every reader of JSON keeps exactly."""
 MOST_DIGITS = 78
@@ -25,6 +27,15 @@ async def fields(request: web.Request) -> Body:
     if not isinstance(body, dict):
         raise Refusal(400, "The body is a JSON object.")
     return body
+
+
+async def form(request: web.Request) -> Form:
+    """Return the fields of a form, which are texts or files. Raises ValueError."""
+    try:
+        return await request.post()
+    except (LookupError, AssertionError) as unreadable:
+        # An unknown charset, and a multipart body without its first boundary.
+        raise ValueError("It is no form.") from unreadable
 
 
 def parsed(content: bytes) -> Any:

@@ -21,7 +21,7 @@ from sandbox.console.elements.markup import Markup
 from sandbox.console.elements.place import Place
 from sandbox.console.modals import modal
 from sandbox.console.panels import chains, faults, profiles, servers
-from sandbox.console.submitted_forms import interaction_of, place_of
+from sandbox.console.submitted_forms import interaction_of, place_of, submitted
 from sandbox.discord.cdn import picture
 from sandbox.discord.control import guilds, interactions
 
@@ -82,7 +82,7 @@ class Console:
 
     async def act(self, request: web.Request) -> web.Response:
         """Let a person use a command, a button, a menu or a form of the bot."""
-        form = await request.post()
+        form = await submitted(request)
         back, body = place_of(form), interaction_of(form)
         seen: dict[str, Any]
         try:
@@ -95,7 +95,7 @@ class Console:
 
     async def say(self, request: web.Request) -> web.Response:
         """Post a person's message. Text that begins with a slash is a command still to be chosen, not a message."""
-        form = await request.post()
+        form = await submitted(request)
         back, typed = place_of(form), str(form.get("typed", ""))
         if typed.startswith("/"):
             raise web.HTTPSeeOther(place.find(self.sandbox.discord, back).url(typed=typed))
@@ -108,7 +108,7 @@ class Console:
 
     async def complete(self, request: web.Request) -> web.Response:
         """Return the choices that the bot offers for an option while it is being typed."""
-        form = await request.post()
+        form = await submitted(request)
         body = {**interaction_of(form), "kind": "autocomplete", "focused": str(form.get("focused", ""))}
         try:
             status, seen = await interactions.used(self.sandbox.discord, body)
@@ -118,13 +118,13 @@ class Console:
 
     async def dismiss(self, request: web.Request) -> web.Response:
         """Close an answer that only this person sees."""
-        form = await request.post()
+        form = await submitted(request)
         self.dismissed.add(str(form.get("message", "")))
         return self._answered(request, place_of(form), "", True)
 
     async def do(self, request: web.Request) -> web.Response:
         """Make the control call of the form's name over loopback, as any program would."""
-        form = await request.post()
+        form = await submitted(request)
         path, body = request.match_info["path"], _body(form)
         method = "PUT" if "/accounts/" in path or path == "limits" else "POST"
         if path in ("faults", "limits") and not body:

@@ -4,10 +4,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from multidict import MultiDictProxy
+from aiohttp import web
+
+from sandbox.base.body import Form, form
+from sandbox.base.refusal import Refusal
 
 _PLAIN = ("guild", "channel", "kind", "name", "custom_id", "message_id")
-Form = MultiDictProxy[Any]
+
+
+async def submitted(request: web.Request) -> Form:
+    """Return the fields of a form. Raises Refusal(400)."""
+    try:
+        return await form(request)
+    except ValueError:
+        raise Refusal(400, "The body is not a form.") from None
 
 
 def interaction_of(form: Form) -> dict[str, Any]:

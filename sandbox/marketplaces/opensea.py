@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.base.body import is_whole
+from sandbox.base.body import is_whole, parsed
 from sandbox.base.budget import Budget
 from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
@@ -254,8 +254,8 @@ class OpenSea:
 
 async def _body(request: web.Request) -> dict[str, Any]:
     try:
-        body = await request.json()
-    except (ValueError, RecursionError) as wrong:
+        body = parsed(await request.read())
+    except ValueError as wrong:
         raise web.HTTPBadRequest(text="the body is not JSON") from wrong
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="the body is not an object")

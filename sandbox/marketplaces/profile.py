@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from sandbox.base.body import form
 from sandbox.base.refusal import Refusal
 from sandbox.marketplaces.accounts import BIO_CHARACTERS, Account, Accounts, normal
 from sandbox.marketplaces.catalogue import SOLANA, Catalogue, Token
@@ -51,9 +52,13 @@ class Profiles:
     async def _save(self, request: web.Request) -> web.Response:
         if request.headers.get("Sec-Fetch-Site") == "cross-site":
             raise web.HTTPForbidden(text="Another site may not edit a profile.")
-        account, form = self._find(request), await request.post()
+        account = self._find(request)
+        try:
+            sent = await form(request)
+        except ValueError:
+            raise web.HTTPBadRequest(text="The body is not a form.") from None
         # Browsers send line breaks as CRLF; one character of the text area is one character of the bio.
-        bio = str(form.get("bio", "")).replace("\r\n", "\n")
+        bio = str(sent.get("bio", "")).replace("\r\n", "\n")
         try:
             self._accounts.change(account.address, bio=bio)
         except Refusal as refused:

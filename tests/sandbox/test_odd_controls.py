@@ -23,6 +23,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {**BASE, "action": "move_role", "role": "Holder", "position": 1},
         {**BASE, "action": "populate", "count": 1},
         {"guild": "Cool Holders Club", "action": "add_bot", "position": 1, "permissions": "8"},
+        {"guild": "New", "action": "create", "owner": "ada", "admins": ["bob"], "members": ["carol"]},
     ],
     "members": [{**BASE, "user": "carol", "action": "add_role", "role": "Holder", "by": "bob"}],
     "interactions": [
@@ -36,7 +37,10 @@ CALLS: dict[str, list[dict[str, Any]]] = {
         {"action": "send", "event": "X", "payload": {}, "times": 1},
         {"action": "send", "payload": {"op": 11, "d": None}, "times": 1},
     ],
-    "application": [{"shards": 1, "max_concurrency": 1, "guilds_per_shard": 10, "identifies_left": 1000}],
+    "application": [
+        {"shards": 1, "max_concurrency": 1, "guilds_per_shard": 10, "identifies_left": 1000},
+        {"members_intent": "on", "user_install": True, "redirect_uris": ["https://example.org/back"]},
+    ],
     "faults": [
         {"target": "magiceden", "kind": "empty", "seconds": 1},
         {"target": "discord", "kind": "answer", "path": "/x", "status": 500, "body": "x", "times": 1, "seconds": 1},

@@ -174,13 +174,20 @@ def _make_guild(discord: LocalDiscord, body: Body) -> Guild:
     name, owner = _short(body, "guild", LONGEST_GUILD_NAME), _owner(discord, text(body, "owner"))
     if any(guild.name == name for guild in discord.world.guilds.values()):
         raise Refusal(409, f"There is a guild {name!r} already.")
-    admins, others = ([find_user(discord, str(who)).id for who in body.get(key) or []] for key in ("admins", "members"))
+    admins, others = (_people(discord, body, key) for key in ("admins", "members"))
     ids = iter(discord.world.ids.next, None)
     guild = seed.furnished(discord.world.ids.next(), name, None, owner.id, admins, others, ids)
     restore.plant(discord, guild)
     if body.get("rich") is True:
         rich_guild.enrich(discord, guild, By(guild.owner_id), _member_count(body))
     return guild
+
+
+def _people(discord: LocalDiscord, body: Body, field: str) -> list[str]:
+    given: Any = body.get(field) or []
+    if not isinstance(given, list):
+        raise Refusal(400, f"{field} is a list of people.")
+    return [find_user(discord, str(who)).id for who in given]
 
 
 def _owner(discord: LocalDiscord, wanted: str) -> User:

@@ -156,7 +156,10 @@ class Authorize:
 
 
 def _is_of_this_machine(redirect: str) -> bool:
-    parts = urlsplit(redirect)
+    try:
+        parts = urlsplit(redirect)
+    except ValueError:
+        return False
     loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
     return loopback and parts.scheme in ("http", "https") and parts.path == CALLBACK_PATH and not parts.fragment
 

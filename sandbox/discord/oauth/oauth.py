@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 
 from aiohttp import web
 
+from sandbox.base.body import form
 from sandbox.discord.answers.response import answered
 from sandbox.discord.rest.call import VERSIONS
 from sandbox.discord.world import shapes
@@ -191,8 +192,8 @@ class OAuth:
 
 async def _form(request: web.Request) -> dict[str, str]:
     try:
-        return {key: str(value) for key, value in (await request.post()).items()}
-    except (ValueError, LookupError):
+        return {key: str(value) for key, value in (await form(request)).items()}
+    except ValueError:
         raise TokenRefusal("invalid_request", "The body is not a form.") from None
 
 

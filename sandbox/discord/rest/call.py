@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
-from sandbox.base.body import is_whole, parsed
+from sandbox.base.body import form, is_whole, parsed
 from sandbox.discord.answers.errors import (
     DiscordError,
     blocked,
@@ -279,8 +279,8 @@ async def _body(request: web.Request) -> Any:
 
 async def _form(request: web.Request) -> Mapping[str, Any]:
     try:
-        return await request.post()
-    except (ValueError, LookupError, AssertionError):
+        return await form(request)
+    except ValueError:
         raise DiscordError(400, 50035, "Invalid Form Body") from None
 
 

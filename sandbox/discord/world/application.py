@@ -1,6 +1,7 @@
 """The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
 
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from sandbox.base.refusal import Refusal
 from sandbox.discord.world import intents
@@ -54,6 +55,11 @@ class Application:
         """Register these addresses instead of the present ones. Raises Refusal(400)."""
         if not isinstance(redirects, list) or not all(isinstance(each, str) for each in redirects):
             raise Refusal(400, "redirect_uris is a list of addresses.")
+        for redirect in redirects:
+            try:
+                urlsplit(redirect)
+            except ValueError:
+                raise Refusal(400, f"{redirect!r} is not an address.") from None
         self.registered = redirects
 
     @property

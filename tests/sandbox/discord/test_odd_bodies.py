@@ -130,3 +130,18 @@ async def test_an_invite_for_odd_permissions_is_a_page(discord: Outside):
     for permissions in ("²", "9" * 4500):
         invite = {"client_id": APP, "scope": "bot", "guild_id": BASE, "as": "ada", "permissions": permissions}
         assert (await discord.http.get("/discord/oauth2/authorize", params=invite)).status_code == 400
+
+
+@pytest.mark.parametrize("redirect", ["http://[::1", "http://[::1/api/auth/discord/callback", "//", "\x00"])
+async def test_a_sign_in_that_leads_nowhere_is_a_page(discord: Outside, redirect: str):
+    await discord.control("application", redirect_uris=[])
+    assert (await discord.authorize("ada", redirect_uri=redirect)).status_code == 400
+    registered = await discord.http.post("/control/application", json={"redirect_uris": ["http://[::1"]})
+    assert registered.status_code == 400, registered.text
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "application/x-www-form-urlencoded; charset=none"])
+@pytest.mark.parametrize("path", ["act", "complete", "say", "dismiss", "do/reset"])
+async def test_a_form_of_the_console_that_cannot_be_read_is_refused(discord: Outside, path: str, kind: str):
+    answer = await discord.http.post(f"/console/{path}", content=b"typed=x", headers={"Content-Type": kind})
+    assert answer.status_code == 400, answer.text

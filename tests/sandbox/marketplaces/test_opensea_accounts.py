@@ -334,3 +334,18 @@ def test_every_request_is_in_the_log(nodes: Nodes):
     nodes.http.get("/opensea/bob")
     noted = nodes.http.get("/control/requests", params={"since": since}).json()["requests"]
     assert [(note["target"], note["status"]) for note in noted] == [("opensea", 200), ("magiceden", 400)]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "status"),
+    [
+        (f"/opensea/{STRANGER}", "multipart/form-data", 400),
+        (f"/opensea/{STRANGER}", "application/x-www-form-urlencoded; charset=none", 400),
+        # JSON is UTF-8, whatever charset a client names: RFC 8259 section 8.1
+        (API + "/nfts/batch", "application/json; charset=none", 200),
+    ],
+)
+def test_a_body_of_an_unknown_charset_or_without_a_boundary(nodes: Nodes, path: str, kind: str, status: int):
+    headers = {"Content-Type": kind, "X-API-KEY": "sandbox-opensea-key"}
+    answer = nodes.http.post(path, content=b'{"identifiers": []}', headers=headers)
+    assert answer.status_code == status, answer.text
