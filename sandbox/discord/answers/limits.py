@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 GLOBAL_LIMIT = 50
 GLOBAL_SECONDS = 1.0
 CREATIONS, DAY = 200, 86_400.0
+FEW = 10_000
+"""A number of windows that costs little to remember."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ WEBHOOKS = Limit("interaction webhook", 5, 1.0)
 
 @dataclass
 class _Window:
-    began: float = 0.0
+    seconds: float
+    began: float = -math.inf
     used: int = 0
 
 
@@ -58,9 +61,15 @@ class Verdict:
 
 @dataclass
 class Limits:
-    """All windows of all tokens."""
+    """All windows of all tokens. Those that have ended are forgotten when there are `FEW` or twice those still open."""
 
     _windows: dict[tuple[str, ...], _Window] = field(default_factory=dict)
+    _room: int = FEW
+
+    @property
+    def remembered(self) -> int:
+        """The number of windows in memory."""
+        return len(self._windows)
 
     def take_global(self, token: str, limit: Limit) -> Verdict | None:
         """Count a request against the token's global limit; return a Verdict only when that is used up.
@@ -109,9 +118,10 @@ class Limits:
 
     def _take(self, key: tuple[str, ...], requests: int, seconds: float) -> tuple[bool, int, float]:
         now = time.monotonic()
-        if len(self._windows) > 10_000:
-            self._windows = {k: w for k, w in self._windows.items() if now - w.began < DAY}
-        window = self._windows.setdefault(key, _Window())
+        if len(self._windows) >= self._room:
+            self._windows = {k: window for k, window in self._windows.items() if now - window.began < window.seconds}
+            self._room = max(FEW, 2 * len(self._windows))
+        window = self._windows.setdefault(key, _Window(seconds))
         if now - window.began >= seconds:
             window.began, window.used = now, 0
         left = window.began + seconds - now

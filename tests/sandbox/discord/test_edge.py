@@ -1,9 +1,12 @@
 """The edge in front of Discord counts refusals, and blocks an address that has too many."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
+import pytest
 
+from sandbox.discord.answers import limits
 from tests.sandbox.conftest import BASE, FOUNDER, HOLDER, Outside, role_of
 
 
@@ -65,6 +68,22 @@ async def test_deleting_the_limits_starts_discords_own_windows_again_and_keeps_t
     path = f"/guilds/{BASE}/members/{mallory}/roles/{role_of(BASE, HOLDER)}"
     answers = [await discord.bot("PUT" if n % 2 else "DELETE", path) for n in range(11)]
     assert answers[-1].status_code == 429
-    limits = (await discord.http.delete("/control/limits")).json()
-    assert limits["discord"]["redirect_uris"] == ["http://localhost:3000/elsewhere"]
+    told = (await discord.http.delete("/control/limits")).json()
+    assert told["discord"]["redirect_uris"] == ["http://localhost:3000/elsewhere"]
     assert (await discord.bot("PUT", path)).status_code == 204
+
+
+def test_windows_that_have_ended_are_not_remembered_for_a_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: now, time=lambda: now))
+    counts = limits.Limits()
+    for interaction in range(limits.FEW):
+        assert counts.take("", limits.WEBHOOKS, str(interaction)).allowed
+    for guild in range(limits.FEW):
+        assert counts.take("bot", limits.NEW_ROLES, str(guild)).allowed
+    now += limits.WEBHOOKS.seconds
+    for interaction in range(limits.FEW):
+        assert counts.take("", limits.WEBHOOKS, f"later {interaction}").allowed
+    remembered = counts.remembered
+    assert remembered <= 2 * limits.FEW + 1
+    assert counts.take("bot", limits.NEW_ROLES, "0").headers["X-RateLimit-Remaining"] == "248", "it is still open"
