@@ -3,7 +3,7 @@
 from sandbox.assembly import WholeSandbox
 from sandbox.console.composer import composer
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.elements.people import icon, members, picture
+from sandbox.console.elements.people import icon, members, people_of, picture
 from sandbox.console.elements.place import PANELS, Place, guilds_of, visible
 from sandbox.console.messages import messages
 from sandbox.console.modals import modal
@@ -89,10 +89,10 @@ def _tool_link(place: Place, name: str) -> Markup:
 
 
 def _side(discord: LocalDiscord, place: Place) -> Markup:
-    people = [user for user in discord.world.users.values() if not user.bot and user is not place.user]
     others = [
         el("li", el("a", picture(user, 24), user.username, href=place.url(**{"as": user.username})), data_key=user.id)
-        for user in people
+        for user in people_of(discord)
+        if user is not place.user
     ]
     me = join(
         picture(place.user, 32),

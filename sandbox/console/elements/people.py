@@ -47,11 +47,28 @@ def chip(role: Role, *more: Markup) -> Markup:
     return el("span", dot, role.name, more, class_="chip")
 
 
+def people_of(discord: LocalDiscord) -> list[User]:
+    """Return the people whom somebody can be: neither bots nor the crowds that only fill a guild."""
+    return [user for user in discord.world.users.values() if not user.bot and not user.crowd]
+
+
+def known_members(discord: LocalDiscord, guild: Guild) -> list[Member]:
+    """Return the members without the crowd, which may be twenty thousand."""
+    users = discord.world.users
+    return [member for member in guild.members.values() if not users[member.user_id].crowd]
+
+
+def crowd(discord: LocalDiscord, guild: Guild) -> Markup | None:
+    """Return an entry of a list that says how many members only fill the guild, if any do."""
+    count = len(guild.members) - len(known_members(discord, guild))
+    return el("li", f"and {count:,} who only fill the server", class_="dim", data_key="crowd") if count else None
+
+
 def members(discord: LocalDiscord, guild: Guild) -> Markup:
-    """Return all members with their current roles, those with the highest role first."""
-    named = sorted(guild.members.values(), key=lambda one: discord.world.users[one.user_id].username)
+    """Return the members with their current roles, those with the highest role first; a crowd is only counted."""
+    named = sorted(known_members(discord, guild), key=lambda one: discord.world.users[one.user_id].username)
     ranked = sorted(named, key=lambda one: permissions.rank(permissions.top_role(guild, one)), reverse=True)
-    return join(_member(discord, guild, member) for member in ranked)
+    return join((_member(discord, guild, member) for member in ranked), crowd(discord, guild))
 
 
 def _member(discord: LocalDiscord, guild: Guild, member: Member) -> Markup:

@@ -2,7 +2,7 @@
 
 from sandbox.console.elements.forms import card, choice, do, field, hidden
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.elements.people import chip, picture, roles_of
+from sandbox.console.elements.people import chip, crowd, known_members, people_of, picture, roles_of
 from sandbox.console.elements.place import Place
 from sandbox.discord import LocalDiscord
 from sandbox.discord.world import permissions
@@ -42,8 +42,8 @@ def panel(discord: LocalDiscord, place: Place) -> Markup:
 
 
 def _forms(discord: LocalDiscord, place: Place, guild: Guild) -> Markup:
-    people = [user.username for user in discord.world.users.values() if not user.bot]
-    here = {one.id: one.username for one in discord.world.users.values() if one.id in guild.members and not one.bot}
+    people = [user.username for user in people_of(discord)]
+    here = {one.id: one.username for one in people_of(discord) if one.id in guild.members}
     commands = sorted({one.definition["name"] for one in discord.world.commands.values()})
     grantable = {role.id: role.name for role in _from_the_top(guild) if not role.managed and role.id != guild.id}
     every = {role.id: role.name for role in _from_the_top(guild) if role.id != guild.id}
@@ -85,13 +85,14 @@ def now(discord: LocalDiscord, place: Place) -> Markup:
     bot = el("p", state, class_="grow"), do(place, "guilds", hidden(guild=guild.id, action=action), _button(label))
     order = _from_the_top(guild)
     roles = [_role(place, guild, role) for role in order]
-    members = [_member(place, guild, member, discord.world.users[member.user_id]) for member in guild.members.values()]
+    known = known_members(discord, guild)
+    members = [_member(place, guild, member, discord.world.users[member.user_id]) for member in known]
     return join(
         el(
             "section", el("h3", "Roles, from the top"), el("div", *bot, class_="row"), el("ul", roles, class_="rows"),
             class_="card",
         ),
-        el("section", el("h3", "Members"), el("ul", members, class_="rows"), class_="card"),
+        el("section", el("h3", "Members"), el("ul", members, crowd(discord, guild), class_="rows"), class_="card"),
         el("section", el("h3", "Audit log"), _log(discord, guild), class_="card wide"),
     )  # fmt: skip
 

@@ -47,6 +47,18 @@ async def test_a_reset_empties_the_guild(discord: Outside) -> None:
     assert (await discord.bot("GET", f"/users/{crowd['first']}")).status_code == 404
 
 
+@pytest.mark.parametrize("panel", ["", "servers"])
+async def test_the_console_counts_a_crowd_and_lists_nobody_of_it(discord: Outside, panel: str) -> None:
+    await discord.control("guilds", action="populate", guild=BASE, count=1500)
+    where = {"as": "carol", "guild": BASE, "panel": panel, "at": BASE}
+    page = (await discord.http.get("/console", params=where)).text
+    shown = (await discord.http.get("/console/live", params=where)).json()["parts"]["panel-now" if panel else "members"]
+    for text in (page, shown):
+        assert "mallory" in text
+        assert "and 1,500 who only fill the server" in text
+        assert text.count("crowd") == 1, "their names begin so"
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.5, 20_001, None, "many"])
 async def test_a_crowd_of_no_size_is_refused(discord: Outside, count: object) -> None:
     with pytest.raises(AssertionError):
