@@ -105,18 +105,18 @@ class Limits:
             headers |= {"X-RateLimit-Scope": "user", "Retry-After": str(math.ceil(left))}
         return Verdict(allowed, "user", left, headers)
 
-    def take_creation(self, guild_id: str) -> bool:
-        """Count a new command of a guild, or a global one if the id is empty; return False beyond 200 a day.
+    def take_creations(self, guild_id: str, count: int) -> bool:
+        """Count new commands of a guild, or global ones if the id is empty; return False beyond 200 a day.
 
         See docs/facts.md#discord-commands.
         """
-        return self._take(("", "new commands", guild_id), CREATIONS, DAY)[0]
+        return self._take(("", "new commands", guild_id), CREATIONS, DAY, count)[0]
 
     def clear(self) -> None:
         """Forget every count."""
         self._windows.clear()
 
-    def _take(self, key: tuple[str, ...], requests: int, seconds: float) -> tuple[bool, int, float]:
+    def _take(self, key: tuple[str, ...], requests: int, seconds: float, count: int = 1) -> tuple[bool, int, float]:
         now = time.monotonic()
         if len(self._windows) >= self._room:
             self._windows = {k: window for k, window in self._windows.items() if now - window.began < window.seconds}
@@ -125,9 +125,9 @@ class Limits:
         if now - window.began >= seconds:
             window.began, window.used = now, 0
         left = window.began + seconds - now
-        if window.used >= requests:
+        if window.used + count > requests:
             return False, 0, left
-        window.used += 1
+        window.used += count
         return True, requests - window.used, left
 
 

@@ -1,5 +1,6 @@
 """REST: application commands, global and of one guild."""
 
+from collections import Counter
 from typing import Any
 
 from sandbox.discord.answers.errors import DiscordError, missing_access, unknown
@@ -22,16 +23,19 @@ async def list_commands(call: Call) -> list[Any]:
 
 async def post_command(call: Call) -> Any:
     """Answer POST …/commands: 201 for a new name, 200 when one of that name and type is overwritten."""
-    command, status = _upsert(call, _completed(commands.command(call.form())))
-    return answered(_shape(call, command), status)
+    definition = _completed(commands.command(call.form()))
+    _need_room(call, [*(command.definition for command in _scope(call)), definition])
+    command, is_new = _upsert(call, definition)
+    return answered(_shape(call, command), 201 if is_new else 200)
 
 
 async def put_commands(call: Call) -> list[Any]:
-    """Answer PUT …/commands: exactly these commands remain."""
+    """Answer PUT …/commands: exactly these commands remain, or nothing changes."""
     if not isinstance(call.body, list):
         raise DiscordError(400, 50035, "Invalid Form Body")
     definitions = [_completed(commands.command(form, (at,))) for at, form in enumerate(call.body)]
     commands.names_twice([_key(definition) for definition in definitions]).complain()
+    _need_room(call, definitions)
     kept = [_upsert(call, definition)[0] for definition in definitions]
     gone = [command for command in _scope(call) if command not in kept]
     call.discord.world.remove(*gone)
@@ -82,24 +86,30 @@ def _command(call: Call) -> Command:
     raise unknown("application command")
 
 
-def _upsert(call: Call, definition: dict[str, Any]) -> tuple[Command, int]:
+def _need_room(call: Call, definitions: list[dict[str, Any]]) -> None:
+    """Count the new commands among those that are to be there. Raises 30032 for too many, 30034 for too many a day."""
+    wanted = Counter(kind for kind, _ in {_key(definition) for definition in definitions})
+    for kind, most in MOST.items():
+        if wanted[kind] > most:
+            raise DiscordError(400, 30032, f"Maximum number of application commands reached ({most})")
+    known = {_key(command.definition) for command in _scope(call)}
+    new = sum(_key(definition) not in known for definition in definitions)
+    if new and not call.discord.limits.take_creations(_guild_id(call) or "", new):
+        raise DiscordError(400, 30034, "Max number of daily application command creates has been reached (200)")
+
+
+def _upsert(call: Call, definition: dict[str, Any]) -> tuple[Command, bool]:
+    """Return the command of that type and name with this definition, and whether it is new."""
     ids = call.discord.world.ids
-    scope = _scope(call)
-    for command in scope:
+    for command in _scope(call):
         if _key(command.definition) == _key(definition):
             if command.definition != definition:
                 command.definition, command.version = definition, ids.next()
             call.discord.world.save(command)
-            return command, 200
-    same_type = [command for command in scope if command.definition["type"] == definition["type"]]
-    if len(same_type) >= MOST[definition["type"]]:
-        raise DiscordError(400, 30032, "Maximum number of application commands reached (100)")
-    guild_id = _guild_id(call)
-    if not call.discord.limits.take_creation(guild_id or ""):
-        raise DiscordError(400, 30034, "Max number of daily application command creates has been reached (200)")
-    command = Command(ids.next(), ids.next(), guild_id, definition)
+            return command, False
+    command = Command(ids.next(), ids.next(), _guild_id(call), definition)
     call.discord.world.save(command)
-    return command, 201
+    return command, True
 
 
 def _key(definition: dict[str, Any]) -> tuple[int, str]:

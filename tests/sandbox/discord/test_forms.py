@@ -241,6 +241,10 @@ def command(*options: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"name": "go", "description": "Go", "options": list(options), **more}
 
 
+def named(name: str) -> dict[str, Any]:
+    return command(name=name)
+
+
 def word(**more: Any) -> dict[str, Any]:
     return {"type": 3, "name": "word", "description": "A word", **more}
 
@@ -339,6 +343,28 @@ async def test_two_hundred_commands_are_made_a_day(discord: Outside, monkeypatch
     assert (refused.status_code, refused.json()["code"]) == (400, 30034)
     of_guild = f"/applications/{APP}/guilds/{BASE}/commands"
     assert (await discord.bot("POST", of_guild, command())).status_code == 201
+
+
+async def test_a_hundred_commands_are_replaced_by_a_hundred_others_or_nothing_changes(
+    discord: Outside, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sandbox.discord.rest.commands.MOST", {1: 3, 2: 1, 3: 1})
+    monkeypatch.setattr("sandbox.discord.answers.limits.CREATIONS", 7)
+    base = f"/applications/{APP}/commands"
+    for letter in "ab":
+        wanted = [command(name=f"{letter}{n}") for n in range(3)]
+        answer = await discord.bot("PUT", base, wanted)
+        assert answer.status_code == 200, answer.text
+    before = (await discord.bot("GET", base)).json()
+    assert [one["name"] for one in before] == ["b0", "b1", "b2"]
+    for code, refused in (
+        (30032, [command(name=f"c{n}") for n in range(4)]),
+        (30034, [*wanted[:1], *map(named, "xy")]),
+    ):
+        answer = await discord.bot("PUT", base, refused)
+        assert (answer.status_code, answer.json()["code"]) == (400, code)
+        assert (await discord.bot("GET", base)).json() == before
+    assert (await discord.bot("PUT", base, [named("x")])).status_code == 200, "the refused ones are not counted"
 
 
 CHANNELS: dict[str, tuple[dict[str, Any], str]] = {
