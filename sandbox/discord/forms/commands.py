@@ -30,6 +30,7 @@ LOCALES = (
     "it", "ja", "ko", "lt", "nl", "no", "pl", "pt-BR", "ro", "ru", "sv-SE", "th", "tr", "uk", "vi", "zh-CN", "zh-TW",
 )  # fmt: skip
 _INVALID = "Command name is invalid"
+NOT_UNIQUE = "Application command names must be unique"
 
 
 class _Name:
@@ -185,5 +186,5 @@ def names_twice(names: list[tuple[int, str]]) -> Problems:
     problems = Problems()
     for at, name in enumerate(names):
         if name in names[:at]:
-            problems.note((at, "name"), "Application command names must be unique")
+            problems.note((at, "name"), NOT_UNIQUE)
     return problems

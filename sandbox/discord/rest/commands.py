@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from sandbox.discord.answers.errors import DiscordError, missing_access, unknown
+from sandbox.discord.answers.errors import DiscordError, form_error, missing_access, unknown
 from sandbox.discord.answers.response import answered
 from sandbox.discord.forms import commands
 from sandbox.discord.rest.call import Call, Endpoint
@@ -51,7 +51,10 @@ async def patch_command(call: Call) -> dict[str, Any]:
     """Answer PATCH …/commands/{command}."""
     command = _command(call)
     merged = {**command.definition, **call.form(), "type": command.definition["type"]}
-    command.definition = _completed(commands.command(merged))
+    definition = _completed(commands.command(merged))
+    if any(_key(other.definition) == _key(definition) for other in _scope(call) if other is not command):
+        raise form_error("name", commands.NOT_UNIQUE)
+    command.definition = definition
     command.version = call.discord.world.ids.next()
     call.discord.world.save(command)
     return _shape(call, command)

@@ -316,6 +316,14 @@ async def test_a_list_of_commands_has_each_name_once(discord: Outside):
     assert [one["type"] for one in other.json()] == [1, 2]
 
 
+async def test_a_command_does_not_take_the_name_of_another(discord: Outside):
+    base = f"/applications/{APP}/commands"
+    made = [(await discord.bot("POST", base, named(name))).json()["id"] for name in ("one", "two")]
+    place_of(await discord.bot("PATCH", f"{base}/{made[1]}", {"name": "one"}), "name")
+    assert (await discord.bot("PATCH", f"{base}/{made[1]}", {"name": "two", "description": "New"})).status_code == 200
+    assert [one["name"] for one in (await discord.bot("GET", base)).json()] == ["one", "two"]
+
+
 async def test_commands_tell_words_of_other_languages_when_asked(discord: Outside):
     base = f"/applications/{APP}/commands"
     german = {"name_localizations": {"de": "los"}}
