@@ -159,9 +159,15 @@ class Gateway:
         self.paused_until = time.monotonic() + seconds
 
     def forget_limits(self) -> None:
-        """Lift the limits on requesting members and on identifying, and end pauses, outages and disturbances."""
+        """Lift the limits on requesting members and on identifying, and end pauses, outages and disturbances.
+
+        Events that waited for another are sent now, so that they do not contradict what comes later.
+        """
         self.starts.forget()
         self.tampering.clear()
+        for session in self.sessions.values():
+            for event, data in session.held.release():
+                session.dispatch(event, data)
         for guild_id in list(self._out):
             self.end_outage(guild_id)
         self._whole_guild_asked.clear()

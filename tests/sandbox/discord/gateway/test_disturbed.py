@@ -95,6 +95,20 @@ async def test_events_are_lost_doubled_or_out_of_order(discord: Outside, action:
         assert await roles_heard(discord, client, "carol", "dave") == [(who, holder) for who in heard]
 
 
+async def test_an_event_that_waits_for_another_is_sent_before_a_reset(discord: Outside):
+    async with ready(discord) as (client, _):
+        await client.until("GUILD_CREATE")
+        await discord.control("gateway", action="reorder", guild=BASE, event="GUILD_MEMBER_UPDATE", times=1)
+        await discord.control("members", guild=BASE, user="carol", action="add_role", role="Holder")
+        await discord.control("reset")
+        await discord.control("gateway", action="send", event="MARK", payload={})
+        heard: list[list[str]] = []
+        while (frame := await client.frame())["t"] != "MARK":
+            assert frame["t"] == "GUILD_MEMBER_UPDATE"
+            heard.append(frame["d"]["roles"])
+    assert heard == [[role_of(BASE, HOLDER)], []]
+
+
 async def test_a_spoiled_event_has_what_it_is_about_and_cannot_be_read(discord: Outside):
     async with ready(discord) as (client, _):
         await client.until("GUILD_CREATE")
