@@ -9,6 +9,7 @@ from sandbox.discord.world.entities import Guild, Member
 
 CHUNK = 1000
 MOST_WANTED = 100
+LONGEST_NONCE = 32
 
 
 def answer(gateway: Gateway, session: Session, wanted: dict[str, Any]) -> None:
@@ -21,7 +22,7 @@ def answer(gateway: Gateway, session: Session, wanted: dict[str, Any]) -> None:
     if guild is None or gateway.discord.bot_id not in guild.members or not session.has_guild(guild_id):
         return
     whole = wanted.get("user_ids") is None and not wanted.get("query") and not wanted.get("limit")
-    nonce = wanted.get("nonce")
+    nonce = _nonce(wanted.get("nonce"))
     if whole:
         if not session.intents & intents.GUILD_MEMBERS:
             return
@@ -46,6 +47,12 @@ def answer(gateway: Gateway, session: Session, wanted: dict[str, Any]) -> None:
         if nonce is not None:
             chunk["nonce"] = nonce
         session.dispatch("GUILD_MEMBERS_CHUNK", chunk)
+
+
+def _nonce(given: Any) -> str | int | None:
+    """Return a nonce that Discord repeats in its answer; it ignores one of more than 32 bytes."""
+    usable = isinstance(given, str | int) and not isinstance(given, bool)
+    return given if usable and len(str(given).encode()) <= LONGEST_NONCE else None
 
 
 def _found(gateway: Gateway, guild: Guild, wanted: dict[str, Any]) -> tuple[list[Member], list[str]]:

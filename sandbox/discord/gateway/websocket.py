@@ -20,6 +20,7 @@ from sandbox.discord.world.entities import Guild
 HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, REQUEST_MEMBERS, SOUNDBOARD = 1, 2, 3, 4, 6, 8, 31
 HELLO, HEARTBEAT_ACK = 10, 11
 LONGEST_FRAME = 4096
+"""The most bytes of a frame of a client."""
 MOST_FRAMES, FRAMES_SECONDS = 120, 60.0
 PATIENCE = 1.5
 CLOSES_WITHIN = 2.0
@@ -266,10 +267,11 @@ def _shard(value: Any) -> tuple[int, int]:
 
 
 def _decoded(data: str | bytes) -> dict[str, Any]:
-    if len(data) > LONGEST_FRAME:
+    content = data.encode() if isinstance(data, str) else data
+    if len(content) > LONGEST_FRAME:
         raise Closing(4002, "Error while decoding payload.")
     try:
-        payload = parsed(data.encode() if isinstance(data, str) else data)
+        payload = parsed(content)
     except ValueError:
         raise Closing(4002, "Error while decoding payload.") from None
     if not isinstance(payload, dict) or isinstance(payload.get("op"), bool | float):

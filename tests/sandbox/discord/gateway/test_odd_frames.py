@@ -31,6 +31,23 @@ async def test_a_frame_that_cannot_be_read_is_closed_with_4002(discord: Outside,
         assert await client.frame() == {"close": 4002}
 
 
+@pytest.mark.parametrize(("letter", "count"), [("x", 5000), ("é", 2500)])
+async def test_a_frame_of_more_than_4096_bytes_is_closed_with_4002(discord: Outside, letter: str, count: int):
+    async with connected(discord) as client:
+        await client.frame()
+        await client.socket.send_str(json.dumps({"op": 1, "d": letter * count}, ensure_ascii=False))
+        assert await client.frame() == {"close": 4002}
+
+
+@pytest.mark.parametrize(("nonce", "told"), [("n" * 32, True), ("n" * 33, False), ("é" * 17, False), ({"a": 1}, False)])
+async def test_a_nonce_has_at_most_32_bytes(discord: Outside, nonce: Any, told: bool):
+    async with ready(discord) as (client, _):
+        await client.send(8, {"guild_id": BASE, "query": "carol", "limit": 1, "nonce": nonce})
+        chunk = (await client.until("GUILD_MEMBERS_CHUNK"))["d"]
+    assert (chunk.get("nonce") == nonce) is told
+    assert ("nonce" in chunk) is told
+
+
 @pytest.mark.parametrize("odd", ['"limit": 1e400', '"limit": -1', '"limit": true', '"limit": ""', '"guild_id": []'])
 async def test_a_request_for_members_that_cannot_be_read_is_closed_with_4002(discord: Outside, odd: str):
     async with ready(discord) as (client, _):
