@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
-from tests.sandbox.discord.test_forms import RIGHT
+from tests.sandbox.discord.forms.test_message_forms import RIGHT
 
 JUDGE = os.environ.get("DISCORD_JUDGE", "")
 CAROL, APP = "1150000000000000303", "1160000000000000001"

@@ -4,7 +4,9 @@ import pytest
 
 from sandbox.discord.answers import limits
 from tests.sandbox.conftest import ADMIN, BASE, BOT_ROLE, CLUB, COLLECTOR, FOUNDER, HOLDER, Outside, role_of
+from tests.sandbox.discord.gateway.test_gateway import ready
 
+GENERAL = f"/channels/{int(BASE) + 100}"
 CAROL, ADA, BOB = "1150000000000000303", "1150000000000000101", "1150000000000000202"
 
 
@@ -281,3 +283,52 @@ async def test_messages_around_one_are_half_newer_and_half_older(discord: Outsid
     posted = [(await discord.bot("POST", path, {"content": str(number)})).json()["id"] for number in range(5)]
     found = (await discord.bot("GET", f"{path}?limit={limit}&around={posted[place]}")).json()
     assert "".join(message["content"] for message in found if message["id"] in posted) == shown
+
+
+async def test_an_audit_reason_has_at_most_512_characters(discord: Outside):
+    path = f"/guilds/{BASE}/members/{CAROL}/roles/{role_of(BASE, HOLDER)}"
+    right = await discord.bot("PUT", path, headers={"X-Audit-Log-Reason": "%E2%9C%93" * 512})
+    wrong = await discord.bot("PUT", path, headers={"X-Audit-Log-Reason": "x" * 513})
+    assert (right.status_code, wrong.status_code, wrong.json()["code"]) == (204, 400, 50035)
+
+
+async def test_a_deleted_role_is_told_once_and_not_for_each_holder(discord: Outside):
+    await discord.control("members", guild=BASE, user="carol", action="add_role", role="Holder")
+    async with ready(discord) as (client, _):
+        await discord.bot("DELETE", f"/guilds/{BASE}/roles/{role_of(BASE, HOLDER)}")
+        await discord.control("gateway", action="send", event="MARK", payload={})
+        told: list[str] = []
+        while (event := (await client.frame())["t"]) != "MARK":
+            told.append(event)
+    assert [event for event in told if event != "GUILD_CREATE"] == ["GUILD_ROLE_DELETE"]
+    assert (await discord.member(BASE, "carol"))["roles"] == []
+
+
+async def test_other_versions_of_the_path_answer_too(discord: Outside):
+    headers = {"Authorization": f"Bot {discord.settings['DISCORD_BOT_TOKEN']}"}
+    for version in ("/v9", "/v10", ""):
+        answer = await discord.http.get(f"/discord/api{version}/guilds/{BASE}", headers=headers)
+        assert answer.json()["id"] == BASE
+    assert (await discord.http.get("/discord/api/v5/users/@me", headers=headers)).status_code == 404
+
+
+async def test_a_request_that_says_not_what_sends_it_is_blocked(discord: Outside):
+    answer = await discord.bot("GET", "/users/@me", headers={"User-Agent": ""})
+    assert (answer.status_code, answer.json()["code"]) == (403, 40333)
+
+
+async def test_messages_and_renames_are_slow_where_the_sandbox_is_strict(discord: Outside):
+    discord.sandbox.be_strict(False)
+    usual = (await discord.http.get("/control/limits")).json()["discord"]
+    discord.sandbox.be_strict(True)
+    told = (await discord.http.get("/control/limits")).json()["discord"]
+    assert told["messages_of_a_channel"] == {"requests": 5, "seconds": 5.0}
+    assert set(told) - set(usual) == {"messages_of_a_channel", "renames_of_a_channel"}
+    renamed = [(await discord.bot("PATCH", GENERAL, {"name": f"n{n}"})) for n in range(3)]
+    assert [answer.status_code for answer in renamed] == [200, 200, 429]
+    assert 500 < renamed[-1].json()["retry_after"] <= 600
+    assert (await discord.bot("PATCH", GENERAL, {"nsfw": False})).status_code == 200
+    posted = [(await discord.bot("POST", f"{GENERAL}/messages", {"content": "x"})) for _ in range(6)]
+    assert [answer.status_code for answer in posted] == [200] * 5 + [429]
+    assert posted[0].headers["X-RateLimit-Limit"] == "5"
+    assert 0 < posted[-1].json()["retry_after"] <= 5

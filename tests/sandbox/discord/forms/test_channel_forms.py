@@ -1,0 +1,50 @@
+"""Discord's refusals of channels and overwrites, and what happens to channels."""
+
+from typing import Any
+
+import pytest
+
+from tests.sandbox.conftest import BASE, Outside
+from tests.sandbox.discord.forms.test_message_forms import LONG, place_of
+
+CHANNELS: dict[str, tuple[dict[str, Any], str]] = {
+    "forum in a server that is not a community": ({"type": 15}, "type"),
+    "unknown type": ({"type": 1}, "type"),
+    "no name": ({"name": ""}, "name"),
+    "name over 100": ({"name": LONG}, "name"),
+    "parent that is not a category": ({"parent_id": str(int(BASE) + 100)}, "parent_id"),
+    "parent that is not there": ({"parent_id": "5"}, "parent_id"),
+    "slowmode over 21600": ({"rate_limit_per_user": 99_999}, "rate_limit_per_user"),
+    "topic over 1024": ({"topic": "x" * 1025}, "topic"),
+    "same bit allowed and denied": (
+        {"permission_overwrites": [{"id": BASE, "type": 0, "allow": "1024", "deny": "1024"}]},
+        "permission_overwrites.0",
+    ),
+    "overwrite without id": ({"permission_overwrites": [{"type": 0}]}, "permission_overwrites.0.id"),
+}
+
+
+@pytest.mark.parametrize("case", CHANNELS)
+async def test_a_channel_that_discord_refuses(discord: Outside, case: str):
+    body, path = CHANNELS[case]
+    before = (await discord.bot("GET", f"/guilds/{BASE}/channels")).json()
+    place_of(await discord.bot("POST", f"/guilds/{BASE}/channels", {"name": "new", **body}), path)
+    assert (await discord.bot("GET", f"/guilds/{BASE}/channels")).json() == before
+
+
+async def test_an_overwrite_is_for_somebody_who_is_there(discord: Outside):
+    overwrites = [{"id": "5", "type": 1, "allow": "1024"}]
+    body = {"name": "new", "permission_overwrites": overwrites}
+    answer = await discord.bot("POST", f"/guilds/{BASE}/channels", body)
+    assert (answer.status_code, answer.json()["code"]) == (404, 10013)
+    overwrites[0]["type"] = 0
+    assert (await discord.bot("POST", f"/guilds/{BASE}/channels", body)).json()["code"] == 10011
+
+
+async def test_a_channel_stands_in_a_category(discord: Outside):
+    made = (await discord.bot("POST", f"/guilds/{BASE}/channels", {"name": "Place", "type": 4})).json()
+    inside = {"name": "In It", "parent_id": made["id"]}
+    answer = (await discord.bot("POST", f"/guilds/{BASE}/channels", inside)).json()
+    assert (answer["parent_id"], answer["name"]) == (made["id"], "in-it")
+    out = await discord.bot("PATCH", f"/channels/{answer['id']}", {"parent_id": None})
+    assert out.json()["parent_id"] is None
