@@ -32,6 +32,10 @@ def changed(discord: Discord, channel: Channel) -> None:
 
 
 def closed(discord: Discord, channel: Channel) -> None:
-    """Delete a channel with its messages."""
+    """Delete a channel with its messages. Channels of a deleted category stay, in no category."""
     discord.world.remove(channel)
     discord.gateway.dispatch(channel.guild_id, "CHANNEL_DELETE", shapes.channel(channel), intents.GUILDS)
+    for other in discord.world.guilds[channel.guild_id].channels.values():
+        if other.parent_id == channel.id:
+            other.parent_id = None
+            changed(discord, other)

@@ -48,6 +48,8 @@ async def patch_channel(call: Call) -> dict[str, Any]:
     call.need_in(guild, channel, permissions.MANAGE_CHANNELS)
     form = forms.changed_channel(call.form())
     form.pop("type", None)
+    if (overwrites := form.get("permission_overwrites")) is not None:
+        _need_to_overwrite(call, guild, channel, overwrites)
     if {"name", "topic"} & form.keys() and call.discord.sandbox.strict:
         _count_rename(call, channel)
     _write(call, guild, channel, form)
@@ -84,6 +86,13 @@ async def delete_overwrite(call: Call) -> None:
         raise unknown("Overwrite")
     channel.overwrites = [o for o in channel.overwrites if o.id != overwrite_id]
     channels.changed(call.discord, channel)
+
+
+def _need_to_overwrite(call: Call, guild: Guild, channel: Channel, wanted: list[Form]) -> None:
+    """Raise 50013 if the overwrites would change and the bot lacks Manage Roles in the channel."""
+    now = {each.id: (each.allow, each.deny) for each in channel.overwrites}
+    if now != {each["id"]: (each.get("allow", 0), each.get("deny", 0)) for each in wanted}:
+        call.need_in(guild, channel, permissions.MANAGE_ROLES)
 
 
 def _count_rename(call: Call, channel: Channel) -> None:

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from sandbox.discord.world.permissions import MANAGE_ROLES
+from sandbox.discord.world.seed import BOT_PERMISSIONS
 from tests.sandbox.conftest import BASE, Outside
-from tests.sandbox.discord.forms.test_message_forms import LONG, place_of
+from tests.sandbox.discord.forms.test_message_forms import GENERAL, LONG, place_of
+from tests.sandbox.discord.gateway.test_gateway import ready
 
 CHANNELS: dict[str, tuple[dict[str, Any], str]] = {
     "forum in a server that is not a community": ({"type": 15}, "type"),
@@ -48,3 +51,26 @@ async def test_a_channel_stands_in_a_category(discord: Outside):
     assert (answer["parent_id"], answer["name"]) == (made["id"], "in-it")
     out = await discord.bot("PATCH", f"/channels/{answer['id']}", {"parent_id": None})
     assert out.json()["parent_id"] is None
+
+
+async def test_channels_stay_when_their_category_is_deleted(discord: Outside):
+    made = (await discord.bot("POST", f"/guilds/{BASE}/channels", {"name": "Place", "type": 4})).json()["id"]
+    inside = {"name": "inside", "parent_id": made}
+    channel = (await discord.bot("POST", f"/guilds/{BASE}/channels", inside)).json()["id"]
+    async with ready(discord) as (client, _):
+        assert (await discord.bot("DELETE", f"/channels/{made}")).status_code == 200
+        told = (await client.until("CHANNEL_UPDATE"))["d"]
+    assert (told["id"], told["parent_id"]) == (channel, None)
+    assert (await discord.bot("GET", f"/channels/{channel}")).json()["parent_id"] is None
+
+
+async def test_overwrites_are_changed_with_manage_roles_alone(discord: Outside):
+    everyone = {"id": BASE, "type": 0, "allow": "0", "deny": "2048"}
+    assert (await discord.bot("PATCH", GENERAL, {"permission_overwrites": [everyone]})).status_code == 200
+    without = str(BOT_PERMISSIONS & ~MANAGE_ROLES)
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=without)
+    for overwrites, status in (([everyone], 200), ([], 403)):
+        answer = await discord.bot("PATCH", GENERAL, {"nsfw": True, "permission_overwrites": overwrites})
+        assert answer.status_code == status, answer.text
+    assert answer.json()["code"] == 50013
+    assert (await discord.bot("GET", GENERAL)).json()["permission_overwrites"] == [everyone]
