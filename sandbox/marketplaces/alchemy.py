@@ -11,11 +11,14 @@ from sandbox.base.budget import Budget
 from sandbox.base.chain_table import CHAINS
 from sandbox.base.faults import Answer
 from sandbox.base.sandbox import Sandbox
+from sandbox.marketplaces.accounts import is_address
 from sandbox.marketplaces.catalogue import Catalogue, Market, Token
 
 KEY = "sandbox-alchemy-key"
 NETWORKS = {facts.alchemy: name for name, facts in CHAINS.items()}
 MOST = 100
+STANDARDS = {"ERC721": "ERC721", "ERC721Enumerable": "ERC721", "ERC1155": "ERC1155"}
+UNSUPPORTED = "NO_SUPPORTED_NFT_STANDARD"
 MOST_CONTRACTS = 45
 """The most collections to which the list of an account can be limited; see docs/facts.md#alchemy-nft-api."""
 MOST_OWNERS = 50_000
@@ -121,7 +124,7 @@ class Alchemy:
 
 
 def _is_address(text: str) -> bool:
-    return text.startswith("0x") and len(text) == 42
+    return text.startswith("0x") and is_address(text)
 
 
 def _newest(market: Market) -> int:
@@ -132,7 +135,11 @@ def _token(token: Token, owner: str, *, bare: bool) -> dict[str, Any]:
     contract, amount = token.collection.contract, str(token.holders[owner])
     if bare:
         return {"contractAddress": contract, "tokenId": str(token.id), "balance": amount}
-    about = {"address": contract, "name": token.collection.name, "tokenType": token.collection.standard[:7]}
+    about = {
+        "address": contract,
+        "name": token.collection.name,
+        "tokenType": STANDARDS.get(token.collection.standard, UNSUPPORTED),
+    }
     return {"contract": about, "tokenId": str(token.id), "name": token.name, "balance": amount}
 
 

@@ -37,4 +37,14 @@ def test_more_than_45_collections_are_refused_and_so_is_what_is_no_address(nodes
     contracts = [f"0x{number:040x}" for number in range(1, 47)]
     assert ask(nodes, *contracts[:45]).status_code == 200
     assert ask(nodes, *contracts).status_code == 400
-    assert ask(nodes, "mellow-cats").status_code == 400
+    for odd in ("mellow-cats", f"0x{'z' * 40}", f"0x{'²' * 40}"):
+        assert ask(nodes, odd).status_code == 400, odd
+        assert ask(nodes, owner=odd).status_code == 400, odd
+
+
+def test_a_token_tells_its_standard_as_alchemy_names_it(nodes: Nodes) -> None:
+    """`tokenType` of a contract is ERC721, ERC1155, NO_SUPPORTED_NFT_STANDARD or NOT_A_CONTRACT."""
+    listed = {one["contract"]["tokenType"] for one in ask(nodes, withMetadata="true").json()["ownedNfts"]}
+    standards = {one["standard"] for one in nodes.world()["chains"]["base"]["collections"]}
+    assert "ERC721Enumerable" in standards
+    assert listed == {"ERC721", "ERC1155"}
