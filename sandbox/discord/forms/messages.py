@@ -42,7 +42,8 @@ def _embed_rule(embed: dict[str, Any], path: Path, problems: Problems) -> None:
         problems.note((*path, "description"), "This field is required")
 
 
-_PICTURE = Shape({"url": Url(), "width": Whole(), "height": Whole(), "description": Text(4096)}, ("url",))
+_PIXELS = Whole(0, 2**32 - 1)
+_PICTURE = Shape({"url": Url(), "width": _PIXELS, "height": _PIXELS, "description": Text(4096)}, ("url",))
 _FIELD = Shape({"name": Text(256, 1), "value": Text(1024, 1), "inline": Switch()}, ("name", "value"))
 _EMBED = Shape(
     {

@@ -25,7 +25,7 @@ NO_LIST = "Only iterables may be used in a ListType"
 NO_OBJECT = "Only dictionaries may be used in a DictType"
 _WHOLE = re.compile(r"-?\d{1,20}")
 _SNOWFLAKE = re.compile(r"0|[1-9]\d{0,19}")
-_SAFE = 1 << 53
+_SAFE = (1 << 53) - 1
 
 
 class Problems:
@@ -140,7 +140,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """Any number between plus and minus 2**53."""
+    """Any number between plus and minus 2**53 - 1."""
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -49,6 +49,10 @@ def container(*components: dict[str, Any]) -> dict[str, Any]:
 
 FIRST, OPTION = "components.0.components.0", "components.0.components.0.options.0"
 MESSAGES: dict[str, tuple[dict[str, Any], str]] = {
+    "a picture of less than no width": (
+        embed(title="T", image={"url": "https://example.org/a.png", "width": -1}),
+        "embeds.0.image.width",
+    ),
     "button without label and emoji": (row({"type": 2, "style": 1, "custom_id": "x"}), FIRST),
     "button style 9": (row(button(style=9)), f"{FIRST}.style"),
     "button without style": (row({"type": 2, "label": "x", "custom_id": "x"}), f"{FIRST}.style"),
