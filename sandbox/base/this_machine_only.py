@@ -27,4 +27,7 @@ def _is_foreign(request: web.Request) -> bool:
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     if site is not None or origin is None:
         return site == "cross-site"
-    return urlsplit(origin).netloc.rsplit(":", 1)[0] not in LOOPBACK_HOSTS
+    try:
+        return urlsplit(origin).netloc.rsplit(":", 1)[0] not in LOOPBACK_HOSTS
+    except ValueError:
+        return True

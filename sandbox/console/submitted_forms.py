@@ -46,4 +46,7 @@ def _named(form: Form, prefix: str) -> dict[str, list[str]]:
 
 def place_of(form: Form) -> Mapping[str, str]:
     """Return the query of the place where the form was; the redirect leads only to places of the console."""
-    return dict(parse_qsl(urlsplit(str(form.get("back", ""))).query))
+    try:
+        return dict(parse_qsl(urlsplit(str(form.get("back", ""))).query))
+    except ValueError:
+        return {}

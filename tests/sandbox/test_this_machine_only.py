@@ -18,6 +18,11 @@ import pytest
 from tests.sandbox.conftest import CALLBACK, Outside
 
 ROOT = Path(__file__).resolve().parents[2]
+FOREIGN = (
+    {"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"},
+    {"Origin": "http://[localhost"},
+)  # fmt: skip
+"""What a browser sends with a request of another site's page, and an origin that no browser sends."""
 
 
 def family(port: int) -> list[psutil.Process]:
@@ -52,18 +57,14 @@ def test_under_a_name_that_is_not_this_machines_it_answers_nothing(sandbox_url: 
         assert "users" not in answer.text
 
 
-@pytest.mark.parametrize(
-    "told", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
-)
+@pytest.mark.parametrize("told", FOREIGN)
 def test_another_sites_page_cannot_steer_it(sandbox_url: str, told: dict[str, str]) -> None:
     for path in ("/control/faults", "/console/act"):
         answer = httpx.post(f"{sandbox_url}{path}", headers=told, content="{}", trust_env=False)
         assert answer.status_code == 403, path
 
 
-@pytest.mark.parametrize(
-    "told", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
-)
+@pytest.mark.parametrize("told", FOREIGN)
 def test_another_sites_page_changes_nothing_at_any_provider_and_opens_no_socket(
     sandbox_url: str, told: dict[str, str]
 ) -> None:

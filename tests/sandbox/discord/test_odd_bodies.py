@@ -145,3 +145,10 @@ async def test_a_sign_in_that_leads_nowhere_is_a_page(discord: Outside, redirect
 async def test_a_form_of_the_console_that_cannot_be_read_is_refused(discord: Outside, path: str, kind: str):
     answer = await discord.http.post(f"/console/{path}", content=b"typed=x", headers={"Content-Type": kind})
     assert answer.status_code == 400, answer.text
+
+
+@pytest.mark.parametrize("back", ["http://[::1", "//[", "\x00"])
+async def test_a_form_of_the_console_that_was_nowhere_leads_to_the_first_place(discord: Outside, back: str):
+    answer = await discord.http.post("/console/dismiss", data={"back": back, "message": "1"})
+    assert answer.status_code == 303, answer.text
+    assert answer.headers["location"].startswith("/console?as=ada")
