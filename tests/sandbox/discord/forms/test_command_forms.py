@@ -133,15 +133,15 @@ async def test_a_hundred_commands_are_replaced_by_a_hundred_others_or_nothing_ch
     monkeypatch.setattr("sandbox.discord.rest.commands.MOST", {1: 3, 2: 1, 3: 1})
     monkeypatch.setattr("sandbox.discord.answers.limits.CREATIONS", 7)
     base = f"/applications/{APP}/commands"
-    for letter in "ab":
-        wanted = [command(name=f"{letter}{n}") for n in range(3)]
+    first, second = ([named(f"{letter}{n}") for n in range(3)] for letter in "ab")
+    for wanted in (first, second):
         answer = await discord.bot("PUT", base, wanted)
         assert answer.status_code == 200, answer.text
     before = (await discord.bot("GET", base)).json()
     assert [one["name"] for one in before] == ["b0", "b1", "b2"]
     for code, refused in (
         (30032, [command(name=f"c{n}") for n in range(4)]),
-        (30034, [*wanted[:1], *map(named, "xy")]),
+        (30034, [*second[:1], *map(named, "xy")]),
     ):
         answer = await discord.bot("PUT", base, refused)
         assert (answer.status_code, answer.json()["code"]) == (400, code)
