@@ -140,6 +140,8 @@ class World:
             case Guild():
                 guild = self.guilds.pop(entity.id, None)
                 self.audit.pop(entity.id, None)
+                for command in [one.id for one in self.commands.values() if one.guild_id == entity.id]:
+                    del self.commands[command]
                 for channel in list(guild.channels) if guild else []:
                     self.channels.pop(channel, None)
                     self.messages.pop(channel, None)

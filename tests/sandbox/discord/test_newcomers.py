@@ -28,6 +28,17 @@ async def test_a_new_guild_has_the_usual_roles_and_lets_the_bot_in(discord: Outs
     assert len((await discord.world())["users"]) == 6
 
 
+async def test_a_guilds_own_commands_are_deleted_with_it(discord: Outside):
+    app = discord.settings["DISCORD_CLIENT_ID"]
+    made = await discord.control("guilds", action="create", guild="Short Lived", owner="ada")
+    await discord.control("guilds", action="add_bot", guild=made["id"])
+    command = {"name": "here", "description": "Only here"}
+    assert (await discord.bot("POST", f"/applications/{app}/guilds/{made['id']}/commands", command)).status_code == 201
+    assert (await discord.bot("POST", f"/applications/{app}/commands", command)).status_code == 201
+    await discord.control("reset")
+    assert [one.guild_id for one in discord.sandbox.discord.world.commands.values()] == [None]
+
+
 async def test_a_rival_bot_joins_by_the_call_about_members(discord: Outside):
     quiet, joins = "Quiet Corner", {"guild": "Quiet Corner", "action": "join"}
     made = await discord.control("members", **joins, user="newrival", bot=True)
