@@ -137,6 +137,8 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
     if not isinstance(given, list):
         raise Refusal(400, "values is a list.")
     values = [str(value) for value in given]
+    if len(set(values)) < len(values):
+        raise Refusal(400, "Each value is chosen once.")
     if component["type"] == parts.STRING_SELECT:
         offered = {option["value"] for option in component["options"]}
         if not set(values) <= offered:

@@ -57,6 +57,16 @@ async def test_a_select_of_people_roles_or_channels_says_what_its_ids_stand_for(
     assert chosen[CHANNEL]["resolved"]["channels"][GENERAL]["permissions"].isdigit()
 
 
+async def test_an_option_of_a_menu_is_chosen_once(discord: Outside):
+    options = [{"label": value, "value": value} for value in "ab"]
+    menu = {"type": 3, "custom_id": "menu", "options": options, "min_values": 2, "max_values": 2}
+    rows = [{"type": 1, "components": [menu]}]
+    await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Choose", "components": rows})
+    body = {"guild": BASE, "user": "carol", "kind": "select", "custom_id": "menu", "values": ["a", "a"]}
+    answer = await discord.http.post("/control/interactions", json=body)
+    assert (answer.status_code, answer.json()["message"]) == (400, "Each value is chosen once.")
+
+
 async def test_an_interaction_has_the_locale_of_the_persons_client(discord: Outside):
     button = {"type": 2, "style": 1, "label": "Go", "custom_id": "go"}
     row = {"type": 1, "components": [button]}
