@@ -108,7 +108,7 @@ class Accounts:
     def named(self, ens_name: str, at: float | None = None) -> Account | None:
         """Return the account with this ENS name; None if there is none."""
         found = (self.find(account.address, at) for account in self.known())
-        return next((one for one in found if one and one.ens_name and one.ens_name == ens_name.lower()), None)
+        return next((one for one in found if one and one.ens_name and one.ens_name.lower() == ens_name.lower()), None)
 
     def change(
         self,

@@ -349,3 +349,14 @@ def test_a_body_of_an_unknown_charset_or_without_a_boundary(nodes: Nodes, path: 
     headers = {"Content-Type": kind, "X-API-KEY": "sandbox-opensea-key"}
     answer = nodes.http.post(path, content=b'{"identifiers": []}', headers=headers)
     assert answer.status_code == status, answer.text
+
+
+def test_an_ens_name_is_found_in_any_case(nodes: Nodes):
+    erin = nodes.wallet("erin")
+    named = nodes.http.put(f"/control/opensea/accounts/{erin}", json={"ens_name": "Erin.eth"})
+    assert named.status_code == 200, named.text
+    for name in ("Erin.eth", "erin.eth"):
+        found = ask(nodes, f"/accounts/resolve/{name}")
+        assert found.status_code == 200, name
+        assert found.json()["address"] == erin
+    nodes.http.put(f"/control/opensea/accounts/{erin}", json={"ens_name": ""})
