@@ -28,7 +28,7 @@ def _overwrite_rule(overwrite: dict[str, Any], path: Path, problems: Problems) -
         problems.note(path, "A permission cannot be both allowed and denied")
 
 
-_BITS = Whole(0, 2**63, as_text=True)
+_BITS = Whole(0, 2**63)
 _OVERWRITE = Shape(
     {"id": Snowflake(), "type": Choice((0, 1, "0", "1")), "allow": _BITS, "deny": _BITS}, ("id",), (_overwrite_rule,)
 )

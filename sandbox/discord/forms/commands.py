@@ -119,7 +119,7 @@ def _typed(kind: int, value: Schema, low: str, high: str, bounds: tuple[Schema, 
 _CHANNEL_TYPES = Choice((0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16))
 _VALUES: dict[int, Schema] = {
     STRING: _typed(STRING, Text(100, exact=True), "min_length", "max_length", (Whole(0, 6000), Whole(1, 6000))),
-    INTEGER: _typed(INTEGER, Whole(), "min_value", "max_value", (Whole(), Whole())),
+    INTEGER: _typed(INTEGER, Whole(exact=True), "min_value", "max_value", (Whole(), Whole())),
     NUMBER: _typed(NUMBER, Number(), "min_value", "max_value", (Number(), Number())),
     CHANNEL: _option(CHANNEL, {"channel_types": ListOf(_CHANNEL_TYPES, 13, unique=True)}),
     **{kind: _option(kind, {}) for kind in PLAIN},
@@ -151,7 +151,7 @@ def _menu_rule(command: dict[str, Any], path: Path, problems: Problems) -> None:
 
 _COMMON: dict[str, Schema] = {
     **_WORDS,
-    "default_member_permissions": Whole(0, 2**54 - 1, as_text=True),
+    "default_member_permissions": Whole(0, 2**54 - 1),
     "dm_permission": Switch(),
     "default_permission": Switch(),
     "contexts": ListOf(Choice((0, 1, 2)), 3, 1, unique=True),

@@ -8,7 +8,7 @@ _COLOR = Whole(0, 0xFFFFFF)
 _COLORS = Shape({"primary_color": _COLOR, "secondary_color": _COLOR, "tertiary_color": _COLOR})
 _ROLE: dict[str, Schema] = {
     "name": Text(100, 1),
-    "permissions": Whole(0, 2**63, as_text=True),
+    "permissions": Whole(0, 2**63),
     "color": _COLOR,
     "colors": _COLORS,
     "hoist": Switch(),

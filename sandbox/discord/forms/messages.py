@@ -132,7 +132,7 @@ _FIRST, _SECOND = _message(components.OF_MESSAGE), _message(components.OF_SECOND
 
 def message(body: Any, path: Path = (), flags: int = 0) -> dict[str, Any]:
     """Return the fields of a message as Discord keeps them; `flags` are those that it already has. Raises 50035."""
-    given = body.get("flags") if isinstance(body, dict) else None
+    given = Whole(0).read(body.get("flags"), path, Problems()) if isinstance(body, dict) else None
     if isinstance(given, int):
         flags |= given
     return read(_SECOND if flags & COMPONENTS_V2 else _FIRST, body, path)

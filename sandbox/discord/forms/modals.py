@@ -19,7 +19,7 @@ def _choices(value: Schema) -> Shape:
     return Shape({"choices": ListOf(choice, 25)})
 
 
-_OF_TYPE = {INTEGER: _choices(Whole()), NUMBER: _choices(Number())}
+_OF_TYPE = {INTEGER: _choices(Whole(exact=True)), NUMBER: _choices(Number())}
 _OF_TEXT = _choices(Text(100, 1, exact=True))
 
 

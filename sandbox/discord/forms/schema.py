@@ -23,7 +23,7 @@ BAD: Final = object()
 REQUIRED = "This field is required"
 NO_LIST = "Only iterables may be used in a ListType"
 NO_OBJECT = "Only dictionaries may be used in a DictType"
-_WHOLE = re.compile(r"-?\d{1,20}")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
 _SNOWFLAKE = re.compile(r"0|[1-9]\d{0,19}")
 _SAFE = (1 << 53) - 1
 
@@ -118,14 +118,14 @@ class Url:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number; one written as text is accepted only with `as_text` (permission sets)."""
+    """A whole number, which may be written as text unless it is `exact` (docs/facts.md#discord-api-description)."""
 
     lowest: int = -_SAFE
     highest: int = _SAFE
-    as_text: bool = False
+    exact: bool = False
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
-        if self.as_text and isinstance(value, str) and _WHOLE.fullmatch(value):
+        if not self.exact and isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)

@@ -53,6 +53,20 @@ async def test_a_channel_stands_in_a_category(discord: Outside):
     assert out.json()["parent_id"] is None
 
 
+async def test_a_whole_number_may_come_as_text(discord: Outside):
+    """Discord "accepts strings for int fields if they are parseable as ints" (README of discord/discord-api-spec)."""
+    body = {"name": "new", "position": "3", "rate_limit_per_user": "5"}
+    made = await discord.bot("POST", f"/guilds/{BASE}/channels", body)
+    assert made.status_code == 201, made.text
+    assert (made.json()["position"], made.json()["rate_limit_per_user"]) == (3, 5)
+    for wrong in ("5.0", "five", "", " 5", "²", "21601"):
+        place_of(await discord.bot("PATCH", GENERAL, {"rate_limit_per_user": wrong}), "rate_limit_per_user")
+    second = {"flags": str(1 << 15), "components": [{"type": 10, "content": "Words"}]}
+    posted = await discord.bot("POST", f"{GENERAL}/messages", second)
+    assert posted.status_code == 200, posted.text
+    assert posted.json()["flags"] == 1 << 15
+
+
 async def test_channels_stay_when_their_category_is_deleted(discord: Outside):
     made = (await discord.bot("POST", f"/guilds/{BASE}/channels", {"name": "Place", "type": 4})).json()["id"]
     inside = {"name": "inside", "parent_id": made}
