@@ -85,36 +85,26 @@ async def trips(db: AsyncSession, server_id: int) -> dict[str, Trip]:
     return {row.role_id: Trip(row.tripped_at, totals.get(row.role_id, 0)) for row in waiting}
 
 
-async def approve(
+async def decide(
     db: AsyncSession,
     outside: Gateways,
     actor: Actor,
     server_id: int,
     role_id: str | None = None,
     seen: Trip | None = None,
+    *,
+    approve: bool,
 ) -> int:
-    """Permit the stopped removals of one role or of all; return the number of roles.
+    """Permit the stopped removals of one role or of all, or dismiss them; return the number of roles.
 
-    Raises as `of_server` does, and Conflict if the role no longer waits as `seen` says.
+    After a dismissal the members concerned keep the role until a rule says yes to them again. Raises as `of_server`
+    does, and Conflict if the role no longer waits as `seen` says.
     """
     await _check(db, outside, actor, server_id, role_id, seen)
-    return _counted(await breaker.approve(db, server_id, actor.discord_id, role_id), seen)
-
-
-async def dismiss(
-    db: AsyncSession,
-    outside: Gateways,
-    actor: Actor,
-    server_id: int,
-    role_id: str | None = None,
-    seen: Trip | None = None,
-) -> int:
-    """Let the members concerned keep the role until a rule says yes to them again; return the number of roles.
-
-    Raises as `approve` does.
-    """
-    await _check(db, outside, actor, server_id, role_id, seen)
-    return _counted(await breaker.dismiss(db, server_id, actor.discord_id, role_id), seen)
+    roles = await (breaker.approve if approve else breaker.dismiss)(db, server_id, actor.discord_id, role_id)
+    if seen is not None and not roles:
+        raise Conflict(_(DECIDED))  # somebody else has decided meanwhile
+    return roles
 
 
 async def _check(
@@ -143,13 +133,6 @@ async def _check(
             present.total,
         )
         raise Conflict(more.format(count=present.total, seen=seen.total))
-
-
-def _counted(roles: int, seen: Trip | None) -> int:
-    """Return the number of roles. Raises Conflict if somebody else has decided about the seen role meanwhile."""
-    if seen is not None and not roles:
-        raise Conflict(_(DECIDED))
-    return roles
 
 
 async def _view(db: AsyncSession, row: Breaker) -> HeldBackView:

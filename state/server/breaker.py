@@ -122,10 +122,11 @@ class HeldBackState(Dialog, rx.State):
         page = await page_of(self, self.shown_for)
         self.deciding = role_id
         yield
-        answer = breaker_review.approve if self.asked_approve else breaker_review.dismiss
         try:
             async with transaction() as db:
-                await answer(db, gateways(), actor, page.server_id, role_id, seen)
+                await breaker_review.decide(
+                    db, gateways(), actor, page.server_id, role_id, seen, approve=self.asked_approve
+                )
                 waiting = await rechecks.waiting(db, page.server_id)
             if waiting and await open_tab(self, "members") is not None:
                 # The list below shows who still has the role.

@@ -54,7 +54,8 @@ async def list_held_back_removals(caller: Caller, server_id: PathId) -> list[Hel
 async def decide_removals(caller: Caller, server_id: PathId, payload: BreakerPayload) -> BreakerAnswer:
     """Approve the removals that were held back because too many would have lost a role, or dismiss them."""
     async with transaction() as db:
-        answer = breaker_review.approve if payload.approve else breaker_review.dismiss
         seen = None if payload.seen is None else Trip(payload.seen.tripped_at, payload.seen.total)
-        roles = await answer(db, gateways(), caller, server_id, payload.role_id, seen)
+        roles = await breaker_review.decide(
+            db, gateways(), caller, server_id, payload.role_id, seen, approve=payload.approve
+        )
     return BreakerAnswer(roles=roles if payload.approve else 0)

@@ -40,7 +40,7 @@ async def test_dismissed_removals_do_not_keep_a_role_for_the_forgotten(town: Tow
         await until(is_held_back)
         outside = gateways()
         async with transaction() as db:
-            assert await breaker_review.dismiss(db, outside, ada, town.server_id) == 1
+            assert await breaker_review.decide(db, outside, ada, town.server_id, approve=False) == 1
 
         async def gone() -> bool:
             return not await town.has("carol", "Holder") and not await grants(town)

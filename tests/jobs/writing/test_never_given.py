@@ -75,7 +75,7 @@ async def test_a_tripped_breaker_gives_nobody_a_role_that_no_rule_gives(
         if dismissed:
             outside = gateways()
             async with transaction() as db:
-                await breaker_review.dismiss(db, outside, ada, town.server_id)
+                await breaker_review.decide(db, outside, ada, town.server_id, approve=False)
         await screening(town, pending=False)
         await town.see()
         await town.look()
@@ -214,7 +214,7 @@ async def test_roles_that_came_before_discord_answered_count_for_the_breaker(eng
         assert "breaker.tripped" in await kinds(town)
         ada, outside = await admin(town), gateways()
         async with transaction() as db:
-            await breaker_review.dismiss(db, outside, ada, town.server_id)
+            await breaker_review.decide(db, outside, ada, town.server_id, approve=False)
         async with engine():
             await until(lambda: all_held(town))
         assert all([await town.has(who, "Holder") for who in names])
