@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import cast
 
 from locales import _
 from services.core.actors import Actor
@@ -38,21 +38,6 @@ class NotCounted(Exception):
     """Redis does not answer; the text names its fault."""
 
 
-class Counts(Protocol):
-    """Request counts per key."""
-
-    async def spend(self, key: str, per_minute: float) -> float:
-        """Count one request and return 0, or return the seconds until the next is allowed and count nothing.
-
-        Raises NotCounted.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close connections."""
-        ...
-
-
 class OwnCounts:
     """Request counts of this process; expired ones are dropped."""
 
@@ -61,7 +46,7 @@ class OwnCounts:
         self._made_up: dict[str, float] = {}
 
     async def spend(self, key: str, per_minute: float) -> float:
-        """Count one request and return 0, or return the seconds until the next is allowed."""
+        """Count one request and return 0, or return the seconds until the next is allowed and count nothing."""
         now = self._clock()
         made_up = max(self._made_up.get(key, now), now) + MINUTE / per_minute
         wait = made_up - now - MINUTE
@@ -94,7 +79,7 @@ class SharedCounts:
         self._spend = self._redis.register_script(_SPEND)
 
     async def spend(self, key: str, per_minute: float) -> float:
-        """Count one request and return 0, or return the seconds until the next is allowed. Raises NotCounted."""
+        """Do as `OwnCounts.spend` does. Raises NotCounted."""
         each = MINUTE / per_minute
         try:
             answer: object = await self._spend(keys=[f"holdfast:limit:{key}"], args=[each, MINUTE])  # pyright: ignore[reportUnknownVariableType]
@@ -150,7 +135,7 @@ INTERACTIONS = Limit("interactions")
 READS = Limit("reads")
 """Reads of a server's admins, counted per person in `services/guilds/permissions.py`."""
 
-_counts: Counts | None = None
+_counts: OwnCounts | SharedCounts | None = None
 
 
 async def spend(limit: Limit, user_id: int) -> None:
@@ -206,7 +191,7 @@ async def _spend(key: str, per_minute: float) -> None:
         raise TooMany(_("That was too often. Please try again {time}.").format(time=in_seconds(seconds)), seconds)
 
 
-def _in_force() -> Counts:
+def _in_force() -> OwnCounts | SharedCounts:
     global _counts
     if _counts is None:
         address = settings().redis_url
