@@ -1,7 +1,7 @@
 """The balances of many owners in many contracts at one block: the result of a bulk read, one byte a cell."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -38,19 +38,6 @@ class Segment:
     contracts: tuple[str, ...]
     owners: tuple[str, ...]
     coins: frozenset[str] = frozenset()
-
-
-class _Packed(Sequence[bytes]):
-    """Packed addresses as a sequence, for bisection without a Python object for each."""
-
-    def __init__(self, blob: bytes) -> None:
-        self._blob = blob
-
-    def __len__(self) -> int:
-        return len(self._blob) // 20
-
-    def __getitem__(self, index: int) -> bytes:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._blob[index * 20 : index * 20 + 20]
 
 
 @dataclass(slots=True)
@@ -215,6 +202,5 @@ def _place(blob: bytes, address: str) -> int | None:
         raw = bytes.fromhex(address[2:])
     except ValueError:
         return None
-    addresses = _Packed(blob)
-    place = bisect_left(addresses, raw)
-    return place if place < len(addresses) and addresses[place] == raw else None
+    place = bisect_left(range(len(blob) // 20), raw, key=lambda at: blob[at * 20 : at * 20 + 20])
+    return place if raw and blob[place * 20 : place * 20 + 20] == raw else None
