@@ -151,39 +151,30 @@ class DiscordOAuth:
 
         POST to the token address, grant_type=authorization_code (docs/facts.md#discord-oauth2).
         """
-
-        def call(client: Any) -> Any:
-            return client.fetch_token(
-                self._token,
-                grant_type="authorization_code",
-                code=code,
-                code_verifier=verifier,
-                redirect_uri=redirect_uri,
-            )
-
-        return _token_set(await self._guarded(self._oauth, call), fallback="")
+        return await self._tokens(
+            "", grant_type="authorization_code", code=code, code_verifier=verifier, redirect_uri=redirect_uri
+        )
 
     async def refresh(self, token_set: TokenSet) -> TokenSet:
         """Return new tokens; keep their refresh token. Raises GrantRefused when the grant no longer exists.
 
         POST to the token address, grant_type=refresh_token.
         """
+        former = token_set.refresh_token
+        return await self._tokens(former, grant_type="refresh_token", refresh_token=former)
 
-        def call(client: Any) -> Any:
-            return client.fetch_token(self._token, grant_type="refresh_token", refresh_token=token_set.refresh_token)
-
-        return _token_set(await self._guarded(self._oauth, call), fallback=token_set.refresh_token)
+    async def _tokens(self, fallback: str, **grant: str) -> TokenSet:
+        said = await self._guarded(self._oauth, lambda client: client.fetch_token(self._token, **grant))
+        return _token_set(said, fallback=fallback)
 
     async def revoke(self, token: str) -> None:
         """End the whole grant that the token belongs to.
 
         POST to the revocation address. All tokens of that sign-in become invalid (docs/facts.md#discord-oauth2).
         """
-
-        def call(client: Any) -> Any:
-            return client.revoke_token(self._revoke, token=token)
-
-        answer = cast("httpx.Response", await self._guarded(self._oauth, call))
+        answer: httpx.Response = await self._guarded(
+            self._oauth, lambda client: client.revoke_token(self._revoke, token=token)
+        )
         if answer.status_code != 200:
             raise _fault(answer) or ProviderConfused(DISCORD, f"HTTP {answer.status_code} to a revocation")
 
@@ -226,11 +217,9 @@ class DiscordOAuth:
 
     async def _answer(self, path: str, access_token: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {access_token}"}
-
-        def call(client: httpx.AsyncClient) -> Any:
-            return client.get(self._api + path, headers=headers)
-
-        answer = cast("httpx.Response", await self._guarded(self._http, call))
+        answer: httpx.Response = await self._guarded(
+            self._http, lambda client: client.get(self._api + path, headers=headers)
+        )
         if fault := _fault(answer):
             raise fault
         return answer
