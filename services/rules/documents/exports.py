@@ -10,6 +10,7 @@ from models.db.session import AsyncSession
 from services.core import audit
 from services.core.actors import Actor
 from services.guilds import permissions
+from services.rules import rule_rows
 from services.rules.documents import own_format
 from services.rules.expression import lists_in, parse_stored
 from services.rules.types import stored_address_lists
@@ -34,11 +35,8 @@ async def document(db: AsyncSession, outside: Gateways, actor: Actor, server_id:
 
 
 def _written(rule: Rule) -> dict[str, Any]:
-    return {
-        "ruleName": rule.name, "roleId": rule.role_id, "roleName": rule.role_name, "roleColor": rule.role_color,
-        "expression": rule.expression, "removal": {"mode": rule.removal_mode, "hours": rule.removal_hours},
-        "state": rule.state, "takesOver": rule.takes_over, "delegated": rule.delegated,
-    }  # fmt: skip
+    written = rule_rows.document(rule)
+    return {"ruleName": written.pop("name"), **written}
 
 
 async def _addresses(db: AsyncSession, server_id: int, digest: str) -> list[str]:
