@@ -2,10 +2,10 @@
 
 import re
 
+from gateways.transport.plain_text import one_line
+
 _MARKUP = re.compile(r"([\\*_~`|\[\]<@]|^[#>-])")
 _LINK = re.compile(r"(https?):/+", re.IGNORECASE)
-_JOINERS = "\u200c\u200d"
-"""Invisible characters that emoji and several scripts need."""
 LONGEST_DESCRIPTION = 4096
 LONGEST_FIELD = 1024
 """Maximum characters of an embed's description and a field's value (docs/facts.md#discord-messages)."""
@@ -17,11 +17,7 @@ COLORS = {"good": 0x2E9E6B, "warning": 0xD9902F, "bad": 0xD64545, "info": 0x2F7D
 
 def plain(text: str, longest: int = 200) -> str:
     """Return the text on one line, shortened, with Discord's markup escaped."""
-    shown = "".join(one for one in text if one.isprintable() or one.isspace() or one in _JOINERS)
-    line = " ".join(shown.split()).strip(_JOINERS)
-    if len(line) > longest:
-        line = line[: longest - 1] + "…"
-    return _MARKUP.sub(r"\\\1", _LINK.sub(r"\1 ", line))
+    return _MARKUP.sub(r"\\\1", _LINK.sub(r"\1 ", cut(one_line(text), longest)))
 
 
 def cut(text: str, longest: int) -> str:
