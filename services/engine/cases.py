@@ -126,10 +126,10 @@ async def _server_facts(db: AsyncSession, claims: Sequence[Claim], found: Stored
     on_lists: dict[int, dict[str, frozenset[str]]] = stored_address_lists.answered(newest.pop()) if named else {}
     for server_id, given in lists.items():
         on_lists.setdefault(server_id, {}).update({digest: one.among(own) for digest, one in given.items()})
-    followed: dict[str, int] = dict(heads)
+    followed, known = dict[str, int](heads), standards.answered(kinds)
     return _ServerFacts(
         terms,
-        wants=await _wants(leaves, standards.answered(kinds)),
+        wants={server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())},
         seen=_blocks_seen(claims, asked, newest, followed),
         followed=frozenset(followed),
         tables={server_id: OwnTables(on_lists.get(server_id, {}), at) for server_id in rules},
@@ -291,10 +291,3 @@ async def _lists(rules: Rules) -> list[tuple[int, str]]:
         for rule in terms
         for one in lists_in(rule.expression)
     ]
-
-
-async def _wants(
-    leaves: Mapping[int, Sequence[Requirement]], known: Mapping[standards.ContractKey, str]
-) -> dict[int, dict[str, Wants]]:
-    """Return, by server and chain, what the deciding rules need."""
-    return {server_id: by_chain(listed, known) async for server_id, listed in in_steps(leaves.items())}

@@ -23,7 +23,7 @@ from services.engine.decide import Action, Decision, decide, left_behind
 from services.engine.reconcile_outcome import BatchOutcome, CaseOutcome, ServerChain, decides_loss, read_all
 from services.holdings import confirmation, delegations, evaluate, fetch, stored_balances, token_hints
 from services.holdings.confirmation import Confirmation, Earlier, Means
-from services.holdings.delegations import DelegateKey, Fetched
+from services.holdings.delegations import DelegateKey
 from services.holdings.evaluate import Answers, Reading, verdict_by
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import ANY, Wants, addresses_on, with_vaults
@@ -388,12 +388,12 @@ async def _delegations_again(
     known = {pair: before for item in losing for pair, before in item.case.delegated.known.items()}
     again = await delegations.read_again(outside, known)
     doubts = delegations.disagreements(known, again)
-    done.delegations.extend(one for one in again if not isinstance(one.sheet, str) and _differs(one, doubts))
+    done.delegations.extend(
+        one
+        for one in again
+        if not isinstance(one.sheet, str) and any((one.chain, delegate) in doubts for delegate in one.delegates)
+    )
     return doubts, {(one.chain, who): one.wait for one in again for who in one.delegates if one.wait is not None}
-
-
-def _differs(fetched: Fetched, doubts: Mapping[DelegateKey, str]) -> bool:
-    return any((fetched.chain, delegate) in doubts for delegate in fetched.delegates)
 
 
 def doubting(case: Case, doubts: Mapping[DelegateKey, str]) -> Case:
