@@ -62,8 +62,4 @@ class AddressList(Details):
 
     def name(self, chain: str, collection: str) -> str:
         """Return the automatic name of a rule."""
-        return f"List of {_addresses(self.count)}"
-
-
-def _addresses(count: int) -> str:
-    return "1 address" if count == 1 else f"{count:,} addresses"
+        return "List of 1 address" if self.count == 1 else f"List of {self.count:,} addresses"
