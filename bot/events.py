@@ -90,18 +90,14 @@ class Events(BackgroundCog):
         self.checks.changed(after.id)
 
     @commands.Cog.listener()
-    async def on_guild_role_create(self, role: nextcord.Role) -> None:
-        """Keep the guild's snapshot with its new role."""
-        self.checks.changed(role.guild.id)
-
-    @commands.Cog.listener()
     async def on_guild_role_update(self, before: nextcord.Role, after: nextcord.Role) -> None:
         """Check the guild after a role moved or changed, because its admins and grantable roles may differ now."""
         self.checks.changed(after.guild.id)
 
-    @commands.Cog.listener()
-    async def on_guild_role_delete(self, role: nextcord.Role) -> None:
-        """Pass on that a role was deleted."""
+    @commands.Cog.listener("on_guild_role_create")
+    @commands.Cog.listener("on_guild_role_delete")
+    async def on_other_roles(self, role: nextcord.Role) -> None:
+        """Pass on that there is another role or one less, which the guild's snapshot has to show."""
         self.checks.changed(role.guild.id)
 
     @commands.Cog.listener()

@@ -54,7 +54,7 @@ class Wallets(commands.Cog):
         if remove:
             await self.ask_remove(interaction, [remove])
         else:
-            await self.list_(interaction, [])
+            await answer(interaction, self._list)
 
     @wallets.on_autocomplete("remove")
     async def wallets_like(self, interaction: Interaction, typed: str) -> None:
@@ -69,10 +69,6 @@ class Wallets(commands.Cog):
             ]
 
         await offer(interaction, find)
-
-    async def list_(self, interaction: Interaction, _arguments: list[str]) -> None:
-        """Show the person's wallets."""
-        await answer(interaction, self._list)
 
     async def keep(self, interaction: Interaction, _arguments: list[str]) -> None:
         """Show the person's wallets in place of the question whether to remove one."""
