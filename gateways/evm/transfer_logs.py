@@ -5,11 +5,10 @@ The same requests read the registry of delegations, where a right passes from a 
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from gateways.chains import log_floods
 from gateways.evm import delegate_registry
 from gateways.evm.log_decoding import THIRD, Log, Transfer, decode_logs, read_logs
 from gateways.evm.rpc import node_limits
@@ -28,6 +27,9 @@ from gateways.transport.errors import ProviderBusy, ProviderConfused, ProviderEr
 NOBODY = "0x" + 40 * "0"
 CONTRACTS_AT_ONCE = 500
 WALLETS_AT_ONCE = 500
+MOST_OF_ONE = 5_000
+"""The most logs of one contract in one block. More would slow down every reader of the chain's logs, block after block,
+even if the node gives them all."""
 MOST_EXCESSIVE = 16
 """The most addresses of one read that may be too much; if there are more, the node is the cause."""
 STUCK_AFTER = 3
@@ -301,13 +303,21 @@ class TransferLogs:
         for wanted in _filters(reading.kind, addresses, reading.coins):
             answer = await patiently(node, "eth_getLogs", ({**wanted, **where},), decode_logs)
             said: list[object] = cast("list[object]", answer) if isinstance(answer, list) else []
-            logs = [one for one in said if isinstance(one, Log)] if len(said) > log_floods.MOST_OF_ONE else []
-            if logs and reading.kind == CONTRACTS and (crowded := log_floods.floods(logs, node.chain.delegates)):
+            logs = [one for one in said if isinstance(one, Log)] if len(said) > MOST_OF_ONE else []
+            if logs and reading.kind == CONTRACTS and (crowded := _floods(logs, node.chain.delegates)):
                 reading.excessive.update(crowded)
                 answer = [one for one in logs if one.address.lower() not in crowded]
             registry, coins = node.chain.delegates, reading.kind in {COINS, CONTRACTS}
             found += read_logs(node.name, cast("object", answer), first, last, registry, reading.skipped, coins=coins)
         return found
+
+
+def _floods(logs: Iterable[Log], without: str | None) -> dict[str, str]:
+    """Return the contracts with over MOST_OF_ONE logs in one block, but not `without`, each with a text of how many."""
+    counts = Counter((log.address.lower(), log.block_number) for log in logs)
+    found = {address: f"{count} logs in one block" for (address, _), count in counts.items() if count > MOST_OF_ONE}
+    found.pop((without or "").lower(), None)
+    return found
 
 
 def _note_limit(url: str, limit: int | None, passed: int) -> None:

@@ -11,9 +11,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateways.chains import log_floods
 from gateways.chains.catalogue import CHAINS
-from gateways.evm import delegate_registry
+from gateways.evm import delegate_registry, transfer_logs
 from gateways.evm.rpc import block_ranges
 from gateways.evm.rpc import node as evm
 from gateways.evm.rpc.pool import NodePool
@@ -113,7 +112,7 @@ async def test_an_answer_that_is_too_large_for_us_is_its_contracts_fault(
 async def test_a_contract_that_fills_blocks_with_logs_is_too_much_although_the_node_gives_them(
     server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_floods, "MOST_OF_ONE", 100)
+    monkeypatch.setattr(transfer_logs, "MOST_OF_ONE", 100)
     node = Crowded(10**9, CAPPED, c1=100, c2=101, c3=60)
     server.says(lambda: node.answer(server.asked[-1].body))
     pool = NodePool({"base": [server.url]})
@@ -130,7 +129,7 @@ async def test_a_contract_that_fills_blocks_with_logs_is_too_much_although_the_n
 async def test_the_registry_of_delegations_is_never_too_much_for_its_logs_alone(
     server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_floods, "MOST_OF_ONE", 1)
+    monkeypatch.setattr(transfer_logs, "MOST_OF_ONE", 1)
     registry = (CHAINS["base"].delegates or "").lower()
     changed = [log(delegate_registry.CHANGED[0], topic(ALICE), topic(BOB), address=registry) for _ in range(3)]
     server.says(lambda: web.json_response({"jsonrpc": "2.0", "id": 1, "result": changed}))
