@@ -12,15 +12,10 @@ from gateways.chains.metadata_traits import LONGEST_NUMBER, Trait
 from gateways.transport.chunks import chunks
 from models import Collection, Token, now
 from models.db.session import AsyncSession
-from services.collections.trait_match import TokenTraits, matches
-from services.collections.trait_sources import FROM_METADATA, FROM_OPENSEA, TokenKey, fetch, sources_on
+from services.collections.trait_match import TokenTraits
+from services.collections.trait_sources import TokenKey
 from services.core.addresses import shorten
 from settings import settings
-
-__all__ = [
-    "FROM_METADATA", "FROM_OPENSEA", "TokenKey", "TokenTraits", "fetch", "forget_old", "fresh_for", "known", "matches",
-    "of_row", "remember", "sources_on",
-]  # fmt: skip
 
 FRESH_AT_MOST = timedelta(hours=6)
 KEPT_FOR = timedelta(days=90)

@@ -106,15 +106,34 @@ class _Ask:
                 found[self.chain, self.contract, token_id] = _together(told[token_id])
 
     async def _opensea(self, outside: Gateways, token_ids: Sequence[str]) -> Mapping[str, TokenTraits | str]:
-        if FROM_OPENSEA in self.apart_from:
+        """Return OpenSea's traits; none for Solana, where the chain's own index reads the metadata."""
+        if FROM_OPENSEA in self.apart_from or CHAINS[self.chain].family != "evm":
             return {}
-        return await _of_opensea(outside, self.chain, self.contract, token_ids)
+        lists = dict[str, TraitList | ProviderError]()
+        try:
+            if len(token_ids) == 1:
+                lists[token_ids[0]] = await outside.opensea.nft(self.chain, self.contract, token_ids[0])
+            else:
+                said = await outside.opensea.nfts(self.chain, [(self.contract, token_id) for token_id in token_ids])
+                lists = {token_id: traits for (_, token_id), traits in said.items()}
+        except ProviderError as fault:
+            return dict.fromkeys(token_ids, str(fault))
+        at = now()
+        return {token_id: _told_by_opensea(lists.get(token_id), at) for token_id in token_ids}
 
     async def _metadata(self, outside: Gateways, token_ids: Sequence[str]) -> Mapping[str, TokenTraits | str]:
+        """Return the traits in the tokens' own metadata. If an index reads it, it is one that may be asked."""
         if FROM_METADATA in self.apart_from:
             return {}
         index = next((_index_in(name) for name in sorted(self.apart_from) if _index_in(name)), "")
-        return await _of_metadata(outside, self.chain, self.contract, token_ids, apart_from=index)
+        said = await outside.metadata.traits(self.chain, self.contract, token_ids, apart_from=index)
+        at = now()
+        return {
+            token_id: _why(told)
+            if isinstance(told, ProviderError)
+            else TokenTraits(told.found, _source_of(told), at, told.whole)
+            for token_id, told in said.items()
+        }
 
 
 def _settled(said: Sequence[TokenTraits | str]) -> bool:
@@ -140,45 +159,12 @@ def _together(said: Sequence[TokenTraits | str]) -> TokenTraits | str:
     return reduce(lambda one, more: storable("{one}; {more}", one=within(one), more=within(more)), reasons)
 
 
-async def _of_opensea(
-    outside: Gateways, chain: str, contract: str, token_ids: Sequence[str]
-) -> Mapping[str, TokenTraits | str]:
-    """Return OpenSea's traits; none for Solana, where the chain's own index reads the metadata."""
-    if CHAINS[chain].family != "evm":
-        return {}
-    lists = dict[str, TraitList | ProviderError]()
-    try:
-        if len(token_ids) == 1:
-            lists[token_ids[0]] = await outside.opensea.nft(chain, contract, token_ids[0])
-        else:
-            said = await outside.opensea.nfts(chain, [(contract, token_id) for token_id in token_ids])
-            lists = {token_id: traits for (_, token_id), traits in said.items()}
-    except ProviderError as fault:
-        return dict.fromkeys(token_ids, str(fault))
-    at = now()
-    return {token_id: _told_by_opensea(lists.get(token_id), at) for token_id in token_ids}
-
-
 def _told_by_opensea(said: TraitList | ProviderError | None, at: datetime) -> TokenTraits | str:
     if said is None:
         return storable("{source}: no such token", source=FROM_OPENSEA)
     if isinstance(said, ProviderError):
         return str(said)
     return TokenTraits(said.found, FROM_OPENSEA, at, whole=said.whole and bool(said.found))
-
-
-async def _of_metadata(
-    outside: Gateways, chain: str, contract: str, token_ids: Sequence[str], *, apart_from: str
-) -> Mapping[str, TokenTraits | str]:
-    """Return the traits in the tokens' own metadata. If an index reads it, it is an index other than `apart_from`."""
-    said = await outside.metadata.traits(chain, contract, token_ids, apart_from=apart_from)
-    at = now()
-    return {
-        token_id: _why(told)
-        if isinstance(told, ProviderError)
-        else TokenTraits(told.found, _source_of(told), at, told.whole)
-        for token_id, told in said.items()
-    }
 
 
 def _source_of(traits: TraitList) -> str:
