@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from locales import N_, _
+from locales import N_
 
 MOST_IDS_KEPT = 2_000
 """The most ids that a trail keeps for one owner and contract: anybody can send an owner any number of tokens."""
@@ -95,10 +95,6 @@ IN_TURN = N_("its turn comes in one of the next reads")
 """The start of the reason for an owner who did not fit into the read; a read of fewer owners would have room."""
 
 
-class TokenIdsRefused(ValueError):
-    """The text does not name token ids; the message says what is wrong, for a person to read."""
-
-
 @dataclass(frozen=True, slots=True)
 class TokenIds:
     """Token ids as inclusive ranges, which are never expanded; a single id is a range of one."""
@@ -119,33 +115,17 @@ class TokenIds:
 
 
 def token_ids(entries: Iterable[str]) -> TokenIds:
-    """Return the ids and ranges ("7", "100-200") that the entries name, in order and without overlap.
+    """Return the ids and ranges ("7", "100-200") that a rule names, in order and without overlap.
 
-    Raises TokenIdsRefused for an entry that is neither, and for a range whose end comes before its start.
+    `services/rules/types/token_ids.py` checks what people write. Raises ValueError for any other text.
     """
-    ranges = sorted(token_range(entry) for entry in entries)
+    parts = (entry.partition("-") for entry in entries)
     merged = list[tuple[int, int]]()
-    for first, last in ranges:
+    for first, last in sorted((int(first), int(last or first)) for first, _, last in parts):
+        if last < first:
+            raise ValueError(f"the range {first}-{last} runs backwards")
         if merged and first <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
         else:
             merged.append((first, last))
     return TokenIds(tuple(merged))
-
-
-def token_range(entry: str) -> tuple[int, int]:
-    """Return one entry's first and last id. Raises TokenIdsRefused."""
-    text = entry.strip()
-    parts = [part.strip() for part in text.split("-")]
-    if len(parts) > 2 or not all(part.isascii() and part.isdigit() and len(part) <= 78 for part in parts):
-        if not text:
-            raise TokenIdsRefused(_("A token ID is empty: use a number like 7, or a range like 100-200."))
-        told = _("{text} is not a token ID: use a number like 7, or a range like 100-200.")
-        raise TokenIdsRefused(told.format(text=text[:40]))
-    first, last = int(parts[0]), int(parts[-1])
-    if last > LARGEST_ID:
-        raise TokenIdsRefused(_("{text} is larger than any token ID can be.").format(text=text[:40]))
-    if last < first:
-        told = _("The range {range} runs backwards: write {right}.")
-        raise TokenIdsRefused(told.format(range=text[:40], right=f"{last}-{first}"))
-    return first, last

@@ -12,7 +12,7 @@ from datetime import timedelta
 from gateways.chains.balance_sheet import NATIVE, BalanceSheet, Segment
 from gateways.chains.coin_facts import CoinFacts
 from gateways.chains.read_point import NEWEST, ReadPoint
-from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenIdsRefused, TokenSheet, Trails
+from gateways.chains.token_sheet import NO_TRAILS, TokenHints, TokenSheet, Trails
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.rpc.failover import all_silent
 from gateways.evm.rpc.node import Head
@@ -26,10 +26,9 @@ from gateways.solana.empty_answers import ANY, NotIndexed, doubt_silence
 from gateways.solana.holders import HolderRead
 from gateways.solana.node import SOLANA, SolanaNode, SolanaNodes
 from gateways.transport import provider_reports
-from gateways.transport.base58 import addresses, is_address
+from gateways.transport.base58 import addresses
 from gateways.transport.errors import ProviderError, ProviderRefused
 from gateways.transport.exchanges import together
-from locales import _
 
 FEWEST_FOR_A_SCAN = 6
 """The number of owners from which the whole collection is read instead of their wallets, if that takes fewer pages."""
@@ -137,12 +136,7 @@ class SolanaChains:
         """
         self._own(chain)
         addresses([contract])
-        holders, deadline = addresses(owners), self._deadline()
-        for one in token_ids:
-            if not is_address(one.strip()):
-                told = _("“{text}” is not a token on Solana: use its mint address.")
-                raise TokenIdsRefused(told.format(text=one[:50]))
-        ids = list(dict.fromkeys(one.strip() for one in token_ids))
+        holders, ids, deadline = addresses(owners), addresses(token_ids), self._deadline()
 
         async def ask(node: SolanaNode) -> TokenSheet:
             if ids:
