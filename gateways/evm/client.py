@@ -154,10 +154,7 @@ class EvmChains:
         seconds = self._pool.deadline * max(1.0, pairs / PAIRS_A_DEADLINE)
         deadline = asyncio.get_running_loop().time() + seconds
         return await self._pool.first(
-            chain,
-            lambda node: self._bulk[node].read(asked, at.not_before_block, deadline, settled=at.settled),
-            endpoint=at.endpoint,
-            deadline=deadline,
+            chain, lambda node: self._bulk[node].read(asked, at, deadline), endpoint=at.endpoint, deadline=deadline
         )
 
     async def tokens(
@@ -182,14 +179,7 @@ class EvmChains:
         return await self._pool.first(
             chain,
             lambda node: self._tokens[node].read(
-                contract.lower(),
-                holders,
-                wanted,
-                trails,
-                self._listing(chain),
-                at.not_before_block,
-                deadline,
-                settled=at.settled,
+                contract.lower(), holders, wanted, trails, self._listing(chain), at, deadline
             ),
             endpoint=at.endpoint,
             deadline=deadline,
@@ -208,9 +198,7 @@ class EvmChains:
         listed = self._listing(chain)
         return await self._pool.first(
             chain,
-            lambda node: self._anything[node].read(
-                holders, trails, listed, at.not_before_block, deadline, settled=at.settled
-            ),
+            lambda node: self._anything[node].read(holders, trails, listed, at, deadline),
             endpoint=at.endpoint,
             deadline=deadline,
         )
@@ -228,7 +216,7 @@ class EvmChains:
         deadline = asyncio.get_running_loop().time() + seconds
         return await self._pool.first(
             chain,
-            lambda node: self._views[node].read(question, holders, at.not_before_block, deadline, settled=at.settled),
+            lambda node: self._views[node].read(question, holders, at, deadline),
             endpoint=at.endpoint,
             deadline=deadline,
         )

@@ -212,11 +212,7 @@ class EvmTransactions:
         The binary search needs a node that still has the states of these blocks. Raises StateMissing where the node
         does not, and TooMuch for an account that sent so much that the search is not worth it.
         """
-
-        async def ask(node: Node) -> list[int]:
-            return await _busy(node, account, after, upto)
-
-        return await self._pool.first(chain, ask)
+        return await self._pool.first(chain, lambda node: _busy(node, account, after, upto))
 
 
 def _sent(provider: str, value: object) -> int:

@@ -140,8 +140,8 @@ class SolanaChains:
 
         async def ask(node: SolanaNode) -> TokenSheet:
             if ids:
-                return await self._single(node, contract, holders, ids, trails or {}, at, deadline)
-            return await self._read(node, contract, holders, trails or {}, at, deadline)
+                return await self._single(node, contract, holders, ids, trails, at, deadline)
+            return await self._read(node, contract, holders, trails, at, deadline)
 
         return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
 
@@ -151,11 +151,9 @@ class SolanaChains:
         """Return one NFT of each owner, if there is one; an NFT without a collection is its own "contract"."""
         self._own(chain)
         holders, deadline = addresses(owners), self._deadline()
-
-        async def ask(node: SolanaNode) -> TokenSheet:
-            return await self._read(node, ANY, holders, trails or {}, at, deadline)
-
-        return await self._nodes.first(ask, endpoint=at.endpoint, deadline=deadline)
+        return await self._nodes.first(
+            lambda node: self._read(node, ANY, holders, trails, at, deadline), endpoint=at.endpoint, deadline=deadline
+        )
 
     async def view(
         self, chain: str, question: ViewQuestion, owners: Sequence[str], *, at: ReadPoint = NEWEST

@@ -6,6 +6,7 @@ from time import monotonic
 
 from gateways.chains.balance_sheet import Asked, BalanceSheet
 from gateways.chains.costly_contracts import CostlyContracts
+from gateways.chains.read_point import ReadPoint
 from gateways.evm.balances.fallbacks import FallbackRead
 from gateways.evm.balances.program_reads import LoopRead, NothingCame, ReadPace
 from gateways.evm.rpc import node_limits
@@ -40,14 +41,12 @@ class BulkReader:
         self._pace = ReadPace()
         self.costly = CostlyContracts()
 
-    async def read(
-        self, segments: Sequence[AskedSegment], not_before_block: int, deadline: float, *, settled: bool = False
-    ) -> list[BalanceSheet]:
-        """Return a sheet for each segment, all at the node's head, or at its settled block with `settled`.
+    async def read(self, segments: Sequence[AskedSegment], at: ReadPoint, deadline: float) -> list[BalanceSheet]:
+        """Return a sheet for each segment, all at the node's head, or at its settled block.
 
         `deadline` is loop time. Raises ProviderError when the node cannot be trusted.
         """
-        head = await (self.node.settled(not_before_block) if settled else self.node.head_since(not_before_block))
+        head = await (self.node.settled if at.settled else self.node.head_since)(at.not_before_block)
         asked = [Asked(*segment) for segment in segments]
         if any(one.cells.contracts and one.cells.owners for one in asked):
             asked = await self._fill(head, segments, deadline)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from gateways.chains.costly_contracts import USELESS, CostlyContracts
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.balances.balances_program import SCRATCH
 from gateways.evm.balances.program_reads import CLOCK_SLACK, NothingCame
@@ -75,20 +76,12 @@ class ViewReader:
         self._batches_until = self._single_until = 0.0
         self._paces: dict[bytes, ViewPace] = {}
 
-    async def read(
-        self,
-        question: ViewQuestion,
-        owners: Sequence[str],
-        not_before_block: int,
-        deadline: float,
-        *,
-        settled: bool = False,
-    ) -> ViewSheet:
+    async def read(self, question: ViewQuestion, owners: Sequence[str], at: ReadPoint, deadline: float) -> ViewSheet:
         """Return the values of all wallets (lower case) at the node's head, or at the block that it has settled.
 
         A contract's failures only make wallets unsure. Raises ProviderError when the node fails.
         """
-        head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
+        head = await (self.node.settled if at.settled else self.node.head)(at.not_before_block)
         view = compiled(question)
         read = ViewRead(self, view, head, self._pace(view.key), dict.fromkeys(owners, NO_TIME))
         if self.costly.rests(view.contract):

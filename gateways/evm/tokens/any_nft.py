@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateways.chains.indexer import LISTS, Item, Listing, item_of, listed_of
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenSheet
 from gateways.evm.rpc.node import Head, Node
 from gateways.evm.tokens.one_word_calls import Asker, Question
@@ -35,27 +36,20 @@ class AnythingReader:
         self._logs = LogReader(node)
 
     async def read(
-        self,
-        owners: Sequence[str],
-        trails: Mapping[str, TokenHints],
-        listing: Listing,
-        not_before_block: int,
-        deadline: float,
-        *,
-        settled: bool = False,
+        self, owners: Sequence[str], trails: Mapping[str, TokenHints], listing: Listing, at: ReadPoint, deadline: float
     ) -> TokenSheet:
-        """Return the owners' tokens at the node's head, or its settled block with `settled`. Raises ProviderError."""
-        head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
+        """Return the owners' tokens at the node's head, or its settled block. Raises ProviderError."""
+        head = await (self.node.settled if at.settled else self.node.head)(at.not_before_block)
         look = _Look(self, head, owners, dict(trails))
         await look.remembered()
         await look.listed(listing, deadline - KEPT_FOR_THE_CHAIN)
-        if settled:
+        if at.settled:
             await look.in_the_logs(deadline)
-            await look.lately(not_before_block, deadline)
+            await look.lately(at.not_before_block, deadline)
         return TokenSheet(
             chain=self.node.chain.key, contract="any", block=head.block, block_time=head.time,
             endpoint=self.node.index, source=self.node.source, held=look.held, unsure=look.unsure,
-            trails=look.kept(settled=settled), alone=look.alone,
+            trails=look.kept(settled=at.settled), alone=look.alone,
         )  # fmt: skip
 
     async def follow(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from gateways.chains.indexer import Listing
+from gateways.chains.read_point import ReadPoint
 from gateways.chains.token_sheet import TokenHints, TokenIds, TokenSheet
 from gateways.evm.rpc.node import Node
 from gateways.evm.tokens.erc721 import Erc721
@@ -30,13 +31,11 @@ class TokenReader:
         wanted: TokenIds | None,
         trails: Mapping[str, TokenHints],
         listing: Listing,
-        not_before_block: int,
+        at: ReadPoint,
         deadline: float,
-        *,
-        settled: bool = False,
     ) -> TokenSheet:
         """Return the owners' tokens at the node's head; with `wanted`, only the wanted ones. Raises ProviderError."""
-        head = await (self.node.settled(not_before_block) if settled else self.node.head(not_before_block))
+        head = await (self.node.settled if at.settled else self.node.head)(at.not_before_block)
         read = TokenRead(
             self._asker, self._logs, listing, head, raw(contract), tuple(owners), wanted, dict(trails), deadline
         )

@@ -19,7 +19,7 @@ from gateways.evm.rpc.stated_limits import stated_blocks
 from gateways.evm.tokens.contract_info import BALANCE_OF, TOTAL_SUPPLY
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
 from gateways.evm.tokens.one_word_calls import Asker
-from gateways.evm.tokens.one_word_program import Said, Silence
+from gateways.evm.tokens.one_word_program import Silence
 from gateways.evm.tokens.read_progress import OWNER_OF
 from gateways.evm.tokens.received_tokens import UNTRIED
 from gateways.transport import question_time
@@ -121,11 +121,9 @@ class TransferHistory:
 
         The slice is as long as the node allows, so the largest answer that is read bounds it.
         """
-
-        async def ask(node: Node) -> HistorySlice:
-            return await self._slice(node, contract.lower(), first, last)
-
-        return await self._nodes.first(chain, ask, endpoint=endpoint)
+        return await self._nodes.first(
+            chain, lambda node: self._slice(node, contract.lower(), first, last), endpoint=endpoint
+        )
 
     async def confirmed(self, chain: str, contract: str, first: int, last: int, by: Sequence[int]) -> HistorySlice:
         """Return a slice as the first of the nodes in `by` gives it, if all the others give the same.
@@ -172,11 +170,7 @@ class TransferHistory:
         """
         asked = bytes.fromhex(contract[2:])
         questions = [(asked, TOTAL_SUPPLY), *((asked, OWNER_OF + one.to_bytes(_WORD)) for one in tokens)]
-
-        async def ask(node: Node) -> list[Said]:
-            return await Asker(node).ask(head, questions)
-
-        supply, *said = await self._nodes.first(chain, ask, endpoint=endpoint)
+        supply, *said = await self._nodes.first(chain, lambda node: Asker(node).ask(head, questions), endpoint=endpoint)
         if any(one in {Silence.NONSENSE, Silence.RAN_OUT} for one in said):
             return None
         owned = {token: one for token, one in zip(tokens, said, strict=True) if isinstance(one, int) and one}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.read_point import NEWEST, ReadPoint
 from gateways.chains.view_sheet import ViewQuestion, ViewSheet
 from gateways.evm.calls import compiled
 from gateways.evm.calls.view_reader import REASONS, RESTS, ViewReader
@@ -88,7 +89,7 @@ def field(path: str) -> ViewQuestion:
 
 
 async def read(reader: ViewReader, question: ViewQuestion, owners: list[str] = OWNERS) -> ViewSheet:
-    return await reader.read(question, owners, 0, asyncio.get_running_loop().time() + 20)
+    return await reader.read(question, owners, NEWEST, asyncio.get_running_loop().time() + 20)
 
 
 def no_multicall(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
@@ -222,7 +223,8 @@ async def test_a_node_that_answers_something_else_is_not_believed(
 async def test_the_settled_block_is_an_earlier_one(reader: ViewReader, node: str) -> None:
     await rpc(node, "anvil_mine", "0x40")
     newest = await read(reader, number(), [FIRST])
-    settled = await reader.read(number(), [FIRST], 0, asyncio.get_running_loop().time() + 20, settled=True)
+    until = asyncio.get_running_loop().time() + 20
+    settled = await reader.read(number(), [FIRST], ReadPoint(settled=True), until)
     assert settled.block == newest.block - CHAINS["base"].settled_after
 
 
