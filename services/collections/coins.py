@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import col
 
 from gateways import Gateways
@@ -11,6 +10,7 @@ from gateways.chains.catalogue import CHAINS
 from gateways.chains.coin_facts import MOST_DECIMALS, CoinFacts
 from locales import _
 from models import Collection, now
+from models.db.row import upsert
 from models.db.session import AsyncSession
 from services.collections.standards import ContractKey
 from services.core.addresses import shorten
@@ -66,13 +66,6 @@ async def remember_names(db: AsyncSession, named: Mapping[ContractKey, str]) -> 
         for (chain, contract), name in sorted(named.items())
         if name
     ]
-    if not rows:
-        return
-    statement = insert(Collection).values(rows)
-    await db.execute(
-        statement.on_conflict_do_update(
-            index_elements=["chain", "contract"],
-            set_={"name": statement.excluded.name},
-            where=col(Collection.standard).is_(None) & (col(Collection.source) == ""),
-        )
-    )
+    if rows:
+        unnamed = col(Collection.standard).is_(None) & (col(Collection.source) == "")
+        await db.execute(upsert(Collection, rows, ("chain", "contract"), ("name",), unnamed))

@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from datetime import timedelta
 from functools import partial
 
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
 from gateways import Gateways
@@ -15,6 +14,7 @@ from gateways.transport.fair_turns import on_behalf_of
 from locales import _
 from models import Collection, now
 from models.db.database import release
+from models.db.row import upsert
 from models.db.session import AsyncSession
 from services.collections import coins, lookup, trait_options
 from services.collections.lookup import FROM_OPENSEA, Found, address_on, asked_chain
@@ -179,9 +179,8 @@ async def _keep(db: AsyncSession, named: Found) -> CollectionView:
         "chain": found.blockchain, "contract": found.contract_address, "name": found.name, "slug": found.slug,
         "source": source, "updated_at": now(),
     }  # fmt: skip
-    statement = insert(Collection).values(**values)
-    changed = {name: statement.excluded[name] for name in ("name", "slug", "source", "updated_at")}
-    await db.execute(statement.on_conflict_do_update(index_elements=["chain", "contract"], set_=changed))
+    changed = ("name", "slug", "source", "updated_at")
+    await db.execute(upsert(Collection, [values], ("chain", "contract"), changed))
     return found
 
 

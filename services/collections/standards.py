@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from sqlalchemy.dialects.postgresql import insert
-
 from models import Collection
+from models.db.row import upsert
 from models.db.session import AsyncSession, Question, joined
 from services.core.addresses import shorten
 
@@ -61,9 +60,4 @@ async def remember(
          "standard": standard, "updated_at": long_ago}
         for (chain, contract), standard in sorted(found.items())
     ]  # fmt: skip
-    statement = insert(Collection).values(rows)
-    await db.execute(
-        statement.on_conflict_do_update(
-            index_elements=["chain", "contract"], set_={"standard": statement.excluded.standard}
-        )
-    )
+    await db.execute(upsert(Collection, rows, ("chain", "contract"), ("standard",)))

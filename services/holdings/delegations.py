@@ -21,6 +21,7 @@ from gateways.transport.chunks import chunks
 from gateways.transport.errors import ProviderError
 from locales import N_
 from locales.stored_texts import storable, within
+from models.db.row import upsert
 from models.db.session import AsyncSession
 from services.core import queue
 from services.holdings import confirmation
@@ -46,6 +47,8 @@ DelegateKey = tuple[str, str]
 """A chain and a delegate."""
 DelegationKey = tuple[str, str, str]
 """A vault, a contract and a token id."""
+_KEYS = ("chain", "delegate", "vault", "contract", "token_id")
+
 Row = TypeVar("Row", models.Delegation, models.EndedDelegation)
 
 
@@ -294,7 +297,7 @@ async def _accepted(db: AsyncSession, reads: Mapping[DelegateKey, Mapping[str, o
 
 async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said) -> set[str]:
     """Replace the stored delegations of one wallet; return the vaults that changed."""
-    table, moment = models.Delegation, models.now()
+    moment = models.now()
     gone = {one[:3] for one in before} - {one[:3] for one in said}
     if gone:
         await _end(db, pair, gone, moment)
@@ -306,13 +309,7 @@ async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said
              "amount": amount, "single": single, "first_seen_at": ages.get((vault, contract, token_id), moment)}
             for vault, contract, token_id, amount, single in sorted(new, key=lambda one: one[:3])
         ]  # fmt: skip
-        statement = insert(table).values(rows)
-        keys = ["chain", "delegate", "vault", "contract", "token_id"]
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=keys, set_={name: statement.excluded[name] for name in ("amount", "single")}
-            )
-        )
+        await db.execute(upsert(models.Delegation, rows, _KEYS, ("amount", "single")))
     return {one[0] for one in before ^ said}
 
 
@@ -324,13 +321,7 @@ async def _end(db: AsyncSession, pair: DelegateKey, gone: Iterable[DelegationKey
         for one in await _removed(db, models.Delegation, pair, gone)
     ]  # fmt: skip
     if rows:
-        statement = insert(models.EndedDelegation).values(rows)
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "delegate", "vault", "contract", "token_id"],
-                set_={name: statement.excluded[name] for name in ("first_seen_at", "ended_at")},
-            )
-        )
+        await db.execute(upsert(models.EndedDelegation, rows, _KEYS, ("first_seen_at", "ended_at")))
 
 
 async def _ages(

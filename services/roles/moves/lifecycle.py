@@ -73,7 +73,7 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     ProviderUnavailable.
     """
     found = await permissions.require_admin(db, outside, actor, server_id)
-    guild, _person, bot = found.guild_with_bot()
+    guild, person, bot = found.guild_with_bot()
     if order.channel_id is not None:
         await announcement.check_channel(outside, guild, bot, order.channel_id)
     await _lock(db, server_id)
@@ -81,7 +81,9 @@ async def begin_or_change(db: AsyncSession, outside: Gateways, actor: Actor, ser
     _check_seen(move, order.seen)
     is_new = move is None
     roles = await _checked_roles(db, server_id, order.roles)
-    _check_rank(found, set(roles) - set(move.roles if move is not None else ()))
+    for role_id in sorted(set(roles) - set(move.roles if move is not None else ())):
+        if reason := rank_refusal(guild.roles, role_id, person):
+            raise FieldRefused("roles", reason)
     begins_at, until = await _checked_dates(db, order, move)
     if move is None:
         move = ServerMove(server_id=server_id, begins_at=begins_at, until=until)
@@ -130,14 +132,6 @@ async def _checked_roles(db: AsyncSession, server_id: int, roles: Sequence[str])
         told = _("No rule of this server gives the role {role}. Make a rule first.")
         raise FieldRefused("roles", told.format(role=min(unknown)[:20]))
     return wanted
-
-
-def _check_rank(found: Rights, added: Collection[str]) -> None:
-    """Raise FieldRefused if a role that is added to a move is not below the person's own highest role."""
-    guild, person, _ = found.guild_with_bot()
-    for role_id in sorted(added):
-        if reason := rank_refusal(guild.roles, role_id, person):
-            raise FieldRefused("roles", reason)
 
 
 async def _checked_dates(db: AsyncSession, order: MoveOrder, move: ServerMove | None) -> tuple[datetime, datetime]:
