@@ -20,8 +20,7 @@ from typing import Any
 from sqlalchemy.exc import OperationalError
 
 from gateways import close_gateways, gateways
-from jobs import proof_watch, scheduler
-from jobs.alert_sender import AlertSender
+from jobs import alert_sender, proof_watch, rival_namer, scheduler
 from jobs.census_taker import CensusTaker
 from jobs.following.follower import Follower
 from jobs.following.follower_turns import FollowerTurns
@@ -29,7 +28,6 @@ from jobs.following.head_listener import HeadListener
 from jobs.following.solana_follower import SolanaFollower
 from jobs.provider_monitor import ProviderMonitor
 from jobs.reconciler import Reconciler
-from jobs.rival_namer import RivalNamer
 from jobs.role_writer import RoleWriter
 from jobs.webhook_sender import WebhookSender
 from models import transaction, use
@@ -69,7 +67,7 @@ def lives(parts: Collection[str]) -> list[Life]:
     if "writer" in parts:
         found.append(RoleWriter(intent_called).run)
     if "monitor" in parts:
-        found += [ProviderMonitor().run, AlertSender().run, RivalNamer().run, WebhookSender().run]
+        found += [ProviderMonitor().run, alert_sender.run, rival_namer.run, WebhookSender().run]
     if "followers" in parts:
         turns = FollowerTurns(worker_name())
         for chain in followed_chains(gateways()):

@@ -13,26 +13,24 @@ PAUSE_SECONDS = 2.0
 """Pause when no name is wanted; a new entry appears in Discord's logs within moments."""
 
 
-class RivalNamer:
-    """The worker in each jobs process that looks up names; one process at a time reads a server's log."""
+async def run() -> None:
+    """Look names up until cancelled; one process at a time reads a server's log."""
+    await repeat_forever(once, log, "names will be looked up again", PAUSE_SECONDS)
 
-    async def run(self) -> None:
-        """Look names up until cancelled."""
-        await repeat_forever(self.once, log, "names will be looked up again", PAUSE_SECONDS)
 
-    async def once(self) -> bool:
-        """Look up the names of one server's moves; return False if there are none to look up."""
+async def once() -> bool:
+    """Look up the names of one server's moves; return False if there are none to look up."""
+    async with transaction() as db:
+        search = await rival_names.claim(db)
+    if search is None:
+        return False
+
+    async def record(_fault: Exception) -> None:
         async with transaction() as db:
-            search = await rival_names.claim(db)
-        if search is None:
-            return False
+            await rival_names.postpone(db, search)
 
-        async def record(_fault: Exception) -> None:
-            async with transaction() as db:
-                await rival_names.postpone(db, search)
-
-        async with own_fault_recorded(log, "failed to look up names server=%s", search.server_id, record=record):
-            said = await rival_names.read(gateways(), search)
-            async with transaction() as db:
-                await rival_names.keep(db, search, said)
-        return True
+    async with own_fault_recorded(log, "failed to look up names server=%s", search.server_id, record=record):
+        said = await rival_names.read(gateways(), search)
+        async with transaction() as db:
+            await rival_names.keep(db, search, said)
+    return True

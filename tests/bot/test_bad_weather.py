@@ -22,7 +22,8 @@ from bot.interaction import delivery
 from bot.interaction.presses import Presses
 from gateways import gateways
 from gateways.discord.invalid_requests import Refusals
-from jobs.alert_sender import ALERTS, AlertSender
+from jobs import alert_sender
+from jobs.alert_sender import ALERTS
 from models import Alert, Breaker, ProviderState, Rule, Server, now, transaction
 from sandbox.base.faults import hang_up
 from sandbox.discord.actions import messages
@@ -400,12 +401,11 @@ async def test_the_log_channel_reports_each_problem_once_and_its_end_also_if_a_r
             server_id=row.id or 0, name="Cats", role_id=whale, role_name="Whale", verification_type="basic",
             contract_address="0x" + "c0" * 20, blockchain="base", created_by="1", expression=to_document(leaf),
         ))  # fmt: skip
-    sender = AlertSender()
 
     async def told() -> list[str]:
         async with transaction() as db:
             await schedules.bring_forward(db, ALERTS)
-        await sender.once()
+        await alert_sender.once()
         channel = next(one for one in (await discord.guild(BASE))["channels"] if one["id"] == CHANNEL)
         return [message["embeds"][0]["title"] for message in channel["messages"]]
 

@@ -7,9 +7,9 @@ import pytest
 from sqlmodel import select
 
 from gateways import Gateways
-from jobs.alert_sender import ALERTS, AlertSender
+from jobs import alert_sender, rival_namer
+from jobs.alert_sender import ALERTS
 from jobs.census_taker import CensusTaker
-from jobs.rival_namer import RivalNamer
 from models import Alert, Census, Reach, RivalMove, now, transaction
 from services.collections.census import count_by_transfers, reach
 from services.collections.census.census_queue import CensusTask
@@ -44,7 +44,7 @@ async def test_an_alert_that_cannot_be_posted_delays_no_other(monkeypatch: pytes
             raise ValueError("nobody foresaw this")
 
     monkeypatch.setattr(alerts, "post", post)
-    await AlertSender().once()
+    await alert_sender.once()
     async with transaction() as db:
         first, second = [await db.get_one(Alert, alert_id) for alert_id in posted]
     assert first.id is not None
@@ -103,9 +103,8 @@ async def test_a_log_that_cannot_be_read_is_left_for_a_while(monkeypatch: pytest
         return RoleLog()
 
     monkeypatch.setattr(rival_names, "read", read)
-    namer = RivalNamer()
-    assert await namer.once()
-    assert await namer.once()
+    assert await rival_namer.once()
+    assert await rival_namer.once()
     assert len(set(searched)) == 2
     async with transaction() as db:
         left = await db.exec(select(RivalMove.next_at).where(RivalMove.server_id == searched[0]))

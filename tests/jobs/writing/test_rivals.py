@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlmodel import col, select
 
-from jobs.rival_namer import RivalNamer
+from jobs import rival_namer
 from models import Event, RivalMove, Truce, now, transaction
 from services.guilds import rivals
 from services.guilds.members import MemberFacts
@@ -107,8 +107,8 @@ async def test_a_fight_ends_after_the_second_reversal_and_names_the_rival(town: 
         await looked_at(town)
         assert await town.writes(start) == []
         assert not await town.has("carol", "Holder")
-        assert await RivalNamer().once()
-        assert not await RivalNamer().once(), "everything is named"
+        assert await rival_namer.once()
+        assert not await rival_namer.once(), "everything is named"
         found = await moves_by_others(town)
         told = [(one.taken, one.naming, one.actor_name, one.actor_bot, one.against) for one in found]
         by = ("named", rival, True)
@@ -163,15 +163,14 @@ async def test_without_the_permission_the_name_is_unknown_until_the_bot_has_it(t
     await may_read_the_log(town, False)
     await town.rule("Holder")
     await moves(town, "ada", "add_role")
-    namer = RivalNamer()
     start = await town.mark()
-    assert await namer.once()
+    assert await rival_namer.once()
     (move,) = await moves_by_others(town)
     assert (move.naming, move.reason, move.taken) == ("unknown", NO_PERMISSION, False)
     assert not [one for one in await town.requests(start, "discord") if "audit-logs" in one["path"]]
-    assert not await namer.once()
+    assert not await rival_namer.once()
     await may_read_the_log(town)
-    assert await namer.once()
+    assert await rival_namer.once()
     (move,) = await moves_by_others(town)
     assert (move.naming, move.actor_id, move.actor_bot) == ("named", town.people["ada"]["id"], False)
 
@@ -182,12 +181,12 @@ async def test_a_log_that_cannot_be_read_says_nothing_and_is_read_again(town: To
     await moves(town, "ada", "add_role")
     path = {"target": "discord", "method": "GET", "path": "*/audit-logs*"}
     await town.call("faults", **path, kind="answer", status=200, body="no log", seconds=300)
-    assert await RivalNamer().once()
+    assert await rival_namer.once()
     (move,) = await moves_by_others(town)
     assert (move.naming, move.attempts) == ("open", 0)
     await town.heal()
     await due_now(town)
-    assert await RivalNamer().once()
+    assert await rival_namer.once()
     assert [one.naming for one in await moves_by_others(town)] == ["named"]
 
 
@@ -207,7 +206,7 @@ async def test_what_the_log_does_not_have_stays_unknown_or_did_not_happen(town: 
         await rivals.record(db, [move], against=against)
     for _ in range(len(PAUSES) + 1):
         await due_now(town)
-        assert await RivalNamer().once()
+        assert await rival_namer.once()
     left = [(one.naming, one.reason) for one in await moves_by_others(town)]
     assert left == ([("unknown", NOT_FOUND)] if against else [])
 
@@ -226,7 +225,7 @@ async def test_a_log_brings_nobodys_name_back_who_deleted_their_data(town: Town,
         assert await erasure.finish(db) == 1
     if returned:
         await town.prove("dave")
-    assert await RivalNamer().once()
+    assert await rival_namer.once()
     found = {one.discord_id: (one.naming, one.actor_name, one.actor_id) for one in await moves_by_others(town)}
     if returned:
         assert found.keys() == {town.people["carol"]["id"], dave.discord_id}
