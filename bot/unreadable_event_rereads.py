@@ -136,7 +136,7 @@ class UnreadableEventRereads(BackgroundCog):
             self.lists.begin(guild)
             doubts.everybody, doubts.members = False, set()
         for user_id in sorted(doubts.members):
-            await self._member(guild, user_id)
+            await self.lists.read_member(guild.id, int(user_id))
             doubts.members.discard(user_id)
 
     async def _whole_guild(self, guild_id: int, doubts: Doubts) -> None:
@@ -180,9 +180,6 @@ class UnreadableEventRereads(BackgroundCog):
             state.parse_guild_update(data)
         except Exception as fault:  # noqa: BLE001  the library may raise any for unreadable data
             log.warning("guild not read over REST either guild=%s reason=%r", guild.id, fault)
-
-    async def _member(self, guild: nextcord.Guild, user_id: str) -> None:
-        await self.lists.read_member(guild.id, int(user_id))
 
 
 def _part(value: Mapping[str, Any], fields: Collection[str]) -> dict[str, Any]:

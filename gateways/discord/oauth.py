@@ -180,7 +180,7 @@ class DiscordOAuth:
 
     async def me(self, access_token: str) -> OAuthUser:
         """Return the token's user (GET /users/@me). Raises Unauthorized when the token is no longer valid."""
-        user = Shape(await self._read("/users/@me", access_token), "the user", DISCORD)
+        user = Shape(_usable(await self._answer("/users/@me", access_token)), "the user", DISCORD)
         return OAuthUser(
             id=user.id(),
             username=user.text("username"),
@@ -211,9 +211,6 @@ class DiscordOAuth:
     async def _own_list(self, access_token: str) -> Listing:
         answer = await self._answer("/users/@me/guilds", access_token)
         return Listing(_usable(answer), _window(answer))
-
-    async def _read(self, path: str, access_token: str) -> object:
-        return _usable(await self._answer(path, access_token))
 
     async def _answer(self, path: str, access_token: str) -> httpx.Response:
         headers = {"Authorization": f"Bearer {access_token}"}

@@ -148,7 +148,7 @@ def _of_bundle(entry_point: str, data: bytes, logs: Sequence[ReceiptLog] | None,
     """Yield the calls that the account's operations in a bundle made."""
     form = ENTRY_POINTS[entry_point]
     for raw in islice(_operations(data[4:], account), MOST_OPERATIONS):
-        said = _read((form,), b"\0" * 4 + _word(32) + raw)
+        said = _read((form,), b"\0" * 4 + (32).to_bytes(32, "big") + raw)
         if said is None:
             yield AccountCall(doubt=Doubt.UNREADABLE)
             continue
@@ -177,10 +177,6 @@ def _operations(packed: bytes, account: str) -> Iterator[bytes]:
 
 def _number(data: bytes, at: int) -> int:
     return int.from_bytes(data[at : at + 32], "big")
-
-
-def _word(number: int) -> bytes:
-    return number.to_bytes(32, "big")
 
 
 def _outcome(nonce: int, entry_point: str, logs: Sequence[ReceiptLog], account: str) -> Doubt | None:

@@ -57,7 +57,8 @@ class SolanaFollower:
                     self._faults.add("failed to read Solana reason=%s", fault)
                     async with transaction() as db:
                         await chain_cursor.failed(db, SOLANA, self._turns.owner, str(fault))
-            await asyncio.sleep(seconds_to_next_poll(_beat()) if followed else LEASE_SECONDS)
+            beat = min(BEAT_SECONDS, settings().follow_seconds)
+            await asyncio.sleep(seconds_to_next_poll(beat) if followed else LEASE_SECONDS)
 
     async def once(self) -> bool:
         """Ask the next question unless our share is used up. Return False while another process follows Solana.
@@ -123,7 +124,3 @@ class SolanaFollower:
             async with transaction() as db:
                 queue.mark_holders(db, SOLANA, polled.fresh, queue.SWEPT)
         self._poll.keep(polled)
-
-
-def _beat() -> float:
-    return min(BEAT_SECONDS, settings().follow_seconds)

@@ -114,7 +114,9 @@ async def _read(entries: AsyncIterator[tuple[int, object]]) -> ReadList:
     mistakes: list[Mistake] = []
     async for line, entry in entries:
         try:
-            address = parse(entry)[1] if isinstance(entry, str) else _no_text()
+            if not isinstance(entry, str):
+                raise AddressRefused(_("An address is a text."))
+            address = parse(entry)[1]
         except AddressRefused as fault:
             mistakes.append(Mistake(line, str(entry)[:_LONGEST_SHOWN], str(fault)))
         else:
@@ -136,7 +138,3 @@ async def _read(entries: AsyncIterator[tuple[int, object]]) -> ReadList:
         raise FieldRefused(ADDRESSES, _("Add the addresses of the list."))
     addresses = tuple(sorted(found))
     return ReadList(addresses, hashlib.sha256("\n".join(addresses).encode()).hexdigest()[:32])
-
-
-def _no_text() -> str:
-    raise AddressRefused(_("An address is a text."))
