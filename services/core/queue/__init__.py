@@ -1,13 +1,10 @@
 """The queue of members to reconcile: mark them as due, claim them in batches, complete or reschedule claims."""
 
 from services.core.queue.claims import (
-    CLAIM,
-    LEASE,
     Claim,
     check_unchanged,
     claim,
     complete,
-    pause_after,
     postpone,
     refresh_statistics,
     release,
@@ -33,7 +30,6 @@ from services.core.queue.mark_due import (
     mark_listed,
     mark_member,
     mark_members,
-    mark_named,
     mark_other_delegates,
     mark_people,
     mark_server,
@@ -51,10 +47,10 @@ from services.core.queue.removals import (
 )
 
 __all__ = [
-    "AGAIN", "CHANGED", "CHANNEL", "CLAIM", "IS_QUEUED", "JOINED", "LEASE", "NEVER_GIVEN", "NOW_GIVEN", "OF_SERVER",
-    "SEEN", "SWEPT", "WAITING", "Claim", "call_off_removals_from", "call_off_where", "check_unchanged", "claim",
-    "complete", "in_order_of_key", "invalidate_running", "locking_in_order", "mark_all", "mark_claimants",
-    "mark_holders", "mark_listed", "mark_member", "mark_members", "mark_named", "mark_other_delegates", "mark_people",
-    "mark_server", "mark_servers", "mark_swept", "pause_after", "postpone", "refresh_statistics", "release",
-    "release_leases", "renew", "reschedule", "retry_later", "still_ours",
+    "AGAIN", "CHANGED", "CHANNEL", "IS_QUEUED", "JOINED", "NEVER_GIVEN", "NOW_GIVEN", "OF_SERVER", "SEEN", "SWEPT",
+    "WAITING", "Claim", "call_off_removals_from", "call_off_where", "check_unchanged", "claim", "complete",
+    "in_order_of_key", "invalidate_running", "locking_in_order", "mark_all", "mark_claimants", "mark_holders",
+    "mark_listed", "mark_member", "mark_members", "mark_other_delegates", "mark_people", "mark_server", "mark_servers",
+    "mark_swept", "postpone", "refresh_statistics", "release", "release_leases", "renew", "reschedule", "retry_later",
+    "still_ours",
 ]  # fmt: skip

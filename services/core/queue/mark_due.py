@@ -63,12 +63,6 @@ _NEWCOMERS = (
 )
 
 
-async def mark_named(db: AsyncSession, server_id: int, people: Sequence[str], priority: int) -> int:
-    """Mark these people in a server, even those not known as members."""
-    who = "SELECT CAST(:server AS integer) AS server_id, unnest(CAST(:people AS text[])) AS discord_id"
-    return await _mark(db, who, priority, {"server": server_id, "people": list(people)})
-
-
 def mark_holders(db: AsyncSession, chain: str, addresses: Sequence[str], priority: int) -> None:
     """Mark the owners of these wallets and their delegates on the chain, in every server with the bot."""
     statement, values = _marking(

@@ -174,7 +174,8 @@ async def test_who_has_left_has_no_claim_and_is_asked_about_no_more(town: Town, 
         await until(lambda: settled(town))
     people = [town.people[who]["id"] for who in ("carol", "dave")]
     async with transaction() as db:
-        await queue.mark_named(db, town.server_id, people, queue.SWEPT)
+        for who in people:
+            await queue.mark_member(db, town.server_id, who, queue.SWEPT)
     await Reconciler(asyncio.Event()).once()
     async with transaction() as db:
         rows = (await db.exec(select(Grant).where(Grant.server_id == town.server_id))).all()

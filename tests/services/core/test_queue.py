@@ -15,6 +15,7 @@ from models import AsyncSession, Due, now, transaction
 from models.db.session import GuardFailed
 from services.core import queue
 from services.core.queue import Claim, mark_due
+from services.core.queue.claims import CLAIM, LEASE, pause_after
 from services.engine import reconcile
 from services.runtime.task_cancellation import stop
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, snowflake
@@ -161,8 +162,8 @@ async def test_pauses_reach_two_hours_and_no_more() -> None:
 
 
 def test_a_look_that_may_soon_succeed_is_made_then_and_after_many_vain_ones_once_a_minute() -> None:
-    assert [queue.pause_after(0, 61.2), queue.pause_after(3, 61.2), queue.pause_after(40, 61.2)] == [62, 62, 62]
-    assert [queue.pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
+    assert [pause_after(0, 61.2), pause_after(3, 61.2), pause_after(40, 61.2)] == [62, 62, 62]
+    assert [pause_after(attempts, 3.0) for attempts in (0, 1, 3, 4, 40)] == [5, 10, 40, 60, 60]
 
 
 async def test_news_about_a_member_ends_the_growth_of_their_pauses_and_a_sweep_does_not() -> None:
@@ -386,10 +387,10 @@ async def test_claiming_never_compares_each_row_with_each() -> None:
         await mark(1, str(number))
     async with transaction() as db:
         values = {
-            "limit": 10, "half": 5, "quarter": 3, "least": 0, "again": queue.AGAIN, "lease": queue.LEASE,
+            "limit": 10, "half": 5, "quarter": 3, "least": 0, "again": queue.AGAIN, "lease": LEASE,
             "worker": "w1", "busy": ["7"],
         }  # fmt: skip
-        lines = (await db.execute(text(f"EXPLAIN {queue.CLAIM}"), values)).scalars().all()
+        lines = (await db.execute(text(f"EXPLAIN {CLAIM}"), values)).scalars().all()
     plan = "\n".join(lines)
     assert "Nested Loop" not in plan, plan
     assert len(await claimed(limit=10)) == 10
@@ -429,7 +430,7 @@ async def test_what_a_worker_had_in_hand_when_the_database_left_is_taken_up_once
     monkeypatch.setattr("jobs.reconciler.IDLE_SECONDS", 0.01)
     working = asyncio.create_task(Reconciler(asyncio.Event()).run())
     try:
-        await asyncio.wait_for(seen_again.wait(), queue.LEASE.total_seconds() / 2)
+        await asyncio.wait_for(seen_again.wait(), LEASE.total_seconds() / 2)
     finally:
         await stop(working)
     assert [claim.discord_id for claim in looked_at] == ["5", "5"]

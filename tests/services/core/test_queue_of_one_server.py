@@ -27,7 +27,8 @@ async def a_queue_of_several_servers() -> None:
         await db.execute(text("ALTER TABLE due ALTER COLUMN key TYPE text COLLATE of_the_system"))
         await queue.mark_member(db, 1, "5", queue.SWEPT)
         for other in (2, 10, 17):
-            await queue.mark_named(db, other, [str(number) for number in range(100)], queue.SWEPT)
+            for number in range(100):
+                await queue.mark_member(db, other, str(number), queue.SWEPT)
         await db.execute(text("UPDATE due SET claimed_by = 'w1', claimed_until = now() + interval '1 minute'"))
         await db.execute(text("ANALYZE due"))
 

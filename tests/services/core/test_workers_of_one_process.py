@@ -9,6 +9,7 @@ from jobs.reconciler import Reconciler
 from models import AsyncSession, transaction
 from services.core import queue
 from services.core.queue import Claim
+from services.core.queue.claims import LEASE
 from services.core.queue.worker_names import is_dead, worker_name
 from services.engine import reconcile
 from services.runtime.task_cancellation import stop
@@ -34,7 +35,7 @@ async def test_a_worker_that_starts_leaves_the_claims_of_another_one_alone(monke
     monkeypatch.setattr(reconcile, "parts", parts)
     working = asyncio.create_task(second.run())
     try:
-        await asyncio.wait_for(seen.wait(), queue.LEASE.total_seconds() / 2)
+        await asyncio.wait_for(seen.wait(), LEASE.total_seconds() / 2)
     finally:
         await stop(working)
     assert [claim.discord_id for claim in looked_at] == ["6"]

@@ -32,6 +32,7 @@ from gateways.transport.errors import ProviderDown
 from services.core import queue
 from services.core.answer import Answer
 from services.core.queue import Claim
+from services.core.queue.claims import pause_after
 from services.engine import read_and_confirm
 from services.engine.cases import Case
 from services.engine.decide import Action, GrantFacts, keeps_differently
@@ -401,7 +402,7 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
         healed, attempts, before = world.now, random.randint(0, 20), play.grant
         while not isinstance(play.grant, Taken) and world.now - healed < SOON:
             await play.look()
-            world.goes_on(queue.pause_after(attempts, play.again_in), last)
+            world.goes_on(pause_after(attempts, play.again_in), last)
             attempts += 1
             if right and world.now - healed > timedelta(minutes=15):
                 break

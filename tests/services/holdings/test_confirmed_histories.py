@@ -15,8 +15,8 @@ from gateways.chains.metadata_traits import Trait
 from gateways.chains.token_sheet import TokenSheet
 from gateways.chains.view_sheet import ViewSheet
 from services.collections.trait_match import TokenTraits
-from services.core import queue
 from services.core.answer import Answer
+from services.core.queue.claims import pause_after
 from services.engine.decide import Action, Decision, GrantFacts, decide, keeps_differently
 from services.holdings import confirmation
 from services.holdings.confirmation import Confirmation, Means
@@ -250,7 +250,7 @@ def test_no_holder_loses_the_role_and_no_former_holder_keeps_it(leaf: Requiremen
         healed, attempts = world.now, world.random.randint(0, 20)
         while not isinstance(grant, Taken) and world.now - healed < SOON:
             grant = look(world, grant)
-            world.goes_on(timedelta(seconds=queue.pause_after(attempts, world.wait)), holds=False)
+            world.goes_on(timedelta(seconds=pause_after(attempts, world.wait)), holds=False)
             attempts += 1
         assert isinstance(grant, Taken), f"seed {seed}: who sold keeps the role: {grant}"
         taken += 1

@@ -175,7 +175,7 @@ async def test_members_are_marked_only_when_all_chains_are_stored() -> None:
     ]
 
     async def marked(db: models.AsyncSession) -> None:
-        await queue.mark_named(db, other.server_id, [other.discord_id], queue.CHANGED)
+        await queue.mark_member(db, other.server_id, other.discord_id, queue.CHANGED)
 
     await ends_while_another_has(locked("polygon", ONE), marked, both)
     assert [who for who, _ in await ages()] == [OTHER, ONE, ONE]

@@ -52,7 +52,8 @@ async def _hold_or_sell(history: History, digest: str, wallet: str, reported: st
             queue.mark_holders(db, "base", [wallet], queue.SEEN)
         elif reported == "by a setting":
             owners = [who for who in history.people if wallet in history.truth.wallets_of(who)]
-            await queue.mark_named(db, history.server, owners, queue.CHANGED)
+            for who in sorted(owners):
+                await queue.mark_member(db, history.server, who, queue.CHANGED)
         await db.execute(
             text(
                 "INSERT INTO address_list_entry (list_id, address) VALUES (:list, :address) ON CONFLICT DO NOTHING"
