@@ -26,11 +26,7 @@ class RoleGone(NotThere):
 
 
 class MemberGone(NotThere):
-    """10007: that user is not a member of the guild (docs/facts.md#discord-error-codes)."""
-
-
-class UserGone(MemberGone):
-    """10013: no such user at all, and so no such member (docs/facts.md#discord-error-codes)."""
+    """10007 or 10013: that user is not a member of the guild, or nobody (docs/facts.md#discord-error-codes)."""
 
 
 class GuildGone(NotThere):
@@ -291,7 +287,7 @@ def read_user(value: object) -> BotUser:
 
 
 _GONE: dict[int, type[NotThere]] = {
-    10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: UserGone,
+    10003: ChannelGone, 10004: GuildGone, 10007: MemberGone, 10008: MessageGone, 10011: RoleGone, 10013: MemberGone,
 }  # fmt: skip
 _PASSING = frozenset({40333})
 """Codes that come with a 4xx although the fault is Discord's own: 40333, internal network error."""

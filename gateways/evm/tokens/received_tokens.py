@@ -52,10 +52,6 @@ def unsettled(chain: Chain) -> int:
     return max(SETTLED, math.ceil(stale_seconds(chain) / chain.block_seconds))
 
 
-class TooNarrow(ProviderRefused):
-    """The node gives logs of so few blocks at a time that history cannot be searched."""
-
-
 class IdSpans:
     """Consecutive ids that were read, as separate spans in order.
 
@@ -195,7 +191,8 @@ class LogReader:
             end = max(search.low[owner] for owner in group) - 1
             while end > self._gone and self._time_left(search):
                 if end // self._most > MOST_PIECES:
-                    raise TooNarrow(self.node.name, f"it gives logs of {self._most} blocks at a time", status=200)
+                    few = f"it gives logs of {self._most} blocks at a time"
+                    raise ProviderRefused(self.node.name, few, status=200)
                 start = self._start(end)
                 try:
                     if not await self._piece(search, group, start, end):

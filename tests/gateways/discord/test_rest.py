@@ -11,15 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from gateways.discord.invalid_requests import ALLOWED, GUILD_ALLOWED, GuildRests, TooManyRefusals
 from gateways.discord.rest import Discord, audit_reason
-from gateways.discord.types import (
-    GuildGone,
-    MemberGone,
-    MissingAccess,
-    MissingPermissions,
-    RoleGone,
-    TokenRejected,
-    UserGone,
-)
+from gateways.discord.types import GuildGone, MemberGone, MissingAccess, MissingPermissions, RoleGone, TokenRejected
 from gateways.transport.errors import (
     LONGEST_PAUSE,
     NotYet,
@@ -149,7 +141,7 @@ def test_a_reason_never_exceeds_512_characters_nor_breaks_inside_one() -> None:
         (404, 10004, GuildGone),
         (404, 10007, MemberGone),
         (404, 10011, RoleGone),
-        (404, 10013, UserGone),
+        (404, 10013, MemberGone),
         (403, 50001, MissingAccess),
         (403, 50013, MissingPermissions),
         (400, 50028, MissingPermissions),
