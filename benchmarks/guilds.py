@@ -47,7 +47,7 @@ FLOOD_EVERY = 5
 
 
 @dataclass(frozen=True)
-class Sweep:
+class MeasuredSweep:
     """One sweep over all guilds."""
 
     seconds: float
@@ -89,7 +89,7 @@ def sweeps(sizes: Sequence[tuple[int, int]]) -> None:
     print("| guilds × members | ms away | s, all new | s, nothing new | looks | requests a 1,000 checks | wrong "
           "| longest step, ms |")  # fmt: skip
     print("|---|---|---|---|---|---|---|---|")
-    found: dict[tuple[int, int, int], Sweep] = {}
+    found: dict[tuple[int, int, int], MeasuredSweep] = {}
     with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
         for guilds, members in sizes:
@@ -116,7 +116,7 @@ def sweeps(sizes: Sequence[tuple[int, int]]) -> None:
     goal(GUILDS, "longest step of the event loop, ms", max(one.step for one in found.values()), most=50)
 
 
-def _alone(members: int) -> Sweep:
+def _alone(members: int) -> MeasuredSweep:
     """Measure one guild with as many members, for comparison."""
     with nft_chain() as node:
         node.rpc("anvil_mine", "0x40")
@@ -142,13 +142,13 @@ def holds(contract: str, owner: str) -> bool:
     return (int(contract, 16) + int(owner, 16)) % ONE_IN == 0
 
 
-def _sweeps_of(node: NftChain, guilds: int, members: int, away: int) -> tuple[Sweep, Sweep]:
+def _sweeps_of(node: NftChain, guilds: int, members: int, away: int) -> tuple[MeasuredSweep, MeasuredSweep]:
     with ExitStack() as stack:
         url = stack.enter_context(far(node.url, away))
         database = stack.enter_context(community.database())
         stack.enter_context(node.mining())
         said = said_by("benchmarks.guilds", "sweeps", database, url, str(guilds), str(members))
-        first, second = (Sweep(**one) for one in said)
+        first, second = (MeasuredSweep(**one) for one in said)
         return first, second
 
 
@@ -186,7 +186,9 @@ _LEFT = """
 minute later, in case a node lagged, does not count."""
 
 
-async def _sweep(node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> Sweep:
+async def _sweep(
+    node: str, servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]
+) -> MeasuredSweep:
     tally(node, "DELETE")
     began = time.perf_counter()
     await community.begin_sweep()
@@ -203,7 +205,7 @@ async def _sweep(node: str, servers: Sequence[int], members: int, rights: dict[i
             await asyncio.sleep(0.05)
     seconds = time.perf_counter() - began
     requests = tally(node)["requests"]
-    return Sweep(seconds, looks + 1, requests, await _wrong(servers, members, rights), step.milliseconds)
+    return MeasuredSweep(seconds, looks + 1, requests, await _wrong(servers, members, rights), step.milliseconds)
 
 
 async def _wrong(servers: Sequence[int], members: int, rights: dict[int, list[tuple[str, str]]]) -> int:

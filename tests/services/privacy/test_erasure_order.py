@@ -42,7 +42,7 @@ async def test_an_erasure_waits_for_who_writes_something_about_the_person_and_th
         await db.execute(f"SELECT 1 FROM {table} FOR UPDATE")
 
     async def mark(db: AsyncSession) -> None:
-        await queue.mark_named(db, member.server_id, [member.discord_id], queue.SEEN)
+        await queue.mark_member(db, member.server_id, member.discord_id, queue.SEEN)
 
     await meet(forget, write, mark)
     async with transaction() as db:
