@@ -11,9 +11,9 @@ from app.build import KEPT, BuildFailed, ensure_built
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.binaries import PostgresFailed
 from app.supervisor.installed import journal, update_under_way
-from app.supervisor.leftovers import AlreadyRunning, running
 from app.supervisor.output import say
 from app.supervisor.processes import Web, data_dir, make_plan, tilde_warning
+from app.supervisor.single_instance import AlreadyRunning, running
 from app.supervisor.supervisor import StartFailed, Supervisor
 from app.supervisor.system import escape_output, refusal, unusable
 from settings import ROOT, Settings, SettingsError, load, version

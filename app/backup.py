@@ -31,8 +31,8 @@ from app.postgres.account import NoDatabaseAccount, Say
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.installed import command_of, journal, update_under_way
-from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
 from app.supervisor.processes import data_dir, database_dir, home_dir
+from app.supervisor.single_instance import AlreadyRunning, Lock, Running, running
 from app.supervisor.system import escape_output, tell, unusable
 from models.db.database import is_unreadable, libpq_url
 from models.db.schema_swap import has_tables, moving_aside

@@ -31,7 +31,7 @@ from xdist.scheduler import LoadFileScheduling
 
 from app.postgres.memory import memory_bytes
 from app.postgres.server import Postgres
-from app.supervisor.leftovers import MARK
+from app.supervisor.single_instance import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
 from tests.support.plugins.midnight import pytest_runtest_setup as pytest_runtest_setup
 from tests.support.plugins.patience import pytest_sessionstart as pytest_sessionstart
@@ -114,7 +114,7 @@ ANSWER_SECONDS = "30"
 WATCHDOG = """
 import os, shutil, signal, sys
 from pathlib import Path
-from app.supervisor.leftovers import end_survivors
+from app.supervisor.single_instance import end_survivors
 sys.stdin.read()
 directory = sys.argv[1]
 end_survivors(Path(directory), patience=2)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from app.supervisor.leftovers import running
 from app.supervisor.processes import data_dir
+from app.supervisor.single_instance import running
 from settings import ROOT, settings
 
 

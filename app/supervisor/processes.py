@@ -8,8 +8,8 @@ from pathlib import Path
 
 from app.postgres import restore_swap
 from app.supervisor.child_process import Program
-from app.supervisor.leftovers import MARK
 from app.supervisor.probe import address_of
+from app.supervisor.single_instance import MARK
 from app.supervisor.supervisor import ProcessPlan
 from app.supervisor.web import command
 from settings import LIVE_CREDENTIALS, LOOPBACK, ROOT, SECRET_SETTINGS, Settings, newest_migration

@@ -14,8 +14,8 @@ from app.postgres.binaries import PostgresFailed
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
 from app.supervisor.child_process import Keeper, Pauses, Program, end_printing, printed
-from app.supervisor.leftovers import Lock, Running, end_survivors
 from app.supervisor.probe import answers_ok
+from app.supervisor.single_instance import Lock, Running, end_survivors
 
 WATCH_SECONDS = 2.0
 MIGRATE = "migrate"

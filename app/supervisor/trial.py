@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from app.postgres.account import NoDatabaseAccount
 from app.postgres.binaries import PostgresFailed
-from app.supervisor.leftovers import AlreadyRunning
 from app.supervisor.output import say
 from app.supervisor.probe import answers_ok
 from app.supervisor.processes import Web, make_plan
+from app.supervisor.single_instance import AlreadyRunning
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from app.supervisor.system import unusable
 from settings import Settings, SettingsError, load, version

@@ -20,7 +20,7 @@ from pathlib import Path
 from app.postgres.account import Say
 from app.postgres.process import end_orphans
 from app.supervisor.installed import STOP, Checkout, Installation, Journal, UpdateFailed, Wheel, journal, run
-from app.supervisor.leftovers import AlreadyRunning, Lock, Running, running
+from app.supervisor.single_instance import AlreadyRunning, Lock, Running, running
 from app.supervisor.system import escape_output, tell, unusable
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ from typing import Any
 import aiohttp
 import psycopg
 
-from app.supervisor import leftovers
+from app.supervisor import single_instance
 from benchmarks.attacks import within
 from benchmarks.support.rounds import goal, options
 from models.db.database import libpq_url
@@ -159,7 +159,7 @@ class Town:
             await asyncio.sleep(ASK_EVERY)
 
     def _rows(self) -> int:
-        now = leftovers.running(self._machine.product.data_dir)
+        now = single_instance.running(self._machine.product.data_dir)
         assert now is not None
         assert now.database_url
         with psycopg.connect(libpq_url(now.database_url)) as database:

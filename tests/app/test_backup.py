@@ -23,7 +23,7 @@ from app.postgres.binaries import program_dir
 from app.postgres.restore_swap import finish_or_undo
 from app.postgres.server import Postgres
 from app.supervisor.installed import journal
-from app.supervisor.leftovers import Lock, Running
+from app.supervisor.single_instance import Lock, Running
 from app.supervisor.update import _alone
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
 from models.db.database import libpq_url

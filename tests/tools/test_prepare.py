@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.supervisor.leftovers import Lock, Running
+from app.supervisor.single_instance import Lock, Running
 from tools import prepare, steps
 from tools.install import read_pins, versions
 from tools.progress import StepFailed, Teller, start

@@ -10,9 +10,9 @@ from alembic.script import ScriptDirectory
 
 from app.supervisor import probe
 from app.supervisor.companions import start_if_alone
-from app.supervisor.leftovers import Lock, Running
 from app.supervisor.probe import answers_ok
 from app.supervisor.processes import Web, database_dir, make_plan
+from app.supervisor.single_instance import Lock, Running
 from settings import ROOT, Settings, load, settings
 
 LIVE = {"DISCORD_CLIENT_ID": "1", "DISCORD_CLIENT_SECRET": "s", "DISCORD_BOT_TOKEN": "t", "SECRET_KEY": "k" * 40}

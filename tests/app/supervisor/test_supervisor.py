@@ -16,7 +16,7 @@ import pytest
 
 from app.supervisor import supervisor as supervisor_module
 from app.supervisor.child_process import Pauses, Program
-from app.supervisor.leftovers import AlreadyRunning, Lock, Running, end_survivors, running
+from app.supervisor.single_instance import AlreadyRunning, Lock, Running, end_survivors, running
 from app.supervisor.supervisor import ProcessPlan, StartFailed, Supervisor
 from tests.conftest import free_port
 from tests.support.product import kill_session

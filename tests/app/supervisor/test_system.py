@@ -16,7 +16,7 @@ import pytest
 from app import __main__ as app
 from app import backup, doctor, live_check
 from app.supervisor.installed import command_of, journal, update_under_way
-from app.supervisor.leftovers import AlreadyRunning, Running
+from app.supervisor.single_instance import AlreadyRunning, Running
 from settings import ROOT
 from tests.app.test_backup import cut_short as cut_short
 from tests.app.test_backup import make_one as make_one

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from app.postgres.server import Postgres
 from app.supervisor.child_process import Program
-from app.supervisor.leftovers import end_survivors, running
+from app.supervisor.single_instance import end_survivors, running
 from app.supervisor.supervisor import Supervisor
 from tests.app.supervisor.test_supervisor import NOTE, ROOT, child, marked, notes, patient, plan, until
 from tests.conftest import free_port

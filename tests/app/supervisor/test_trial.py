@@ -7,7 +7,7 @@ import pytest
 
 from app.supervisor import trial
 from app.supervisor.child_process import Program
-from app.supervisor.leftovers import running
+from app.supervisor.single_instance import running
 from app.supervisor.supervisor import ProcessPlan, StartFailed
 from app.supervisor.trial import plan_of, try_out
 from settings import load

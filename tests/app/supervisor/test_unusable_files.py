@@ -11,7 +11,7 @@ import pytest
 from app import __main__ as start
 from app import backup
 from app.supervisor import trial, update
-from app.supervisor.leftovers import Lock, Running
+from app.supervisor.single_instance import Lock, Running
 from settings import settings
 
 

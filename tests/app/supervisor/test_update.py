@@ -18,7 +18,7 @@ import pytest
 from app import __main__ as start
 from app.supervisor import update
 from app.supervisor.installed import Checkout, UpdateFailed, journal
-from app.supervisor.leftovers import Lock, Running
+from app.supervisor.single_instance import Lock, Running
 from app.supervisor.supervisor import ProcessPlan, Supervisor
 from app.supervisor.update import Data, Update, finish_or_go_back
 

@@ -14,7 +14,7 @@ import httpx
 import psycopg
 import pytest
 
-from app.supervisor.leftovers import MARK
+from app.supervisor.single_instance import MARK
 from tests.conftest import ROOT, free_port, temporary_dir, wait_for
 from tests.support.databases import TEMPLATE, named, plain
 from tests.support.product import build_screens

@@ -17,7 +17,7 @@ from sqlmodel import select
 
 import models
 from app.postgres.server import Postgres
-from app.supervisor.leftovers import MARK, running
+from app.supervisor.single_instance import MARK, running
 from models import Grant, Rule, Wallet, transaction
 from models.db.database import libpq_url
 from settings import CALLBACK_PATH

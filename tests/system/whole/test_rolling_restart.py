@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import text
 
 import models
-from app.supervisor.leftovers import MARK
+from app.supervisor.single_instance import MARK
 from gateways import close_gateways
 from models import transaction
 from services.guilds import rate_shares

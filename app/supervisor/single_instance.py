@@ -1,4 +1,4 @@
-"""Leftovers of an earlier run: the holder of the lock, its published state, and processes that outlived it."""
+"""One instance for each data directory: the lock, its holder's published state, and processes that outlived it."""
 
 import fcntl
 import json
