@@ -57,7 +57,7 @@ GARBAGE = 20_000
 FEW = 10
 """The most tests in a file that counts as short, unless it is in LONG."""
 LONG = (
-    "jobs/deciding/test_solana.py", "bot/test_missed_events.py", "bot/test_bad_weather.py",
+    "jobs/deciding/test_solana.py", "bot/test_missed_events.py", "bot/test_faulty_answers.py",
     "jobs/following/test_solana_follower.py", "gateways/transport/test_hangs.py", "system/strict/test_roles.py",
     "jobs/following/test_follower.py", "jobs/deciding/test_odd_answers.py", "jobs/deciding/test_engine.py",
     "jobs/processes/test_meanwhile.py", "services/guilds/test_verification_channel.py", "bot/test_life.py",
@@ -76,7 +76,7 @@ WITH_PRODUCT = (
     "tests/system/whole/test_by_calls.py", "tests/system/whole/test_moved.py",
 )  # fmt: skip
 """Files that use the shared product, listed by name for the process that hands out the tests."""
-IN_BAD_WEATHER = ("tests/system/browser/test_bad_weather.py", "tests/system/browser/server/")
+DURING_OUTAGES = ("tests/system/browser/test_outages.py", "tests/system/browser/server/")
 """Those of WITH_PRODUCT that run on a second product at the same time."""
 READ_THE_PRODUCT = (
     "tests/house/test_layout.py", "tests/house/test_rules.py", "tests/house/test_security.py",
@@ -204,8 +204,8 @@ class TwoProducts(LoadFileScheduling):
     """A scheduler that hands out single files, but keeps together those that share what is slow to make."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(IN_BAD_WEATHER):
-            return "product in bad weather"
+        if nodeid.startswith(DURING_OUTAGES):
+            return "product during outages"
         if nodeid.startswith(WITH_PRODUCT):
             return "product"
         if nodeid.startswith(READ_THE_PRODUCT):

@@ -42,7 +42,7 @@ FUZZED = (
     "tests/services/holdings/test_confirmed_histories.py", "tests/services/engine/test_looked_histories.py",
     "tests/services/roles/histories/test_histories.py", "tests/system/browser/test_every_language.py",
     "tests/sandbox/discord/test_odd_bodies.py", "tests/sandbox/test_odd_questions.py",
-    "tests/system/browser/test_bad_weather.py",
+    "tests/system/browser/test_outages.py",
 )  # fmt: skip
 # These are never sent: they only leave the sandbox's banner out of the screens. deploy/image/screens.sh sets the same.
 LIVE_BUILD = {
@@ -148,10 +148,10 @@ def workers() -> int:
 
 
 def fuzz(arguments: list[str]) -> int:
-    """`make fuzz`: many more odd calls, events and texts than usual, and screens in every language and weather."""
+    """`make fuzz`: many more odd calls, events and texts than usual, and screens in every language and outage."""
     what_tests_need()
     os.environ.update({"FUZZ_EXAMPLES": "50", "FUZZ_ROUNDS": "60", "HISTORIES": "10000", "HYPOTHESIS_PROFILE": "fuzz",
-                       "EVERY_LANGUAGE": "1", "EVERY_WEATHER": "1"})  # fmt: skip
+                       "EVERY_LANGUAGE": "1", "EVERY_OUTAGE": "1"})  # fmt: skip
     return become("-m", "pytest", "-n", "0", *(arguments or FUZZED))
 
 

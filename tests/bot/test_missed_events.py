@@ -15,9 +15,9 @@ from services.health import server_health
 from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.bot.acquaintance import all_known, is_, is_ready, members, names
-from tests.bot.test_bad_weather import EVERYBODY, server
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import EVERYBODY, server
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.conftest import discord as discord

@@ -11,9 +11,9 @@ from services.core.actors import Actor
 from services.guilds import role_safety
 from services.health import server_health
 from tests.bot.acquaintance import is_
-from tests.bot.test_bad_weather import COMMANDS, commands_of
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import COMMANDS, commands_of
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import Outside
 from tests.sandbox.conftest import discord as discord

@@ -22,9 +22,9 @@ from services.triggers import sweep
 from services.wallets import wallets
 from settings import settings
 from tests.bot.acquaintance import is_, members, names
-from tests.bot.test_bad_weather import EVERYBODY, gateway_state, server
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import EVERYBODY, gateway_state, server
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine
 from tests.jobs.conftest import product as product

@@ -10,9 +10,9 @@ from models import transaction
 from services.core.actors import Actor
 from services.triggers import sweep
 from tests.bot.acquaintance import is_, is_ready, names
-from tests.bot.test_bad_weather import EVERYBODY, server
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import EVERYBODY, server
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.bot.test_without_intent import a_rule_for, grants, has, is_known, proves, sweeps
 from tests.jobs.conftest import Engine
 from tests.jobs.conftest import engine as engine

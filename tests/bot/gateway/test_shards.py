@@ -19,8 +19,8 @@ from services.guilds.gateway import identifies, interaction_claims, shards
 from services.guilds.gateway.shards import BotProcess
 from settings import settings
 from tests.bot.acquaintance import all_known, is_, names
-from tests.bot.test_bad_weather import commands_of
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import commands_of
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, CLUB, Outside
 from tests.sandbox.conftest import discord as discord

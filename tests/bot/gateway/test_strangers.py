@@ -5,9 +5,9 @@ from sqlalchemy import text
 
 from models import transaction
 from tests.bot.acquaintance import is_, is_ready, members, names
-from tests.bot.test_bad_weather import EVERYBODY
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import EVERYBODY
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.bot.test_without_intent import a_rule_for
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside

@@ -17,7 +17,7 @@ from settings import settings
 from tests.bot.acquaintance import is_
 from tests.bot.gateway.test_shards import answered, process, ready
 from tests.bot.gateway.test_shards import short_leases as short_leases
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.conftest import discord as discord

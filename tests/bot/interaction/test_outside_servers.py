@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.bot.acquaintance import is_, names
-from tests.bot.test_bad_weather import COMMANDS, EVERYBODY, commands_of
-from tests.bot.test_bad_weather import living as living
-from tests.bot.test_bad_weather import sandbox_url as sandbox_url
+from tests.bot.test_faulty_answers import COMMANDS, EVERYBODY, commands_of
+from tests.bot.test_faulty_answers import living as living
+from tests.bot.test_faulty_answers import sandbox_url as sandbox_url
 from tests.jobs.conftest import product as product
 from tests.sandbox.conftest import CLUB, Outside
 from tests.sandbox.conftest import discord as discord

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from random import Random
 
 from tests.support.distant_node import hang
-from tests.system.soak.deals import EDITED, EDITED_IN, drawn, has_list, listed, with_list
+from tests.system.soak.expected_roles import SoakRule
+from tests.system.soak.hostile_guild import HostileTenant
 from tests.system.soak.machine import PROGRAMS, Machine
-from tests.system.soak.tenant import HostileTenant
-from tests.system.soak.truth import Deal
+from tests.system.soak.rules import EDITED, EDITED_IN, drawn, has_list, listed, with_list
 from tests.system.soak.visitor import Visitor
 from tests.system.soak.world import COINS, ELSEWHERE, STAKING, STANDARDS, World, database_answers, family
 
@@ -105,9 +105,9 @@ class Chaos:
         if self.slow:
             # Meanwhile the slow Discord carries out its outstanding requests.
             await asyncio.sleep(LATE_SECONDS)
-        for deal in self.world.deals:
-            if deal.paused:
-                assert await self.world.change(deal, {"state": "active"}), "nothing stands against resuming"
+        for soak_rule in self.world.soak_rules:
+            if soak_rule.paused:
+                assert await self.world.change(soak_rule, {"state": "active"}), "nothing stands against resuming"
 
     # Events on chains.
 
@@ -186,16 +186,16 @@ class Chaos:
         """Change a rule's condition or list, delete a rule, or create one."""
         world = self.world
         edited = {world.guilds[number].roles[EDITED] for number in EDITED_IN}
-        there = [deal for deal in world.deals if deal.role in edited]
+        there = [soak_rule for soak_rule in world.soak_rules if soak_rule.role in edited]
         if self.random.random() < 0.3:
-            deal = self.random.choice([deal for deal in world.deals if has_list(deal)])
-            tree = with_list(deal.tree, listed(world, self.random))
-            self.say(f"a list is changed: {await world.change(deal, {'expression': tree})}")
+            soak_rule = self.random.choice([soak_rule for soak_rule in world.soak_rules if has_list(soak_rule)])
+            tree = with_list(soak_rule.tree, listed(world, self.random))
+            self.say(f"a list is changed: {await world.change(soak_rule, {'expression': tree})}")
             return
         tree = drawn(world, self.random)
         if len(there) < len(edited):
-            (role, *_) = sorted(edited - {deal.role for deal in there})
-            self.say(f"a rule is made: {await world.make(Deal(role, tree))}")
+            (role, *_) = sorted(edited - {soak_rule.role for soak_rule in there})
+            self.say(f"a rule is made: {await world.make(SoakRule(role, tree))}")
         elif self.random.random() < 0.4:
             self.say(f"a rule is deleted: {await world.delete(self.random.choice(there))}")
         else:
@@ -204,13 +204,13 @@ class Chaos:
     async def pause_or_resume(self) -> None:
         """Pause a rule as an admin, or resume it."""
         world = self.world
-        resting = [deal for deal in world.deals if deal.paused]
+        resting = [soak_rule for soak_rule in world.soak_rules if soak_rule.paused]
         if resting and self.random.random() < 0.6:
             self.say(f"a rule is resumed: {await world.change(self.random.choice(resting), {'state': 'active'})}")
         else:
             roles = {guild.roles[name] for guild in world.guilds for name in PAUSED}
-            deal = self.random.choice([deal for deal in world.deals if deal.role in roles])
-            self.say(f"a rule is paused: {await world.change(deal, {'state': 'paused'})}")
+            soak_rule = self.random.choice([soak_rule for soak_rule in world.soak_rules if soak_rule.role in roles])
+            self.say(f"a rule is paused: {await world.change(soak_rule, {'state': 'paused'})}")
 
     async def approve(self) -> None:
         """Approve the removals that the breaker holds back, as an admin."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.system.soak.truth import Pair, Timeline
+from tests.system.soak.expected_roles import Pair, Timeline
 
 LATE_WITHIN = 60.0
 """Seconds in which a slow Discord may carry out a request again after its caller gave up: the write may repeat."""

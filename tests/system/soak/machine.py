@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 
 from app.postgres.server import Postgres
-from app.supervisor.leftovers import MARK
+from app.supervisor.single_instance import MARK
 from tests.conftest import ROOT
-from tests.system.soak.ahead import CLOCK_AHEAD_SECONDS
-from tests.system.soak.weather import DatabaseWay
+from tests.system.soak.clock_ahead import CLOCK_AHEAD_SECONDS
+from tests.system.soak.distant_services import DatabaseWay
 
 PROGRAMS = {"bot": "bot", "jobs-1": "jobs", "jobs-2": "jobs", "web": "app.supervisor.web"}
 """The processes by name, and the module that each runs."""
@@ -46,7 +46,7 @@ class Machine:
         """Start one of the processes, unless it runs."""
         process = self.running.get(name)
         if process is None or process.poll() is not None:
-            clock = ("tests.system.soak.ahead", str(CLOCK_AHEAD_SECONDS)) if name == AHEAD else ()
+            clock = ("tests.system.soak.clock_ahead", str(CLOCK_AHEAD_SECONDS)) if name == AHEAD else ()
             with self.log(name).open("ab") as output:
                 self.running[name] = subprocess.Popen(
                     [sys.executable, "-m", *clock, PROGRAMS[name]],

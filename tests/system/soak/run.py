@@ -25,12 +25,12 @@ from models import Due, Grant, Schedule, now, transaction
 from services.triggers import sweep
 from settings import CALLBACK_PATH, settings
 from tests.conftest import ROOT, free_port, running_sandbox, temporary_dir
-from tests.system.soak import judge, weather
+from tests.system.soak import distant_services, judge
 from tests.system.soak.chaos import Chaos, Pace
-from tests.system.soak.deals import GUILDS, first_deals
+from tests.system.soak.expected_roles import Pair
+from tests.system.soak.hostile_guild import HostileTenant
 from tests.system.soak.machine import Machine
-from tests.system.soak.tenant import HostileTenant
-from tests.system.soak.truth import Pair
+from tests.system.soak.rules import GUILDS, first_rules
 from tests.system.soak.visitor import Visitor
 from tests.system.soak.world import World
 
@@ -49,7 +49,7 @@ async def soak(
     seeds: Sequence[int], sandbox: str, directory: Path, pace: Pace, say: Callable[[str], None]
 ) -> list[str]:
     """Run one seed after another on one machine; return the faults in sentences, none if the promise is kept."""
-    with weather.nodes(sandbox) as nodes:
+    with distant_services.nodes(sandbox) as nodes:
         return await _soak_on(seeds, sandbox, directory, pace, say, nodes)
 
 
@@ -108,15 +108,15 @@ async def _soak(world: World, machine: Machine, random: Random, pace: Pace, say:
     await world.meet()
     visitor = Visitor(settings().public_url, world.owner["username"])
     await visitor.sign_in()
-    for deal in first_deals(world, random):
-        await world.make_first(deal)
+    for soak_rule in first_rules(world, random):
+        await world.make_first(soak_rule)
     tenant = HostileTenant(world)
     await tenant.move_in()
     say("the world is there")
     chaos = Chaos(world, machine, visitor, tenant, random, pace, say)
     wrong = await chaos.run()
     wrong += await _quiet(world, say)
-    wrong += await visitor.sees(world.deals, [guild.server_id for guild in world.guilds])
+    wrong += await visitor.sees(world.soak_rules, [guild.server_id for guild in world.guilds])
     assert await world.read_chains() == world.holdings, "the mirror is the chain"
     requests = await _requests(world, since)
     done = judge.writes(requests, {guild.id for guild in world.guilds})

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.system.soak.expected_roles import Holdings, Timeline, right
 from tests.system.soak.judge import REFUSALS_BORNE, REFUSALS_WITHIN, Write, faults, refusals
-from tests.system.soak.truth import Holdings, Timeline, right
 
 PAIR = ("member", "role")
 BEGAN = 1_700_000_000.0

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
-from tests.system.soak.truth import Deal
+from tests.system.soak.expected_roles import SoakRule
 
 FOR_NOW = {502, 503}
 """The statuses that a call may have while a provider or the database is faulty."""
@@ -60,7 +60,7 @@ class Visitor:
                 said.append(f"the web answered {path} with {answer.status_code}: {answer.text[:300]}")
         return said
 
-    async def sees(self, deals: list[Deal], servers: list[int]) -> list[str]:
+    async def sees(self, soak_rules: list[SoakRule], servers: list[int]) -> list[str]:
         """Return the faults once all is well again: the person is still signed in and sees exactly these rules."""
         await self.healthy()
         user = await self._get("/api/auth/user")
@@ -72,7 +72,7 @@ class Visitor:
             if answer.status_code != 200:
                 return [f"the web does not show the rules: {answer.status_code} {answer.text[:300]}"]
             shown |= {(rule["id"], rule["roleId"]) for rule in answer.json()}
-        there = {(deal.id, deal.role) for deal in deals}
+        there = {(soak_rule.id, soak_rule.role) for soak_rule in soak_rules}
         return [] if shown == there else [f"the web shows the rules {sorted(shown)}, but there are {sorted(there)}"]
 
     async def _get(self, path: str) -> httpx.Response:

@@ -24,7 +24,7 @@ from services.rules.draft import RuleDraft
 from services.triggers import gateway_events as guilds
 from services.triggers import member_rereads
 from services.wallets import wallets
-from tests.system.soak.truth import Deal, Holdings, Pair, Timeline, Token, right
+from tests.system.soak.expected_roles import Holdings, Pair, SoakRule, Timeline, Token, right
 
 STANDARDS = {"base": "ERC721", "ethereum": "ERC721Enumerable", "polygon": "ERC1155", "solana": "Solana"}
 COINS = {"base": "ERC20", "solana": "SPL"}
@@ -79,7 +79,7 @@ class World:
         self.coins: dict[str, str] = {}
         self.staking: dict[str, str] = {}
         self.holdings = Holdings()
-        self.deals: list[Deal] = []
+        self.soak_rules: list[SoakRule] = []
         self.timeline, self.away = Timeline(), list[tuple[str, float]]()
         self._tokens = 0
 
@@ -181,10 +181,12 @@ class World:
         found: dict[Pair, bool | None] = {}
         for guild in self.guilds:
             for role in guild.roles.values():
-                deals = [deal for deal in self.deals if deal.role == role]
+                soak_rules = [soak_rule for soak_rule in self.soak_rules if soak_rule.role == role]
                 for who in guild.members:
-                    state = any(right(deal.tree, self.holdings, self.proved.get(who, {})) for deal in deals)
-                    let_be = who not in self.present or any(deal.paused for deal in deals)
+                    state = any(
+                        right(soak_rule.tree, self.holdings, self.proved.get(who, {})) for soak_rule in soak_rules
+                    )
+                    let_be = who not in self.present or any(soak_rule.paused for soak_rule in soak_rules)
                     found[who, role] = None if let_be else state
         return found
 
@@ -357,60 +359,60 @@ class World:
             user = await db.get_one(User, await ensure(db, self.owner["id"], self.owner["username"]))
             return Actor(user.id or 0, user.discord_id, user.username)
 
-    async def make(self, deal: Deal) -> bool:
+    async def make(self, soak_rule: SoakRule) -> bool:
         """Create a rule; return whether it was created."""
         try:
-            await self._create(deal)
+            await self._create(soak_rule)
         except HoldfastError:
             return False
         return True
 
-    async def make_first(self, deal: Deal) -> None:
+    async def make_first(self, soak_rule: SoakRule) -> None:
         """Create a rule while nothing is faulty; raises HoldfastError if it is refused."""
         deadline = time.monotonic() + REFUSED_SECONDS
         while True:
             try:
-                return await self._create(deal)
+                return await self._create(soak_rule)
             except Retryable:
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(1)
 
-    async def _create(self, deal: Deal) -> None:
-        guild = self.guild_with(deal.role)
+    async def _create(self, soak_rule: SoakRule) -> None:
+        guild = self.guild_with(soak_rule.role)
         draft = RuleDraft(
-            rule_name="A deal", contract_address="", blockchain="", verification_type="basic", role_id=deal.role,
-            server_id=guild.server_id, expression=deal.tree,
+            rule_name="A rule of the soak", contract_address="", blockchain="", verification_type="basic",
+            role_id=soak_rule.role, server_id=guild.server_id, expression=soak_rule.tree,
         )  # fmt: skip
         actor, moment = await self.actor(), time.time()
         async with transaction() as db:
             view = await rules.create(db, gateways(), actor, draft)
-        deal.id = view.id
-        self.deals.append(deal)
+        soak_rule.id = view.id
+        self.soak_rules.append(soak_rule)
         self._true_since(moment)
 
-    async def change(self, deal: Deal, changes: Mapping[str, Any]) -> bool:
+    async def change(self, soak_rule: SoakRule, changes: Mapping[str, Any]) -> bool:
         """Change a rule's condition or state; return whether it was changed."""
         actor, moment = await self.actor(), time.time()
         try:
             async with transaction() as db:
-                await rules.change(db, gateways(), actor, deal.id, changes)
+                await rules.change(db, gateways(), actor, soak_rule.id, changes)
         except HoldfastError:
             return False
-        deal.tree = changes.get("expression", deal.tree)
-        deal.paused = changes.get("state", "paused" if deal.paused else "active") == "paused"
+        soak_rule.tree = changes.get("expression", soak_rule.tree)
+        soak_rule.paused = changes.get("state", "paused" if soak_rule.paused else "active") == "paused"
         self._true_since(moment)
         return True
 
-    async def delete(self, deal: Deal) -> bool:
+    async def delete(self, soak_rule: SoakRule) -> bool:
         """Delete a rule; return whether it was deleted."""
         actor, moment = await self.actor(), time.time()
         try:
             async with transaction() as db:
-                await rules.delete(db, gateways(), actor, deal.id)
+                await rules.delete(db, gateways(), actor, soak_rule.id)
         except HoldfastError:
             return False
-        self.deals.remove(deal)
+        self.soak_rules.remove(soak_rule)
         self._true_since(moment)
         return True
 

@@ -2,7 +2,7 @@
 
 A second web process reads the running product's database through a wire that can be cut, so that no other test is
 disturbed. Outside services fail by the sandbox's faults, which last longer than any wait here. `make fuzz` opens every
-screen in every weather; otherwise those that nothing distinguishes from another one are left out.
+screen in every outage; otherwise those that nothing distinguishes from another one are left out.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ TARGETS_OF = {
     "discord": ("discord",),
     "marketplaces and nodes": tuple(target for target in TARGETS if target not in {"discord", "gateway"}),
 }
-WEATHERS = {
+OUTAGES = {
     "discord down, the rest slow": (("discord", "down"), ("marketplaces and nodes", "slow")),
     "discord slow, the rest down": (("discord", "slow"), ("marketplaces and nodes", "down")),
     "database down": (("database", "down"),),
@@ -236,16 +236,16 @@ async def page(watched: Watched, tabs: tuple[Tabs, Tabs]) -> AsyncIterator[Page]
     await hers.give_back(page, usable=True)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session", params=WEATHERS)
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=OUTAGES)
 async def lacking(request: pytest.FixtureRequest, watched: Watched, tabs: tuple[Tabs, Tabs]) -> dict[str, str]:
-    """Return by name what each screen shows that neither loads nor says what it lacks, in one weather."""
+    """Return by name what each screen shows that neither loads nor says what it lacks, in one outage."""
     hers, anybodys = tabs
     visits = [(hers, screen) for screen in watched.screens] + [(anybodys, screen) for screen in FOR_ANYBODY]
-    if "EVERY_WEATHER" not in os.environ:
+    if "EVERY_OUTAGE" not in os.environ:
         alike = OF_ONE_READ | OF_NO_READ if request.param.startswith("database") else WITHOUT_OUTSIDE
         visits = [one for one in visits if one[1].name not in alike]
     watched.clear()
-    for what, kind in WEATHERS[request.param]:
+    for what, kind in OUTAGES[request.param]:
         watched.worsen(what, kind)
     try:
         found = await all_of([lambda one=one: grey(one[0], watched, one[1]) for one in visits])

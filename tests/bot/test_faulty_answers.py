@@ -84,7 +84,7 @@ def broken(status: int) -> Answer:
 
 
 # The answer that comes first, and whether Discord had carried out the request by then.
-WEATHER: dict[str, tuple[Answer, bool]] = {
+FAULTS: dict[str, tuple[Answer, bool]] = {
     "limited": (limited("user"), False),
     "shared": (limited("shared"), False),
     "global": (limited("global"), False),
@@ -97,7 +97,7 @@ WEATHER: dict[str, tuple[Answer, bool]] = {
 }
 
 
-class Clouds:
+class FaultyDiscord:
     """Gives each person's first `callback` or `edit` the fault that the person is named after."""
 
     def __init__(self, discord: Outside, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
@@ -113,10 +113,10 @@ class Clouds:
         token = re.search(r"/(?:interactions|webhooks)/\d+/([^/]+)/", request.path)
         stage = "callback" if request.path.endswith("/callback") else "edit"
         name = self.name(token[1]) if token else ""
-        if stage != self.stage or name not in WEATHER or name in self.met or WEATHER[name][1]:
+        if stage != self.stage or name not in FAULTS or name in self.met or FAULTS[name][1]:
             return None
         self.met.add(name)
-        return WEATHER[name][0](request)
+        return FAULTS[name][0](request)
 
     def name(self, token: str) -> str:
         interaction = self.local.interactions._by_token[token]
@@ -136,15 +136,15 @@ class Clouds:
 
 
 @pytest.mark.parametrize("stage", ["callback", "edit"])
-async def test_an_answer_comes_through_any_weather_and_only_once(
+async def test_an_answer_comes_through_any_fault_and_only_once(
     discord: Outside, bot: Bot, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
-    for name in WEATHER:
+    for name in FAULTS:
         await discord.control("people", username=name)
         await discord.control("members", guild=BASE, user=name, action="join")
     async with bot():
         await is_(lambda: commands_of(discord), COMMANDS)
-        clouds = Clouds(discord, monkeypatch, stage)
+        faulty = FaultyDiscord(discord, monkeypatch, stage)
 
         async def asks(name: str) -> list[str]:
             body = {"guild": BASE, "user": name, "kind": "command", "name": "help"}
@@ -152,9 +152,9 @@ async def test_an_answer_comes_through_any_weather_and_only_once(
             assert said.status_code == 200, (name, said.text)
             return [embed["title"] for message in said.json()["messages"] for embed in message["embeds"]]
 
-        answers = await asyncio.gather(*(asks(name) for name in WEATHER))
-    assert dict(zip(WEATHER, answers, strict=True)) == {name: ["HoldfastBot in short"] for name in WEATHER}
-    assert clouds.met == set(WEATHER)
+        answers = await asyncio.gather(*(asks(name) for name in FAULTS))
+    assert dict(zip(FAULTS, answers, strict=True)) == {name: ["HoldfastBot in short"] for name in FAULTS}
+    assert faulty.met == set(FAULTS)
 
 
 @pytest.fixture
@@ -162,15 +162,15 @@ def met(discord: Outside, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
     """The faults met by each kind of request other than interactions: one after the other before it passes."""
     local, seen = discord.sandbox.discord, dict[str, int]()
 
-    weathers: tuple[str, ...] = request.param
+    faults: tuple[str, ...] = request.param
 
     async def faulty(request: web.Request) -> web.StreamResponse | None:
         call = f"{request.method} {re.sub(r'[0-9]{5,}', '_', request.path.removeprefix('/discord/api/v10'))}"
         passed = seen.get(call, 0)
-        if "/interactions/" in call or "/webhooks/" in call or passed == len(weathers):
+        if "/interactions/" in call or "/webhooks/" in call or passed == len(faults):
             return None
         seen[call] = passed + 1
-        return WEATHER[weathers[passed]][0](request)
+        return FAULTS[faults[passed]][0](request)
 
     monkeypatch.setattr(local, "faulty", faulty)
     return seen
@@ -226,13 +226,13 @@ async def test_what_the_library_is_refused_counts_with_our_own_refusals(monkeypa
     monkeypatch.setattr("bot.interaction.delivery.gateways", lambda: ours)
     forbidden: Any = SimpleNamespace(status=403, reason="Forbidden")
     missing: Any = SimpleNamespace(status=404, reason="Not Found")
-    weather = [nextcord.Forbidden(forbidden, "no"), nextcord.NotFound(missing, "gone"), OSError()]
+    faults = [nextcord.Forbidden(forbidden, "no"), nextcord.NotFound(missing, "gone"), OSError()]
 
     async def send() -> None:
-        raise weather.pop(0)
+        raise faults.pop(0)
 
     monkeypatch.setattr(delivery, "FIRST_ANSWER_SECONDS", 0.0)
-    while weather:
+    while faults:
         assert await delivery.first(send) is False
     assert ours.discord.refusals.untold == 1
 

@@ -1,4 +1,4 @@
-"""`python -m tests.system.soak.ahead SECONDS MODULE [ARGUMENT …]`: run a module on a machine whose clock is ahead.
+"""`python -m tests.system.soak.clock_ahead SECONDS MODULE [ARGUMENT …]`: run a module with its clock ahead.
 
 Only reads of the date are ahead. The monotonic clock, which measures pauses, is unchanged, as after a wrong
 setting of a real machine's clock.

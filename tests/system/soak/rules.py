@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import Any
 
-from tests.system.soak.truth import Deal
+from tests.system.soak.expected_roles import SoakRule
 from tests.system.soak.world import ELSEWHERE, STANDARDS, World
 
 Tree = dict[str, Any]
@@ -74,13 +74,13 @@ def proved(family: str) -> Tree:
     return {"type": "any_wallet", "family": family}
 
 
-def first_deals(world: World, random: Random) -> list[Deal]:
+def first_rules(world: World, random: Random) -> list[SoakRule]:
     """Return sixteen rules over fifteen roles of five guilds: for each chain three to be edited, and composed ones.
 
     The four for the Whales have a condition of every other kind, required and excluded.
     """
     on = {chain: counted(world, chain) for chain in STANDARDS}
-    deals: list[tuple[int, str, Tree]] = [
+    soak_rules: list[tuple[int, str, Tree]] = [
         (0, "Holder", on["base"]),
         (0, "Whale", counted(world, "base", 2)),
         (1, "Holder", on["ethereum"]),
@@ -120,7 +120,7 @@ def first_deals(world: World, random: Random) -> list[Deal]:
             ]},
         ),
     ]  # fmt: skip
-    return [Deal(world.guilds[number].roles[role], tree) for number, role, tree in deals]
+    return [SoakRule(world.guilds[number].roles[role], tree) for number, role, tree in soak_rules]
 
 
 def drawn(world: World, random: Random) -> Tree:
@@ -147,9 +147,9 @@ def leaves(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from leaves(branch)
 
 
-def has_list(deal: Deal) -> bool:
+def has_list(soak_rule: SoakRule) -> bool:
     """Return whether a rule names a list of addresses."""
-    return any(leaf["type"] == "address_list" for leaf in leaves(deal.tree))
+    return any(leaf["type"] == "address_list" for leaf in leaves(soak_rule.tree))
 
 
 def with_list(tree: Mapping[str, Any], given: Tree) -> Tree:

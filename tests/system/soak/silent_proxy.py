@@ -1,4 +1,4 @@
-"""`python -m tests.system.soak.silence PORT SOCKET`: a proxy to a database that can fall silent.
+"""`python -m tests.system.soak.silent_proxy PORT SOCKET`: a proxy to a database that can fall silent.
 
 On SIGUSR1 every open connection stays open but carries no data in either direction, as when a
 firewall between two machines forgets them; new ones work.

@@ -13,7 +13,7 @@ Pair = tuple[str, str]
 
 
 @dataclass
-class Deal:
+class SoakRule:
     """A rule as its admin means it: a role for everybody who satisfies the tree (the API's own JSON document)."""
 
     role: str

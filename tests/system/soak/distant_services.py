@@ -42,7 +42,7 @@ class DatabaseWay:
         self.port = free_port()
         self.url = make_url(url).set(host="127.0.0.1", port=self.port, query={}).render_as_string(hide_password=False)
         socket = Path(query["host"][0]) / f".s.PGSQL.{query['port'][0]}"
-        command = [sys.executable, "-m", "tests.system.soak.silence", str(self.port), str(socket)]
+        command = [sys.executable, "-m", "tests.system.soak.silent_proxy", str(self.port), str(socket)]
         self._process = subprocess.Popen(command, cwd=ROOT)
         wait_until_open(self.port, self._process)
 
