@@ -176,11 +176,10 @@ class EvmChains:
         packed([contract])
         wanted = parse_ids(token_ids) if token_ids else None
         deadline = asyncio.get_running_loop().time() + self._pool.deadline
+        listed = self._listing(chain)
         return await self._pool.first(
             chain,
-            lambda node: self._tokens[node].read(
-                contract.lower(), holders, wanted, trails, self._listing(chain), at, deadline
-            ),
+            lambda node: self._tokens[node].read(contract.lower(), holders, wanted, trails, listed, at, deadline),
             endpoint=at.endpoint,
             deadline=deadline,
         )
