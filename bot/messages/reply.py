@@ -48,7 +48,7 @@ class Reply:
     failed: bool = False
     """Whether the work did not succeed, so that it may be asked for again."""
     taken: frozenset[str] = frozenset()
-    """The ids of the roles that the reply reports as taken, so that no notice above it repeats them."""
+    """The ids of the roles that the reply names as taken, so that no notice above it repeats them."""
     before: tuple[nextcord.Embed, ...] = field(default=())
     """Embeds above the reply: the person's pending notices."""
     start: int = 0

@@ -137,13 +137,15 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
         # Translators: the heading of the roles about which not everything could be read.
         (_("Unknown"), found.unknown, True),
     )  # fmt: skip
-    told = [(name, [_role(one, explained) for one in roles]) for name, roles, explained in parts if roles]
+    told = [(name, roles, [_role(one, explained) for one in roles]) for name, roles, explained in parts if roles]
     longest = min(LONGEST_FIELD, MOST_IN_LISTS // max(1, len(told)))
-    fields, left_out = list[tuple[str, str]](), 0
-    for name, roles in told:
-        shown, left = fitting_lines(roles, longest)
+    fields, left_out, taken = list[tuple[str, str]](), 0, found.taken
+    for name, roles, said in told:
+        shown, left = fitting_lines(said, longest)
         fields.append((name, shown))
         left_out += left
+        if roles is found.removed:
+            taken = taken[: len(roles) - left]
     if not fields:
         fields = [(_("Roles"), _("No rule in this server is about you yet."))]
     if found.doubt:
@@ -153,7 +155,7 @@ def outcome(found: RecheckReport, title: str, text: str = "") -> Reply:
         fields.append((_("Still under way"), running))
     tone = "bad" if found.removed else "warning" if found.unknown or found.doubt else "good"
     more = (Button(MY_ROLES, _("My roles")),) if left_out else ()
-    return Reply(title, text, tone, tuple(fields), more, taken=found.taken)
+    return Reply(title, text, tone, tuple(fields), more, taken=frozenset(taken))
 
 
 def _earlier(doubt: str) -> str:

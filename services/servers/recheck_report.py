@@ -40,8 +40,8 @@ class RecheckReport:
     unknown: tuple[RoleLine, ...]
     settled: bool
     doubt: str | None = None
-    taken: frozenset[str] = frozenset()
-    """The ids of the roles in `removed`."""
+    taken: tuple[str, ...] = ()
+    """The ids of the roles in `removed`, in the same order."""
 
 
 async def held_role_ids(db: AsyncSession, actor: Actor, server_id: int) -> frozenset[str]:
@@ -117,7 +117,7 @@ def compare(
     missing = [_lack(role) for role in lacks if role.role_id not in before and not _unknown(role)]
     # The line of an unknown role has the reason already.
     doubt = None if all(_unknown(role) for role in seen.roles) else why_unknown
-    gone = frozenset(role.role_id for role in lacks if role.role_id in before)
+    gone = tuple(role.role_id for role in lacks if role.role_id in before)
     return RecheckReport(
         tuple(added), tuple(removed), tuple(stays), tuple(missing), tuple(unknown), settled, doubt, gone
     )

@@ -39,3 +39,12 @@ def test_roles_that_are_explained_while_a_chain_does_not_answer_are_from_an_earl
     assert sentences.why(seen, doubt="Base: no *answer*").text == told
     assert sentences.why(seen, "Blue", doubt="Base: no *answer*").text.startswith(f"{told}\n\nNo rule here")
     assert sentences.why(seen, doubt=None).text == ""
+
+
+def test_only_roles_that_an_answer_names_as_removed_need_no_notice_about_that() -> None:
+    names = [f"Role {number:02}" for number in range(40)]
+    seen = MemberWhy("1", "carol", tuple(role(name, held=False) for name in names), protected=False)
+    reply = sentences.outcome(compare(seen, frozenset(names), None, settled=True), "Looked again")
+    ((_, told),) = reply.fields
+    assert reply.taken == {name for name in names if name in told}
+    assert "more" in told
