@@ -186,6 +186,9 @@ async def test_who_has_left_has_no_claim_and_is_asked_about_no_more(town: Town, 
 
 async def test_contracts_tokens_and_amounts_are_shared_out_whatever_a_rule_asks(town: Town, bank: Bank) -> None:
     vault, many = a_vault(), await bank.deploys_many()
+    async with transaction() as db:
+        # As a new rule does. Otherwise a reconcile asks for it, for a few seconds at most, and then once a minute.
+        await standards.remember(db, {("base", many): "ERC1155"})
     one, two, three = [await bank.puts(vault) for _ in range(3)]
     some = await bank.puts(vault, 5, many)
     await town.call("chains/base/traits", contract=town.contract, token_id=one, traits={"Fur": "Gold"})

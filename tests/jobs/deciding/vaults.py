@@ -104,7 +104,10 @@ class Bank:
         return found
 
     async def held(self, leaf: Requirement, **how: bool) -> dict[str, int | None]:
-        return {who: one.held for who, one in (await self.answers(leaf, **how)).items()}
+        """Return what everybody holds. What is unknown counts as nothing held, so nothing may be."""
+        said = await self.answers(leaf, **how)
+        assert not [(who, one.reason) for who, one in said.items() if one.answer is UNKNOWN], leaf
+        return {who: one.held for who, one in said.items()}
 
 
 async def known(town: Town, vault: str, who: str) -> bool:
