@@ -380,11 +380,6 @@ async def forget_refusals(db: AsyncSession) -> None:
     )
 
 
-async def resume_role(db: AsyncSession, server_id: int, role_id: str) -> int:
-    """Resume the rules of a role that may be granted again, as `roles_judged` does; return how many."""
-    return await roles_judged(db, server_id, resumed=[role_id])
-
-
 async def _resume_rules(db: AsyncSession, server_id: int, role_id: str, which: ColumnElement[bool]) -> list[_RuleOf]:
     """Resume the paused rules of a role that meet the condition, and record it; return them.
 

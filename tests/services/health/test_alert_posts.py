@@ -69,12 +69,12 @@ async def test_one_loss_that_pauses_many_rules_is_one_post_and_so_is_its_end() -
     assert begun["description"].count("**What to do:** Give the bot's role Manage Roles") == 1
     async with transaction() as db:
         for rule in rules[:5]:
-            await pausing.resume_role(db, server_id, rule.role_id)
+            await pausing.roles_judged(db, server_id, resumed=[rule.role_id])
     (ended,) = await channel.hears()
     assert ended["title"] == "Fixed: 5 problems"
     assert ended["description"].count("• The bot lacks Manage Roles") == 5
     async with transaction() as db:
-        await pausing.resume_role(db, server_id, rules[5].role_id)
+        await pausing.roles_judged(db, server_id, resumed=[rules[5].role_id])
     (last,) = await channel.hears()
     assert (last["title"], last["description"]) == (
         "Fixed: The bot lacks Manage Roles: the rule A rule is paused", "This problem is over.",
@@ -107,7 +107,7 @@ async def test_a_post_whose_confirmation_was_lost_is_not_repeated_for_any_of_its
     channel.lost = False
     async with transaction() as db:
         await db.exec(update(Alert).values(next_at=now()))
-        await pausing.resume_role(db, server_id, rules[0].role_id)
+        await pausing.roles_judged(db, server_id, resumed=[rules[0].role_id])
     assert await channel.hears() == []
     assert await tell_all() == []
 

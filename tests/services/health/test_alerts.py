@@ -66,7 +66,7 @@ async def test_a_paused_rule_is_told_once_and_its_return_once() -> None:
     assert await tell_all() == [(title, False)]
     assert await tell_all() == []
     async with transaction() as db:
-        await pausing.resume_role(db, server.id or 0, rule.role_id)
+        await pausing.roles_judged(db, server.id or 0, resumed=[rule.role_id])
     assert await tell_all() == [(title, True)]
     assert await tell_all() == []
 
@@ -80,7 +80,7 @@ async def test_a_lost_permission_is_told_once_and_not_again_for_each_rule_that_i
             if pauses:
                 await pausing.pause_role(db, server_id, rule.role_id, "The bot may not.", "manage_roles")
             else:
-                await pausing.resume_role(db, server_id, rule.role_id)
+                await pausing.roles_judged(db, server_id, resumed=[rule.role_id])
         assert await tell_all() == [("The bot lacks permissions", not pauses)]
         assert await tell_all() == []
 
@@ -95,7 +95,7 @@ async def test_a_rule_whose_lost_permission_is_known_only_to_the_rule_is_told() 
         (await db.get_one(Server, server.id or 0)).bot_permissions = 0
     assert [over for _, over in await tell_all()] == [False], "the rule is still paused"
     async with transaction() as db:
-        await pausing.resume_role(db, server.id or 0, rule.role_id)
+        await pausing.roles_judged(db, server.id or 0, resumed=[rule.role_id])
     assert await tell_all() == [(title, True)]
 
 
@@ -256,7 +256,7 @@ async def test_a_trouble_that_passed_before_anybody_was_told_is_never_told() -> 
     async with transaction() as db:
         await pausing.pause_role(db, server.id or 0, rule.role_id, "Gone.", "role_gone")
         await alerts.record_begun_and_ended(db)
-        await pausing.resume_role(db, server.id or 0, rule.role_id)
+        await pausing.roles_judged(db, server.id or 0, resumed=[rule.role_id])
     assert await tell_all() == []
 
 

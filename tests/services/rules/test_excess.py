@@ -141,7 +141,7 @@ async def test_no_event_of_a_role_resumes_them_but_an_admin_does() -> None:
     async with transaction() as db:
         await limits.pause(db)
         role = (await db.get_one(Rule, rules[-1])).role_id
-        assert await pausing.resume_role(db, far, role) == 0
+        assert await pausing.roles_judged(db, far, resumed=[role]) == 0
     async with transaction() as db:
         await db.execute(
             text("UPDATE rule SET state = 'active', pause_cause = NULL, pause_reason = NULL WHERE id = :rule"),

@@ -45,7 +45,7 @@ async def test_a_rule_beyond_the_limits_stays_paused_when_the_bot_leaves_and_com
         rule = await a_rule(db, server, "7")
         await pausing.pause_rules(db, server.id or 0, [rule.id or 0], "too many", pausing.TOO_MANY)
         await pausing.pause_all(db, server.id or 0, pausing.AWAY_REASON, pausing.AWAY)
-        await pausing.resume_role(db, server.id or 0, "7")
+        await pausing.roles_judged(db, server.id or 0, resumed=["7"])
     async with transaction() as db:
         found = await db.get_one(Rule, rule.id)
         assert (found.state, found.pause_cause) == ("paused", pausing.TOO_MANY)

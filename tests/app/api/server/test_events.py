@@ -186,7 +186,7 @@ async def test_the_grace_time_begins_again_when_a_paused_rule_goes_on(
             async with transaction() as db:
                 (await db.get_one(Rule, made["id"])).pause_cause = "role_above"
                 await db.flush()
-                assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
+                assert await pausing.roles_judged(db, made["serverId"], resumed=[made["roleId"]]) == 1
         case "a person":
             assert (await browser.client.patch(path, json={"state": "active"})).status_code == 200
         case "undoing the change":
@@ -317,7 +317,7 @@ async def test_a_change_is_undone_although_the_product_paused_and_resumed_the_ru
         await browser.client.patch(path, json={"state": state})
     await paused_by_itself(made)
     async with transaction() as db:
-        assert await pausing.resume_role(db, made["serverId"], made["roleId"]) == 1
+        assert await pausing.roles_judged(db, made["serverId"], resumed=[made["roleId"]]) == 1
     newest, *_ = await log(browser, made, kind="rule.changed")
     await undo(browser, made, newest["batch"])
     assert (await browser.client.get(path)).json()["state"] == "shadow"

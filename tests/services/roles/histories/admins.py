@@ -166,7 +166,7 @@ async def pause_or_resume_a_role(history: History) -> None:
         if pauses:
             await pausing.pause_role(db, history.server, role, "above the bot", "above_bot")
         else:
-            await pausing.resume_role(db, history.server, role)
+            await pausing.roles_judged(db, history.server, resumed=[role])
 
 
 async def delete_or_make_a_role(history: History) -> None:
