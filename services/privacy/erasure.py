@@ -258,6 +258,7 @@ _UNNAME = (
     "UPDATE breaker SET approved_by = :pseudonym WHERE approved_by = :who AND approved_at <= :before",
     "UPDATE breaker SET dismissed_by = :pseudonym WHERE dismissed_by = :who AND dismissed_at <= :before",
     "DELETE FROM notice WHERE discord_id = :who AND created_at <= :before",
+    "SELECT 1 FROM rival_move WHERE (discord_id = :who OR actor_id = :who) AND at <= :before ORDER BY id FOR UPDATE",
     "DELETE FROM rival_move WHERE discord_id = :who AND at <= :before",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who AND at <= :before",
     "DELETE FROM member WHERE discord_id = :who AND left_at IS NOT NULL",

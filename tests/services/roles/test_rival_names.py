@@ -8,7 +8,7 @@ import pytest
 from sqlmodel import select
 
 from gateways.transport.errors import ProviderError
-from models import Grant, Member, RivalMove, Truce, now, transaction
+from models import Farewell, Grant, Member, RivalMove, Truce, now, transaction
 from models.db.session import AsyncSession
 from services.accounts import users
 from services.core.actors import Actor
@@ -58,7 +58,7 @@ async def test_moves_are_claimed_without_waiting_for_those_that_are_locked(monke
 
 
 @pytest.mark.parametrize(
-    "step", ["refused", "silent", "not there", "later", "too old", "counted", "let be", "forgotten"]
+    "step", ["refused", "silent", "not there", "later", "too old", "counted", "let be", "forgotten", "forgotten since"]
 )
 async def test_a_write_to_many_moves_locks_them_in_the_order_of_their_ids(step: str) -> None:
     async with transaction() as db:
@@ -98,6 +98,10 @@ async def test_a_write_to_many_moves_locks_them_in_the_order_of_their_ids(step: 
                 await rivals.record(db, found, against=True)
             case "let be":
                 await rivals.end(db, server.id or 0, role_id)
+            case "forgotten since":
+                db.add(Farewell(discord_id=rival, pseudonym="forgotten-1"))
+                await db.flush()
+                await erasure.finish(db)
             case _:
                 user_id = await users.ensure(db, rival, "rival")
                 await erasure.forget(db, Actor(user_id, rival, "rival"))
