@@ -6,12 +6,14 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from gateways.chains.token_sheet import IN_TURN, LARGEST_ID
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens import erc1155
 from locales.stored_texts import said
+from tests.gateways.evm.tokens.test_received_tokens import Item, Lists
 from tests.gateways.evm_lab import Front, address, anvil, front, rpc
 from tests.gateways.token_lab import ANVIL, collection, mint
 
@@ -126,3 +128,22 @@ async def test_what_there_is_no_time_for_is_unsure_and_the_rest_is_known(
     sheet = await chains.tokens("base", MANY, OWNERS[:100], token_ids=["0-99"])
     assert 0 < len(sheet.unsure) < 100
     assert sheet.of(OWNERS[0]) == {"7": 1}
+
+
+async def test_each_owners_list_is_read_once_whichever_node_answers_in_the_end(end: Front) -> None:
+    asked, owner = list[str](), OWNERS[0]
+
+    class Counted(Lists):
+        async def account_nfts(self, chain: str, address: str) -> Lists:
+            asked.append(address)
+            return self
+
+    async with front(end.node) as other, AsyncExitStack() as stack:
+        other.change = ten_blocks
+        # The first node fails as soon as it is asked about what the indexer listed.
+        end.judge = lambda _: web.Response(status=503) if asked else None
+        chains = EvmChains(NodePool({"base": [end.url, other.url]}), Counted([Item(MANY, "7")]))
+        stack.push_async_callback(chains.close)
+        sheet = await chains.tokens("base", MANY, [owner])
+        assert (sheet.endpoint, dict(sheet.of(owner))) == (1, {"7": 1})
+    assert asked == [owner]

@@ -4,11 +4,10 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from gateways.chains import token_sheet
 from gateways.chains.catalogue import CHAINS
@@ -62,10 +61,8 @@ class Lists:
 
     items: Sequence[Item] = ()
     source: str = "An indexer"
-    asked: list[str] = field(default_factory=list[str])
 
     async def account_nfts(self, chain: str, address: str) -> "Lists":
-        self.asked.append(address)
         return self
 
 
@@ -293,19 +290,6 @@ async def test_an_indexer_names_tokens_that_the_chain_confirms(chains: EvmChains
     many = await chains.tokens("base", MANY, [BEN, CAT])
     assert {owner: dict(ids) for owner, ids in many.held.items()} == {BEN: {"7": 3}}
     assert set(many.unsure) == {BEN, CAT}, "a list is never taken for everything"
-
-
-async def test_each_owners_list_is_read_once_whichever_node_answers_in_the_end(end: Front, lists: Lists) -> None:
-    lists.items = [Item(MANY, "7")]
-    async with front(end.node) as other, AsyncExitStack() as stack:
-        # The first node fails as soon as it is asked about what the indexer listed.
-        end.change = other.change = refused
-        end.judge = lambda body: web.Response(status=503) if lists.asked else None
-        chains = EvmChains(NodePool({"base": [end.url, other.url]}, request_seconds=2.0, deadline=9.0), lists)
-        stack.push_async_callback(chains.close)
-        sheet = await chains.tokens("base", MANY, [BEN])
-        assert (sheet.endpoint, dict(sheet.of(BEN))) == (1, {"7": 3})
-    assert lists.asked == [BEN]
 
 
 async def test_a_history_that_would_take_a_node_for_ever_is_left_alone(
