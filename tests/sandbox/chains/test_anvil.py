@@ -1,5 +1,6 @@
 """One node as the sandbox starts it."""
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -40,6 +41,9 @@ async def test_a_node_that_hangs_counts_as_one_that_is_gone(tmp_path: Path, monk
     process = node._process  # pyright: ignore[reportPrivateUsage]
     assert process is not None
     os.kill(process.pid, signal.SIGSTOP)
+    # The node may still answer for a moment after the signal was sent.
+    _, status = await asyncio.to_thread(os.waitpid, process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
     try:
         with pytest.raises(NodeGone):
             await node.call("eth_chainId")
