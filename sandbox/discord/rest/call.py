@@ -267,13 +267,13 @@ async def _body(request: web.Request) -> Any:
     if request.content_type == "application/json":
         return _parsed(await request.read())
     if request.content_type == "multipart/form-data":
-        return _parsed(str((await _form(request)).get("payload_json", "{}")).encode())
+        return _payload((await _form(request)).get("payload_json", "{}"))
     if not await request.read():
         return EMPTY
     if request.content_type == "application/x-www-form-urlencoded":
         fields = dict(await _form(request))
         # Clients that send forms in order to send files use this content type when there is no file.
-        return _parsed(str(fields["payload_json"]).encode()) if "payload_json" in fields else fields
+        return _payload(fields["payload_json"]) if "payload_json" in fields else fields
     raise DiscordError(400, 50035, "Expected \"Content-Type\" header to be one of {'application/json'}.")
 
 
@@ -282,6 +282,11 @@ async def _form(request: web.Request) -> Mapping[str, Any]:
         return await form(request)
     except ValueError:
         raise DiscordError(400, 50035, "Invalid Form Body") from None
+
+
+def _payload(field: Any) -> Any:
+    """Return what is in the JSON field of a form, which is text, or bytes if the field has a content type."""
+    return _parsed(bytes(field) if isinstance(field, bytes | bytearray) else str(field).encode())
 
 
 def _parsed(content: bytes) -> Any:
