@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from multidict import MultiDictProxy
 
 from sandbox.base.refusal import Refusal
@@ -30,12 +31,16 @@ async def fields(request: web.Request) -> Body:
 
 
 async def form(request: web.Request) -> Form:
-    """Return the fields of a form, which are texts or files. Raises ValueError."""
+    """Return the fields of a form: texts, files, and the bytes of parts of another type. Raises ValueError."""
     try:
-        return await request.post()
-    except (LookupError, AssertionError) as unreadable:
-        # An unknown charset, and a multipart body without its first boundary.
+        sent = await request.post()
+    except (LookupError, AssertionError, RuntimeError, HttpProcessingError) as unreadable:
+        # An unknown charset, a multipart body without its first boundary, a part of an unknown encoding or whose
+        # headers are none.
         raise ValueError("It is no form.") from unreadable
+    for name, value in sent.items():
+        f"{name}{value if isinstance(value, str) else ''}".encode()  # half a surrogate pair is not text
+    return sent
 
 
 def parsed(content: bytes) -> Any:

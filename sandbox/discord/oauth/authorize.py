@@ -11,6 +11,7 @@ from sandbox.discord.actions import bots
 from sandbox.discord.oauth.oauth import SCOPES, WITHOUT_USER, OAuth
 from sandbox.discord.oauth.page_frame import page
 from sandbox.discord.world import permissions
+from sandbox.discord.world.application import is_redirect
 from sandbox.discord.world.audit import By
 from sandbox.discord.world.entities import Guild, User
 
@@ -156,10 +157,9 @@ class Authorize:
 
 
 def _is_of_this_machine(redirect: str) -> bool:
-    try:
-        parts = urlsplit(redirect)
-    except ValueError:
+    if not is_redirect(redirect):
         return False
+    parts = urlsplit(redirect)
     loopback = parts.hostname in ("localhost", "127.0.0.1", "::1")
     return loopback and parts.scheme in ("http", "https") and parts.path == CALLBACK_PATH and not parts.fragment
 

@@ -1,5 +1,6 @@
 """The application's settings in Discord's Developer Portal, as far as the bot depends on them."""
 
+import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -56,10 +57,8 @@ class Application:
         if not isinstance(redirects, list) or not all(isinstance(each, str) for each in redirects):
             raise Refusal(400, "redirect_uris is a list of addresses.")
         for redirect in redirects:
-            try:
-                urlsplit(redirect)
-            except ValueError:
-                raise Refusal(400, f"{redirect!r} is not an address.") from None
+            if not is_redirect(redirect):
+                raise Refusal(400, f"{redirect!r} is not an address.")
         self.registered = redirects
 
     @property
@@ -71,3 +70,12 @@ class Application:
     def flags(self) -> int:
         """The application's flags."""
         return _FLAGS[self.members_intent]
+
+
+def is_redirect(text: str) -> bool:
+    """Return whether a browser can be sent there: an address has no control characters (RFC 3986 section 2)."""
+    try:
+        urlsplit(text)
+    except ValueError:
+        return False
+    return not re.search(r"[\x00-\x1f\x7f]", text)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sandbox.discord.world import shapes
-from tests.sandbox.conftest import BASE, HOLDER, Outside, role_of, some
+from tests.sandbox.conftest import BASE, CALLBACK, HOLDER, Outside, role_of, some
 
 APP, CAROL, GENERAL = "1160000000000000001", "1150000000000000303", str(int(BASE) + 100)
 ODD = (None, True, -1, 1.5, 2**70, "", "x" * 7000, "\x00", [], [None], [[]], {}, {"type": []}, {"": None})
@@ -87,6 +87,15 @@ async def test_a_fault_of_our_own_stands_in_the_log_of_requests(discord: Outside
     assert [request["status"] for request in seen] == [500]
 
 
+_NAMED = b'Content-Disposition: form-data; name="payload_json"\r\n'
+HEADS = (
+    b"no header",
+    _NAMED + b"X: \x00",
+    _NAMED + b"X: " + b"x" * 20_000,
+    _NAMED + b"Content-Transfer-Encoding: none",
+)
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "code"),
     [
@@ -98,6 +107,9 @@ async def test_a_fault_of_our_own_stands_in_the_log_of_requests(discord: Outside
         (b"x", "multipart/form-data", 50035),
         (b"x", "multipart/form-data; boundary=a", 50035),
         (b"\xff", "application/x-www-form-urlencoded", 50035),
+        *((b"--a\r\n" + head + b"\r\n\r\n{}\r\n--a--\r\n", "multipart/form-data; boundary=a", 50035) for head in HEADS),
+        (b"name=\\ud800", "application/x-www-form-urlencoded; charset=unicode_escape", 50035),
+        (b"payload_json=\\ud800", "application/x-www-form-urlencoded; charset=unicode_escape", 50035),
     ],
 )
 async def test_a_body_that_cannot_be_read_is_refused(discord: Outside, content: bytes, kind: str, code: int):
@@ -137,6 +149,14 @@ async def test_a_sign_in_that_leads_nowhere_is_a_page(discord: Outside, redirect
     await discord.control("application", redirect_uris=[])
     assert (await discord.authorize("ada", redirect_uri=redirect)).status_code == 400
     registered = await discord.http.post("/control/application", json={"redirect_uris": ["http://[::1"]})
+    assert registered.status_code == 400, registered.text
+
+
+@pytest.mark.parametrize("redirect", [f"{CALLBACK}\n", f"\t{CALLBACK}", f"{CALLBACK}?a=\r\nX: y", f"{CALLBACK}?\x01"])
+async def test_a_sign_in_that_leads_to_more_than_an_address_is_a_page(discord: Outside, redirect: str):
+    await discord.control("application", redirect_uris=[])
+    assert (await discord.authorize("ada", redirect_uri=redirect)).status_code == 400
+    registered = await discord.http.post("/control/application", json={"redirect_uris": [redirect]})
     assert registered.status_code == 400, registered.text
 
 
