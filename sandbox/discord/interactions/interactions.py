@@ -34,8 +34,8 @@ NO_GUILD = "0"
 class Interaction:
     """One use of a command, button, select or modal.
 
-    `source` is the message whose component was used. `option_type` is Discord's number for the type of the option that
-    is being completed.
+    `source` is the message whose component was used; `source_deleted` is whether the bot deleted it through an
+    interaction. `option_type` is Discord's number for the type of the option that is being completed.
     """
 
     id: str
@@ -44,6 +44,7 @@ class Interaction:
     channel_id: str
     user_id: str
     source: Message | None = None
+    source_deleted: bool = False
     option_type: int = 3
     token: str = field(default_factory=lambda: secrets.token_urlsafe(120))
     began: float = field(default_factory=time.monotonic)
@@ -143,13 +144,14 @@ class Interactions:
                 message.flags |= LOADING | (message_forms.message(data, ("data",)).get("flags") or 0) & EPHEMERAL
                 interaction.original = interaction.messages[message.id] = message
             case 6 | 7:
-                interaction.original = interaction.source
-                if interaction.source is not None:
+                interaction.original = source = interaction.source
+                if source is not None:
                     if kind == UPDATE:
-                        self._need_there(interaction, interaction.source)
-                        messages.write(self.discord, interaction.source, data, ephemeral_allowed=False, path=("data",))
-                        messages.edited(self.discord, interaction.source)
-                    interaction.messages[interaction.source.id] = interaction.source
+                        self._need_there(interaction, source)
+                        messages.write(self.discord, source, data, ephemeral_allowed=False, path=("data",))
+                        messages.edited(self.discord, source)
+                    if self._is_there(interaction, source):
+                        interaction.messages[source.id] = source
             case 8:
                 interaction.choices = modals.choices(data, interaction.option_type, ("data",))
             case _:
@@ -189,19 +191,24 @@ class Interactions:
         return wanted
 
     def _need_there(self, interaction: Interaction, message: Message) -> None:
-        """Raise 10008 for a message that was deleted from its channel.
+        """Raise 10008 for a message that was deleted."""
+        if not self._is_there(interaction, message):
+            raise unknown("Message")
 
-        Ephemeral and loading messages, and those of direct messages, are only with their interaction.
+    def _is_there(self, interaction: Interaction, message: Message) -> bool:
+        """Return whether a message was not deleted.
+
+        Ephemeral and loading messages, and those of direct messages, are only with their interactions.
         """
         if interaction.guild_id == NO_GUILD or message.flags & (EPHEMERAL | LOADING):
-            return
-        if message.id not in self.discord.world.messages.get(message.channel_id, {}):
-            raise unknown("Message")
+            return message is not interaction.source or not interaction.source_deleted
+        return message.id in self.discord.world.messages.get(message.channel_id, {})
 
     def delete(self, interaction: Interaction, message: Message) -> None:
         """Delete a message of this interaction, which a press of its button may share with an earlier one."""
         for one in self._by_token.values():
             one.messages.pop(message.id, None)
+            one.source_deleted = one.source_deleted or one.source is message
         interaction.edited = True
         messages.deleted(self.discord, message)
         interaction.changed.set()

@@ -222,6 +222,26 @@ async def test_an_ephemeral_message_that_the_press_of_its_button_deletes_is_gone
     assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
 
 
+@pytest.mark.parametrize(("callback", "status"), [(6, 204), (7, 404)])
+async def test_an_ephemeral_message_that_one_press_deletes_does_not_return_by_another(
+    discord: Outside, callback: int, status: int
+):
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    press = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
+    async with used(discord) as use:
+        assert (await use.answer({"type": 4, "data": {"components": [row], "flags": 64}})).status_code == 204
+        async with ready(discord) as (client, _):
+            doing = asyncio.create_task(discord.http.post("/control/interactions", json=press))
+            second = Used(discord, (await client.until("INTERACTION_CREATE"))["d"])
+            doing.cancel()
+            assert (await discord.bot("DELETE", f"{use.webhook}/messages/@original")).status_code == 204
+            late = await second.answer({"type": callback, "data": {"content": "Changed"}})
+            assert late.status_code == status, late.text
+            original = await discord.bot("GET", f"{second.webhook}/messages/@original")
+            assert original.status_code == 404, original.text
+    assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
+
+
 async def test_a_message_of_the_channel_does_not_become_ephemeral(discord: Outside):
     async with ready(discord) as (client, _):
         use, message = await pressed(discord, client)
