@@ -137,8 +137,6 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
     if not isinstance(given, list):
         raise Refusal(400, "values is a list.")
     values = [str(value) for value in given]
-    if len(set(values)) < len(values):
-        raise Refusal(400, "Each value is chosen once.")
     if component["type"] == parts.STRING_SELECT:
         offered = {option["value"] for option in component["options"]}
         if not set(values) <= offered:
@@ -147,6 +145,8 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
         named = {5: resolving.user, 6: resolving.role, 7: resolving.mentionable, 8: resolving.channel}
         values = [named[component["type"]](value) for value in values]
         data["resolved"] = resolving.found
+    if len(set(values)) < len(values):
+        raise Refusal(400, "Each value is chosen once.")
     if not component["min_values"] <= len(values) <= component["max_values"]:
         raise Refusal(400, f"Between {component['min_values']} and {component['max_values']} values can be chosen.")
     return {**data, "values": values}

@@ -55,6 +55,8 @@ def _chosen(entry: Json, given: Json) -> list[str]:
     chosen = chosen if isinstance(chosen, list) else [chosen]
     if not all(value in offered for value in chosen):
         raise Refusal(400, f"The field {name} offers: {', '.join(offered)}.")
+    if len(set(chosen)) < len(chosen):
+        raise Refusal(400, "Each value is chosen once.")
     lowest, highest = entry.get("min_values"), entry.get("max_values") or 1
     lowest = 1 if lowest is None else lowest
     if (chosen or entry.get("required", True)) and not lowest <= len(chosen) <= highest:

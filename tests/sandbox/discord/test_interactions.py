@@ -57,12 +57,18 @@ async def test_a_select_of_people_roles_or_channels_says_what_its_ids_stand_for(
     assert chosen[CHANNEL]["resolved"]["channels"][GENERAL]["permissions"].isdigit()
 
 
-async def test_an_option_of_a_menu_is_chosen_once(discord: Outside):
-    options = [{"label": value, "value": value} for value in "ab"]
-    menu = {"type": 3, "custom_id": "menu", "options": options, "min_values": 2, "max_values": 2}
+@pytest.mark.parametrize(
+    ("menu", "values"),
+    [
+        ({"type": 3, "options": [{"label": value, "value": value} for value in "ab"]}, ["a", "a"]),
+        ({"type": 5}, ["carol", CAROL]),
+    ],
+)
+async def test_an_option_of_a_menu_is_chosen_once(discord: Outside, menu: dict[str, Any], values: list[str]):
+    menu = {**menu, "custom_id": "menu", "min_values": 2, "max_values": 2}
     rows = [{"type": 1, "components": [menu]}]
     await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Choose", "components": rows})
-    body = {"guild": BASE, "user": "carol", "kind": "select", "custom_id": "menu", "values": ["a", "a"]}
+    body = {"guild": BASE, "user": "carol", "kind": "select", "custom_id": "menu", "values": values, "wait": 0}
     answer = await discord.http.post("/control/interactions", json=body)
     assert (answer.status_code, answer.json()["message"]) == (400, "Each value is chosen once.")
 
@@ -162,7 +168,8 @@ FORM = {
             "component": {
                 "type": 3,
                 "custom_id": "way",
-                "options": [{"label": "A", "value": "a"}, {"label": "B", "value": "b", "default": True}],
+                "options": [{"label": value, "value": value, "default": value == "b"} for value in "abc"],
+                "max_values": 2,
             },
         },
     ],
@@ -190,8 +197,9 @@ async def test_a_menu_of_a_modal_sends_what_is_chosen_there(discord: Outside):
             assert (parts[0]["value"], parts[1]["values"]) == ("abc", sent)
         await opens(discord, client)
         for fields, status in (
-            ({"word": "abcd"}, 400), ({"word": ["abc"]}, 400), ({"word": "abc", "way": "c"}, 400),
-            ({"word": "abc", "way": ["a", "b"]}, 400), ({"word": "abc", "way": []}, 400), ({"words": "abc"}, 404),
+            ({"word": "abcd"}, 400), ({"word": ["abc"]}, 400), ({"word": "abc", "way": "d"}, 400),
+            ({"word": "abc", "way": ["a", "b", "c"]}, 400), ({"word": "abc", "way": ["a", "a"]}, 400),
+            ({"word": "abc", "way": []}, 400), ({"words": "abc"}, 404),
         ):  # fmt: skip
-            body = {"guild": BASE, "user": "carol", "kind": "modal", "custom_id": "form", "fields": fields}
+            body = {"guild": BASE, "user": "carol", "kind": "modal", "custom_id": "form", "fields": fields, "wait": 0}
             assert (await discord.http.post("/control/interactions", json=body)).status_code == status, fields
