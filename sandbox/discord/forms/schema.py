@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from sandbox.base.body import GREATEST
 from sandbox.discord.answers.errors import DiscordError
 from sandbox.discord.world.snowflakes import iso
 
@@ -25,7 +26,7 @@ NO_LIST = "Only iterables may be used in a ListType"
 NO_OBJECT = "Only dictionaries may be used in a DictType"
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _SNOWFLAKE = re.compile(r"0|[1-9]\d{0,19}")
-_SAFE = (1 << 53) - 1
+_SAFE = GREATEST - 1
 
 
 class Problems:
@@ -140,13 +141,13 @@ class Whole:
 
 @dataclass(frozen=True)
 class Number:
-    """Any number between plus and minus 2**53 - 1."""
+    """Any number between plus and minus 2**53 (docs/facts.md#discord-commands)."""
 
     def read(self, value: Any, path: Path, problems: Problems) -> Any:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return problems.note(path, f'Value "{value}" is not float.')
-        if not -_SAFE <= value <= _SAFE:
-            return problems.note(path, f"float value should be less than or equal to {_SAFE}.")
+        if not -GREATEST <= value <= GREATEST:
+            return problems.note(path, f"float value should be less than or equal to {GREATEST}.")
         return value
 
 

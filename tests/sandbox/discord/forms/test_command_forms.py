@@ -82,6 +82,15 @@ async def test_a_command_has_at_most_eight_thousand_characters(discord: Outside)
     assert (await discord.bot("POST", f"/applications/{APP}/commands", command(options[0]))).status_code == 201
 
 
+async def test_a_number_may_be_as_great_as_every_reader_keeps_exactly(discord: Outside):
+    """NUMBER is "any double between -2^53 and 2^53"; INTEGER ends one before (docs/facts.md#discord-commands)."""
+    option = word(type=10, min_value=-(2**53), max_value=2**53)
+    answer = await discord.bot("POST", f"/applications/{APP}/commands", command(option))
+    assert answer.status_code == 201, answer.text
+    beyond = await discord.bot("POST", f"/applications/{APP}/commands", command({**option, "max_value": 2**53 + 2}))
+    place_of(beyond, "options.0.max_value")
+
+
 async def test_a_list_of_commands_has_each_name_once(discord: Outside):
     twice = [command(), command(), {"name": "go", "type": 2}]
     answer = await discord.bot("PUT", f"/applications/{APP}/commands", twice)
