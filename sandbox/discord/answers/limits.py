@@ -115,6 +115,7 @@ class Limits:
     def clear(self) -> None:
         """Forget every count."""
         self._windows.clear()
+        self._room = FEW
 
     def _take(self, key: tuple[str, ...], requests: int, seconds: float, count: int = 1) -> tuple[bool, int, float]:
         now = time.monotonic()

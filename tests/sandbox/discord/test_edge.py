@@ -87,3 +87,10 @@ def test_windows_that_have_ended_are_not_remembered_for_a_day(monkeypatch: pytes
     remembered = counts.remembered
     assert remembered <= 2 * limits.FEW + 1
     assert counts.take("bot", limits.NEW_ROLES, "0").headers["X-RateLimit-Remaining"] == "248", "it is still open"
+    counts.clear()
+    for second in range(2):
+        now += limits.WEBHOOKS.seconds
+        for interaction in range(limits.FEW):
+            assert counts.take("", limits.WEBHOOKS, f"{second} {interaction}").allowed
+    remembered = counts.remembered
+    assert remembered <= limits.FEW, "a reset forgets the room that was needed before it"
