@@ -60,7 +60,7 @@ class Interaction:
     def answered(self) -> bool:
         """Whether there is something to see; a deferral alone does not count."""
         if self.callback in (DEFERRED, DEFERRED_UPDATE):
-            return self.edited or len(self.messages) > 1
+            return self.edited or any(message is not self.original for message in self.messages.values())
         return self.callback is not None
 
 

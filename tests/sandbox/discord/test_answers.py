@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
+from sandbox.discord.interactions.interactions import COMPONENT, DEFERRED_UPDATE, Interaction
+from sandbox.discord.world.entities import Message
 from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.discord.gateway.test_gateway import Client, ready
 
@@ -240,6 +242,20 @@ async def test_an_ephemeral_message_that_one_press_deletes_does_not_return_by_an
             original = await discord.bot("GET", f"{second.webhook}/messages/@original")
             assert original.status_code == 404, original.text
     assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
+
+
+def test_another_message_answers_a_press_whose_own_message_is_gone():
+    source, other = (Message(str(number), GENERAL, APP, "", "") for number in (1, 2))
+    use = Interaction("3", COMPONENT, BASE, GENERAL, CAROL, source)
+    use.callback, use.original = DEFERRED_UPDATE, source
+    for shown, answered in (
+        ({}, False),
+        ({"1": source}, False),
+        ({"1": source, "2": other}, True),
+        ({"2": other}, True),
+    ):
+        use.messages = shown
+        assert use.answered is answered, shown.keys()
 
 
 async def test_a_message_of_the_channel_does_not_become_ephemeral(discord: Outside):
