@@ -117,7 +117,7 @@ async def test_a_queue_with_a_warning_says_what_it_warns_about(browser: Browser)
     async with transaction() as db:
         rule = await a_rule(db, server, "1")
         await a_grant(db, member, rule, state="giving")
-        await db.execute(text("UPDATE \"grant\" SET last_error = 'refused', intended_at = now()"))
+        await db.execute(text("UPDATE \"grant\" SET last_error = 'refused', intended_at = now() + interval '1 hour'"))
     assert (
         (await browser.client.get("/health/deep"))
         .json()["queue"]["text"]
