@@ -55,7 +55,9 @@ _ACTIONS = (
     # The margin is the group's: a button's own one would make the group too narrow for it.
     "max-sm:has-[>.btn-ghost:first-child]:-ms-4 sm:has-[>.btn-ghost:last-child]:-me-4 "
     # Only that button lies in the margin: one that wraps to the next line aligns with the heading too.
-    "max-sm:has-[>.btn-ghost:first-child]:ps-4 max-sm:[&>.btn-ghost:first-child]:-ms-4"
+    "max-sm:has-[>.btn-ghost:first-child]:ps-4 max-sm:[&>.btn-ghost:first-child]:-ms-4 "
+    # The limit of all buttons (assets/holdfast.css) is the group's width without that margin.
+    "max-sm:[&>.btn-ghost:first-child]:max-w-[calc(100%+1rem)]!"
 )
 
 

@@ -119,6 +119,11 @@ async def test_on_the_narrowest_phone_buttons_and_steps_align_with_the_heading(
     for step in await steps.all():
         mark, title = step.locator("svg").first, step.get_by_role("heading")
         assert await mark.evaluate(BOX_BEGINS) < await title.evaluate(BOX_BEGINS), "the mark has no line of its own"
+    await visitor.follow(here.form)
+    heading = page.get_by_role("heading", level=1, name="Añadir regla de verificación")
+    begins = await heading.evaluate(BOX_BEGINS)
+    back = page.get_by_role("main").get_by_role("link", name="Volver", exact=True)
+    assert await back.locator("svg").evaluate(BOX_BEGINS) == begins + 1, "beside its border of 1 px"
 
 
 async def test_an_open_health_tab_shows_a_kicked_bot_and_its_return(product: Product, visit: NewVisitor) -> None:
