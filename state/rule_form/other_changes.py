@@ -38,7 +38,7 @@ class OtherChanges(rx.State, mixin=True):
             async with transaction() as db:
                 now = _contents(await rules.get(db, gateways(), actor, rule_id))
         except RuleNotFound:
-            return _("This rule was deleted in the meantime. Go back to the rules: to have it again, add a new one.")
+            return _("This rule was deleted meanwhile. If you still need it, go back to the rules and add it again.")
         except ProviderUnavailable:  # saving needs the same answer, and shows the failure
             return ""
         replaced = {name if name in now else "expression" for name, value in changes.items() if now.get(name) != value}

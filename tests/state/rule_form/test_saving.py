@@ -186,7 +186,7 @@ async def test_a_rule_that_was_deleted_meanwhile_is_refused_before_the_dialog(
         await db.delete(await db.merge(made))
     await tab.run(state.save({}))
     assert (state.asking, state.pending) == (False, False)
-    assert state.fault.startswith("This rule was deleted in the meantime. Go back to the rules")
+    assert state.fault.startswith("This rule was deleted meanwhile. If you still need it, go back to the rules")
 
 
 async def test_a_form_opened_without_the_bot_in_the_server_says_so_until_it_is_back(
