@@ -3,15 +3,21 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import reflex as rx
 
 from locales import _
+from models import transaction
 from services.core.actors import Actor
 from services.core.discord_text import DEFAULT_COLOR
+from services.guilds import permissions
 from services.rules.rules import RuleView
 from services.servers import servers
+from state.core.errors import UNREADABLE
 from state.core.gate import signed_in
+from state.core.retry import ask
+from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_draft import as_typed
 
 NOW, GRACE = "now", "grace"
@@ -33,7 +39,7 @@ class RoleOptionView:
 
 
 class RoleOptions(rx.State, mixin=True):
-    """The fields after the conditions. A form that uses them implements `_recheck`."""
+    """The fields after the conditions. A form that uses them implements `_recheck`, `_read` and `_failed`."""
 
     role_id: str = ""
     role_name: str = ""
@@ -54,6 +60,39 @@ class RoleOptions(rx.State, mixin=True):
     def _recheck(self) -> None:
         """React to a changed choice."""
         raise TypeError("a form says what depends on its fields")
+
+    async def _read(self, db: Any, actor: Actor, page: ServerPageState, number: str) -> None:
+        """Read the server and its roles, and a stored rule unless `number` is empty."""
+        raise TypeError("a form reads what it shows")
+
+    def _failed(self, fault: Exception) -> None:
+        """Note what could not be read."""
+        raise TypeError("a form says what it shows without its roles")
+
+    @signed_in
+    async def load_roles(self, actor: Actor):
+        """Read the server's roles again after a failure."""
+        self.roles_loaded = self.roles_failed = False
+        yield
+        await self._load_roles(actor, await self.get_state(ServerPageState))
+
+    @signed_in
+    async def look_for_bot(self, actor: Actor) -> None:
+        """Read the roles once the bot is in the server; the form calls this every few seconds while it is away."""
+        page = await self.get_state(ServerPageState)
+        async with transaction() as db:
+            stored = await permissions.find_server(db, page.server_id)
+        if stored is not None and stored.bot_invited and not page.bot_invited:
+            await self._load_roles(actor, page)
+
+    async def _load_roles(self, actor: Actor, page: ServerPageState) -> None:
+        try:
+            await ask(lambda db: self._read(db, actor, page, ""))
+            self.roles_failed = False
+        except UNREADABLE as fault:
+            self._failed(fault)
+        finally:
+            self.roles_loaded = True
 
     def _clear_outcome(self) -> None:
         self.role_id, self.role_name, self.role_color = "", "", DEFAULT_COLOR

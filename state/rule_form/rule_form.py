@@ -151,19 +151,6 @@ class RuleFormState(ViewCallTrial, RoleOptions, TierList, RefusedField, OtherCha
         else:
             self.roles_failed, self.roles_fault = True, message
 
-    @signed_in
-    async def load_roles(self, actor: Actor):
-        """Read the server's roles again after a failure."""
-        self.roles_loaded = self.roles_failed = False
-        yield
-        page = await self.get_state(ServerPageState)
-        try:
-            await ask(lambda db: self._read(db, actor, page, ""))
-        except UNREADABLE as fault:
-            self._failed(fault)
-        finally:
-            self.roles_loaded = True
-
     def _clear(self) -> None:
         self.rule_id, self.missing, self.loaded, self.asking = 0, False, False, False
         self.unknown_server, self.load_fault, self.room, self.full = False, "", "", ""

@@ -197,7 +197,7 @@ async def full_form(at_once: None, monkeypatch: pytest.MonkeyPatch) -> RuleFormS
 @pytest.mark.parametrize("kind", list(TEXTS))
 async def test_no_event_of_a_full_rule_form_holds_the_loop(full_form: RuleFormState, kind: str) -> None:
     found: dict[str, float] = {}
-    asks_outside = {"load", "load_roles", "save", "confirm", "preview", "take_offer", "enter_contract"}
+    asks_outside = {"load", "load_roles", "look_for_bot", "save", "confirm", "preview", "take_offer", "enter_contract"}
     asks_outside |= {"refresh_collection", "try_call"}
     last = full_form._slots[-1]
 

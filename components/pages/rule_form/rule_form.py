@@ -20,6 +20,7 @@ from components.ui.card import card, empty_card
 from components.ui.dialog import confirm, leave_question
 from components.ui.effects.by_address import in_address
 from components.ui.effects.changed import when_changed
+from components.ui.effects.every import every
 from components.ui.effects.refused_field import new_field, refused_field
 from components.ui.effects.since_opened import since_opened
 from components.ui.effects.texts import filled
@@ -28,6 +29,7 @@ from components.ui.placeholders import could_not_load, skeleton, waiting
 from components.ui.tooltip import tooltip
 from locales import _
 from state.core.session import SessionState
+from state.core.timing import SERVER_POLL_SECONDS
 from state.dashboard.server_page import ServerPageState
 from state.rule_form.condition_fields import CONTRACT_INPUT, TOKEN_INPUT
 from state.rule_form.role_options import GRACE, NOW
@@ -69,7 +71,7 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
                     # Hide fields that are about to be reset or filled.
                     (RuleFormState.visit == SessionState.visit) & (~edits | RuleFormState.loaded),
                     rx.el.div(
-                        rx.cond(ServerPageState.bot_invited, rx.fragment(), bot_is_away()),
+                        rx.cond(ServerPageState.bot_invited, rx.fragment(), _bot_is_away()),
                         _form(),
                         token_form(),
                         trial_form(),
@@ -84,6 +86,11 @@ def _of_this_visit(edits: rx.Var[bool]) -> rx.Component:
             ),
         ),
     )
+
+
+def _bot_is_away() -> rx.Component:
+    """Return the banner, which disappears when the bot is in the server; what was typed stays."""
+    return rx.fragment(bot_is_away(), every(SERVER_POLL_SECONDS, RuleFormState.look_for_bot, seen_only=True))
 
 
 def rule_form_left() -> rx.Component:

@@ -204,9 +204,12 @@ async def test_a_form_opened_without_the_bot_in_the_server_says_so_until_it_is_b
     form, page = await tab.state(RuleFormState), await tab.state(ServerPageState)
     await tab.run(form.load())
     assert (form.roles_failed, page.bot_invited) == (True, False)
+    await tab.run(form.look_for_bot())
+    assert (form.roles_failed, page.bot_invited) == (True, False)
     await stored_bot(there=True)
-    await tab.run(form.load_roles())
-    assert (form.roles_failed, page.bot_invited) == (False, True)
+    await tab.run(form.look_for_bot())
+    assert (form.roles_failed, form.roles_loaded, page.bot_invited) == (False, True, True)
+    assert [role.name for role in form.roles], "a role can be chosen"
 
 
 async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(

@@ -137,13 +137,26 @@ async def test_an_open_health_tab_shows_a_kicked_bot_and_its_return(product: Pro
     await expect(page.get_by_text("The bot is not in this server, so no role can be given")).to_be_visible()
     await expect(page.get_by_role("status").get_by_text("There is a problem")).to_be_visible()
     await expect(page.get_by_text("Invite it from the dashboard")).to_be_visible()
-    await visitor.follow(here.form)
-    await expect(page.get_by_role("heading", name="Add Verification Rule")).to_be_visible()
-    away = page.get_by_role("alert").filter(has_text="is not in this server, so no role can be given")
-    await expect(away.get_by_role("button", name="Invite Bot")).to_be_visible()
-    await visitor.follow(f"{here.rules}&tab=health")
     product.control("guilds", {"action": "add_bot", "guild": name})
     await expect(page.get_by_text("The bot is in this server and listens.")).to_be_visible()
+
+
+async def test_an_open_rule_form_shows_that_the_bot_is_away_and_its_return(product: Product, visit: NewVisitor) -> None:
+    here = village(product, "owner")
+    visitor = await visit()
+    page = visitor.page
+    await visitor.enter(here["owner"], here.rules)
+    product.control("guilds", {"action": "kick_bot", "guild": here.guild})
+    away = page.get_by_role("alert").filter(has_text="is not in this server, so no role can be given")
+    await expect(away).to_be_visible()
+    await visitor.follow(here.form)
+    await expect(page.get_by_role("heading", name="Add Verification Rule")).to_be_visible()
+    await expect(away.get_by_role("button", name="Invite Bot")).to_be_visible()
+    await page.get_by_label("Minimum Tokens").fill("7")
+    product.control("guilds", {"action": "add_bot", "guild": here.guild})
+    await expect(away).to_be_hidden()
+    await page.get_by_label("Role", exact=True).select_option(label="Holder")
+    await expect(page.get_by_label("Minimum Tokens")).to_have_value("7")
 
 
 async def test_the_open_tab_and_the_focus_are_seen_in_any_colours(here: Village, visit: NewVisitor) -> None:
