@@ -168,13 +168,30 @@ class Reconciler:
             # Each statement commits separately; an unused lease simply lapses.
             room = min(self.batch, max(1, MOST_IN_FLIGHT - self._members))
             claimed = await queue.claim(db, self.name, room, self.least, without=self._in_lanes)
-            claims = await cases.keep_what_fits(db, self.name, claimed) if len(claimed) > FEW else claimed
-            if len(claimed) == self.batch:
-                await self._count()
-            parts = await self._careful(claims, partial(reconcile.parts, db, gateways(), claims)) if claims else None
-        pieces = [piece for part in parts or () for piece in self._divided(part)]
+        if len(claimed) == self.batch:
+            await self._count()
+        pieces = [piece for part in await self._parts(claimed) for piece in self._divided(part)]
         begun = [(task, piece) for piece in pieces if (task := await self._start(piece)) is not None]
         return len(claimed), begun
+
+    async def _parts(self, claims: Sequence[Claim]) -> list[BatchPart]:
+        """Return the parts of these claims.
+
+        After a database error, read each half of them, until only the members are left whom nobody can read.
+        """
+        if not claims:
+            return []
+        with database_errors_logged(log, "fewer members will be read together"):
+            async with reading() as db:
+                fitting = await cases.keep_what_fits(db, self.name, claims) if len(claims) > FEW else claims
+                return await self._careful(fitting, partial(reconcile.parts, db, gateways(), fitting)) or []
+        if len(claims) == 1:
+            await self._put_off(claims)
+            return []
+        async with transaction() as db:
+            await db.execute("SELECT 1")  # if the database is away, the worker begins again
+        half = len(claims) // 2
+        return [*await self._parts(claims[:half]), *await self._parts(claims[half:])]
 
     def _divided(self, part: BatchPart) -> list[BatchPart]:
         """Divide a part that balances answer, if it has to be smaller after database errors."""
@@ -237,11 +254,16 @@ class Reconciler:
             for claim in part.claims:
                 self._faults.pop(claim.key, None)
             return answered
-        # Their leases would be renewed with the worker's others. If the database is away, this fails too, and the
-        # worker begins again with all of its claims.
-        async with transaction() as db:
-            await queue.postpone(db, self.name, part.claims, self._rest(part.claims))
+        await self._put_off(part.claims)
         return False
+
+    async def _put_off(self, claims: Sequence[Claim]) -> None:
+        """Let claims rest after a database error: otherwise their leases would be renewed with the worker's others.
+
+        If the database is away, this fails too, and the worker begins again with all of its claims.
+        """
+        async with transaction() as db:
+            await queue.postpone(db, self.name, claims, self._rest(claims))
 
     def _rest(self, claims: Sequence[Claim]) -> float:
         """Count a database error of a part with these claims; return the seconds until they are claimed again.
@@ -250,14 +272,15 @@ class Reconciler:
         database that much each time.
         """
         now = asyncio.get_running_loop().time()
-        # Others may have reconciled these members since.
-        self._faults = {key: last for key, last in self._faults.items() if now - last[1] < 2 * LONGEST_REST_SECONDS}
         times = self._failed(claims)
         self._faults |= {claim.key: (times + 1, now) for claim in claims}
         return doubled(IDLE_SECONDS, times, LONGEST_REST_SECONDS)
 
     def _failed(self, claims: Sequence[Claim]) -> int:
         """Return how many parts in a row ended with a database error for one of these members."""
+        now = asyncio.get_running_loop().time()
+        # Others may have reconciled these members since.
+        self._faults = {key: last for key, last in self._faults.items() if now - last[1] < 2 * LONGEST_REST_SECONDS}
         return max((self._faults[claim.key][0] for claim in claims if claim.key in self._faults), default=0)
 
     def _most(self, part: BatchPart) -> int:

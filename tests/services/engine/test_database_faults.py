@@ -1,6 +1,7 @@
 """A database error in one part of a batch: only that part is reconciled again, unless the database is away."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import pytest
@@ -133,3 +134,55 @@ async def test_an_error_about_one_member_delays_the_others_of_the_part_only_at_f
 
     await while_it_works(doing)
     assert await left() == 1
+
+
+async def test_a_member_who_cannot_be_read_delays_nobody_else_of_the_batch(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snapshot is read for all of a batch at once, before it has parts."""
+    read: list[set[str]] = []
+
+    async def unreadable(db: AsyncSession, outside: object, claims: Sequence[Claim]) -> list[BatchPart]:
+        read.append({claim.discord_id for claim in claims})
+        if "7" in read[-1]:
+            raise FAULT
+        return await stage.parts(db, outside, claims)
+
+    monkeypatch.setattr(reconcile, "parts", unreadable)
+
+    async def doing(_: Reconciler) -> None:
+        await mark(2, people=20)
+        await until(lambda: len(stage.settled) == 19)
+
+    await while_it_works(doing)
+    assert await left() == 1
+    assert len(read[0]) == 20, "they are read together at first"
+
+
+async def test_when_the_database_is_away_nobody_is_read_in_halves(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+
+    async def away(db: AsyncSession, outside: object, claims: Sequence[Claim]) -> list[BatchPart]:
+        read.append(len(claims))
+        if len(read) < 3:
+            raise FAULT
+        return await stage.parts(db, outside, claims)
+
+    execute = AsyncSession.execute
+
+    async def refused(session: AsyncSession, statement: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(read) < 3 and statement == "SELECT 1":
+            raise FAULT
+        return await execute(session, statement, *args, **kwargs)
+
+    monkeypatch.setattr(reconcile, "parts", away)
+    monkeypatch.setattr(AsyncSession, "execute", refused)
+
+    async def doing(_: Reconciler) -> None:
+        await mark(2, people=20)
+        await until(lambda: len(stage.settled) == 20)
+
+    await while_it_works(doing)
+    assert read == [20, 20, 20]
