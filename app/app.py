@@ -16,8 +16,8 @@ from app.http.sockets.gate import SocketGate
 from app.http.static_files import BuiltFiles
 from app.lifespan import lifespan
 from app.pages import PAGES, PUBLIC_PAGES, add_pages, redirects
-from components.layout.arrival import arrival
 from components.layout.connection_notice import connection_notice
+from components.layout.page_change import page_change
 from components.pages.public.error_pages import not_found
 from components.ui.toast import toaster
 from locales import language_tag
@@ -43,7 +43,7 @@ def _crawlers(inner: ASGIApp) -> ASGIApp:
 
 
 def _overlay(stateful: bool) -> rx.Component:
-    return rx.fragment(connection_notice(), toaster(), arrival())
+    return rx.fragment(connection_notice(), toaster(), page_change())
 
 
 def _theme_color(color: str, scheme: str) -> rx.Component:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import reflex as rx
 
-from components.layout.arrival import skip_link
 from components.layout.footer import footer
 from components.layout.navigation import MEMBERS_DOCS, member_bar, visitor_bar
+from components.layout.page_change import skip_link
 from components.layout.sandbox_banner import sandbox_banner
 from state.core.session import MEMBER, UNKNOWN, SessionState
 

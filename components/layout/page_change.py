@@ -4,14 +4,14 @@ import reflex as rx
 
 from locales import _
 
-_LIBRARY = "$/public/screens/arrival.js"
+_LIBRARY = "$/public/screens/page_change.js"
 
 
-class _Arrival(rx.Component):
+class _PageChange(rx.Component):
     """Says the title of a page that was opened within the document, and gives its content the focus."""
 
     library = _LIBRARY
-    tag = "Arrival"
+    tag = "PageChange"
 
 
 class _SkipLink(rx.Component):
@@ -21,9 +21,9 @@ class _SkipLink(rx.Component):
     tag = "SkipLink"
 
 
-def arrival() -> rx.Component:
+def page_change() -> rx.Component:
     """Return the region in which screen readers hear the title of each page that is opened."""
-    return _Arrival.create(class_name="sr-only")
+    return _PageChange.create(class_name="sr-only")
 
 
 def skip_link() -> rx.Component:

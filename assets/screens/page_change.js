@@ -34,7 +34,7 @@ function showPresses() {
   };
 }
 
-export function Arrival(props) {
+export function PageChange(props) {
   const { pathname } = useLocation();
   const before = useRef(pathname);
   const [title, say] = useState("");
