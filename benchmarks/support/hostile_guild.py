@@ -26,7 +26,7 @@ from services.engine.previews.plan import PreviewPlan
 from services.rules import limits
 from services.rules.expression import parse as parse_expression
 from services.rules.expression import to_document
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from tests.support.hostile_contract import RUNTIME
 
 GUILD = str(community.GUILD - 1)

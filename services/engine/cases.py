@@ -16,7 +16,7 @@ from services.holdings import delegated_vaults, delegations, stored_balances
 from services.holdings.fetch_plan import Wants, addresses_on, by_chain
 from services.holdings.wallet_shares import Delegated
 from services.rules.expression import Requirement, lists_in, requirements
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.types import stored_address_lists
 from services.rules.types.address_list_text import ReadList
 from services.rules.types.own_tables import OwnTables

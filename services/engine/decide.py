@@ -12,7 +12,7 @@ from enum import Enum
 
 from gateways.discord.types import GuildMember
 from services.core.answer import Answer
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 
 
 @dataclass(frozen=True, slots=True)

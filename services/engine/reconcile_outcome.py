@@ -22,7 +22,7 @@ from services.holdings.evaluate import Answers, Reading
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import Requirement
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.types import own_tables
 from services.rules.types.own_tables import OwnTables
 

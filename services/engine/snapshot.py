@@ -13,7 +13,7 @@ from services.engine.decide import GrantFacts, MoveTerms
 from services.roles.outbox import PROTECTED
 from services.rules.expression import Expression, parse_stored
 from services.rules.pausing import TOO_MANY
-from services.rules.terms import REMOVAL_MODES, RuleTerms
+from services.rules.rule_terms import REMOVAL_MODES, RuleTerms
 from services.runtime.loop_steps import in_steps
 
 

@@ -27,7 +27,7 @@ from services.core import queue
 from services.holdings import confirmation
 from services.holdings.wallet_shares import KnownVaults, Said
 from services.rules.expression import requirements
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 
 FRESH = timedelta(minutes=10)
 """How long an answer of the registry is reused; members waiting at a screen get a new one."""

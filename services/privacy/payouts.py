@@ -24,7 +24,7 @@ from services.holdings import last_known
 from services.holdings.evaluate import verdict_by
 from services.holdings.last_known import Memory
 from services.rules.expression import Requirement, requirements
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.wording import in_words
 from services.runtime.loop_steps import in_steps
 from services.servers import csv_tables

@@ -25,7 +25,7 @@ from services.rules.expression import (
     parse,
     requirements,
 )
-from services.rules.terms import REMOVAL_MODES
+from services.rules.rule_terms import REMOVAL_MODES
 from services.rules.types import token_ids
 from services.rules.types.address_list import NAME as ADDRESS_LIST
 from services.rules.types.declaration import ExpressionRefused, RuleType

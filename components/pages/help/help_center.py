@@ -7,7 +7,7 @@ from components.layout.text_page import bullets, chapter, code, link, reading, s
 from components.ui.effects.texts import sentence
 from locales import _, listed, number
 from settings import settings
-from state.help.panel import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
+from state.help.panel_limits import LONGEST_DESCRIPTION, LONGEST_EMBED, LONGEST_LABEL, LONGEST_TITLE, SAFE_NAME
 from state.public.chains import evm_titles
 
 _NAME, _BOT = settings().product_name, settings().bot_name

@@ -42,9 +42,9 @@ from services.rules.draft import RuleDraft
 from services.rules.expression import lists_in, parse, parse_stored, requirements
 from services.rules.replacements import contract_migrations, new_role
 from services.rules.rule_rows import apply, copy_of
+from services.rules.rule_terms import RuleTerms
 from services.rules.rules import in_shadow, own, proposed_together
 from services.rules.single_source import SingleSource, single_sources
-from services.rules.terms import RuleTerms
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
 from services.rules.types.registry import RULE_TYPES

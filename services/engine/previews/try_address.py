@@ -41,8 +41,8 @@ from services.rules.contract_check import RuleContracts
 from services.rules.draft import check, expression_of, parsed, with_lists, without_lists
 from services.rules.expression import Expression, lists_in, requirements
 from services.rules.rule_rows import apply, copy_of
+from services.rules.rule_terms import RuleTerms
 from services.rules.rules import own
-from services.rules.terms import RuleTerms
 from services.rules.types import stored_address_lists, submitted_address_lists
 from services.rules.types.address_list_text import ReadList
 from services.rules.types.own_tables import OwnTables

@@ -15,7 +15,7 @@ from services.engine import cases, ledger, read_and_confirm
 from services.holdings import last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Not, Requirement, to_document
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.types.coin import CoinAmount
 from services.servers import explain
 from tests.jobs.conftest import Engine

@@ -19,7 +19,7 @@ from services.engine import cases, ledger, read_and_confirm
 from services.holdings import last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement, to_document
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from tests.jobs.conftest import Engine
 from tests.jobs.town import STRANGER, Town, until
 from tests.jobs.watching import given

@@ -16,7 +16,7 @@ from services.engine import cases, ledger, read_and_confirm
 from services.holdings import delegations, last_known
 from services.holdings.evaluate import Reading
 from services.rules.expression import Requirement
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from tests.jobs.town import STRANGER, Town
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from services.core.answer import Answer
 from services.engine.decide import Action, Decision, GrantFacts, MoveTerms, decide
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LEAF = Requirement("basic", "base", "0x" + "1" * 40)

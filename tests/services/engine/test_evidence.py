@@ -9,7 +9,7 @@ from services.engine.decide import Action, Decision
 from services.engine.reconcile_outcome import CaseOutcome
 from services.holdings.evaluate import Reading
 from services.rules.expression import AtLeast, Not, Requirement
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.servers.activity_sentences import why_not
 from tests.support.builders import CONTRACT
 

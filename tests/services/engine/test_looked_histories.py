@@ -41,7 +41,7 @@ from services.holdings import confirmation
 from services.holdings.fetch import HoldingsQuestion
 from services.holdings.fetch_plan import by_chain
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate, requirements
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.types.address_list import AddressList
 from services.rules.types.coin import CoinAmount
 from services.rules.types.own_tables import OwnTables

@@ -22,7 +22,7 @@ from services.holdings import confirmation
 from services.holdings.confirmation import Confirmation, Means
 from services.holdings.evaluate import Answers, Reading, in_part, read
 from services.rules.expression import Requirement
-from services.rules.terms import RuleTerms
+from services.rules.rule_terms import RuleTerms
 from services.rules.types.coin import CoinAmount
 from services.rules.types.view_call import ViewCall
 
