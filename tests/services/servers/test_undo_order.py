@@ -91,7 +91,7 @@ async def test_a_move_that_changes_or_is_undone_waits_for_the_deletion_of_the_ro
     """The removal of one member is called off, and the grant of the other one changes after that."""
     standing = RoleStanding((1, 0), 0)
     for module, name, value in (
-        (lifecycle, "find", "a role"), (lifecycle, "refusal", None), (lifecycle, "_check_rank", None)
+        (lifecycle, "find", "a role"), (lifecycle, "refusal", None), (lifecycle, "rank_refusal", None)
     ):  # fmt: skip
         monkeypatch.setattr(module, name, lambda *_, value=value: value)
     async with transaction() as db:

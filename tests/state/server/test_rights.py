@@ -44,6 +44,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
     move = await opened(tab, MoveState, server_id, "move")
+    open_move = move._seen
     developers = await opened(tab, ApiTokensState, server_id, "developers")
     webhook = await tab.state(WebhookState)
     await tab.run(webhook.edit())
@@ -77,7 +78,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         await tab.run(move.save())
 
     async def end_move() -> None:
-        move.asked = END
+        move.asked, move._asked_about = END, open_move
         await tab.run(move.confirm())
 
     async def undo_move() -> None:
