@@ -211,6 +211,12 @@ def listed(words: Iterable[str], joint: Literal["and", "or"] = "and") -> str:
     return format_list(list(words), "standard" if joint == "and" else "or", _locale())
 
 
+def first_of(words: Sequence[str], most: int) -> list[str]:
+    """Return the first `most` words, followed by how many more there are, if any: for `listed`, `series` or lines."""
+    more = len(words) - most
+    return [*words[:most], _("{count} more").format(count=more)] if more > 0 else list(words)
+
+
 def series(words: Iterable[str]) -> str:
     """Return words one after another, separated as the reader's language separates them, such as `a, b, c`."""
     # Translators: two of several names in a row, without an "and"; your language may have another comma.

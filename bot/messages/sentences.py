@@ -7,7 +7,7 @@ from datetime import datetime
 from nextcord import ButtonStyle
 
 from bot.messages.reply import MOST_FIELDS, YES, Button, Reply, fitting_lines, lines
-from locales import N_, _
+from locales import N_, _, first_of
 from services.core.chain_names import chain_title
 from services.core.discord_text import LONGEST_FIELD, cut, plain
 from services.engine.previews.try_address import Trial
@@ -245,9 +245,7 @@ def wallets(found: Sequence[WalletView], choice: ChoiceView | None) -> str:
         return _("You have verified no wallet yet. Press **Add a wallet** to verify your first one.")
     uses = choice is None or choice.use_wallets
     shares = choice is not None and choice.share_wallets
-    listed = [wallet_line(wallet) for wallet in found[:MOST_WALLETS]]
-    if (more := len(found) - len(listed)) > 0:
-        listed.append(_("{count} more").format(count=more))
+    listed = first_of([wallet_line(wallet) for wallet in found], MOST_WALLETS)
     told = [
         lines(listed),
         "",

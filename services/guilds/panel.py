@@ -10,7 +10,7 @@ from sqlmodel import select
 
 from gateways.discord.channels import Message
 from gateways.transport.plain_text import one_line
-from locales import ENGLISH, N_, _, best_of, listed, speaking
+from locales import ENGLISH, N_, _, best_of, first_of, listed, speaking
 from models import Server, ServerMove
 from models.db.session import AsyncSession
 from services.core.discord_text import COLORS, LONGEST_DESCRIPTION, cut
@@ -213,9 +213,7 @@ def move_text(server: Server, move: ServerMove, at: datetime) -> str:
 
 def roles_of_move(move: ServerMove) -> str:
     """Return the move's roles as Discord shows them, at most _MOST_ROLES by name."""
-    named = [f"<@&{role_id}>" for role_id in move.roles[:_MOST_ROLES]]
-    more = len(move.roles) - len(named)
-    return listed([*named, _("{count} more").format(count=more)] if more > 0 else named)
+    return listed(first_of([f"<@&{role_id}>" for role_id in move.roles], _MOST_ROLES))
 
 
 def body(bot_id: str, texts: PanelTexts, server_name: str, notice: str = "") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from locales import _, listed
+from locales import _, first_of, listed
 from locales.stored_texts import said
 from services.core.addresses import shorten
 from services.core.json_view import Internal, json_view
@@ -76,14 +76,8 @@ def _view(reading: Reading, wallets: Sequence[WalletShare], names: Names, *, sha
         reason=said(seen.reason) if seen.reason else seen.reason,
         most=None if most is None else leaf.in_json(most),
         amounts=_amounts(leaf, seen.held, is_rounded=seen.held != reading.held),
-        wallets=_in_short(named),
+        wallets=listed(first_of(named, MOST_NAMED)) if named else "",
     )
-
-
-def _in_short(named: Sequence[str]) -> str:
-    more = len(named) - MOST_NAMED
-    shown = [*named[:MOST_NAMED], _("{count} more").format(count=more)] if more > 0 else named
-    return listed(shown) if shown else ""
 
 
 def _shown(part: WalletShare) -> str:

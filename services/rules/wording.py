@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from locales import N_, _, listed, ngettext, series
+from locales import N_, _, first_of, listed, ngettext, series
 from services.collections.trait_match import number_in, range_in
 from services.core.addresses import shorten
 from services.core.chain_names import capitalised, chain_title
@@ -261,8 +261,7 @@ def composed_name(names: Sequence[str], least: int) -> str:
     """
     if not names or not all(names):
         return ""
-    more = len(names) - NAMED_CONDITIONS
-    shown = [*names[:NAMED_CONDITIONS], *([_("{count} more").format(count=more)] if more > 0 else [])]
+    shown = first_of(names, NAMED_CONDITIONS)
     if least == len(names):
         name = listed(shown, "and")
     elif least == 1:

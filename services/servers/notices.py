@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.orm import aliased
 from sqlmodel import col, or_, select, update
 
-from locales import _, day_and_time, listed
+from locales import _, day_and_time, first_of, listed
 from models import Grant, Notice, now
 from models.db.session import AsyncSession
 from services.core.discord_text import plain
@@ -99,9 +99,7 @@ async def _move_reminders(db: AsyncSession, member: MemberContext) -> list[Notic
         said = _("{bot} will decide about {roles}. Verify a wallet now to keep it.")
     else:
         said = _("{bot} will decide about {roles}. Verify a wallet until {until} to keep it.")
-    shown = [plain(names.get(role_id) or _(UNKNOWN_ROLE)) for role_id in roles[:MOST_ROLES]]
-    more = len(roles) - len(shown)
-    named = listed([*shown, _("{count} more").format(count=more)] if more > 0 else shown)
+    named = listed(first_of([plain(names.get(role_id) or _(UNKNOWN_ROLE)) for role_id in roles], MOST_ROLES))
     return [NoticeView(0, said.format(bot=settings().bot_name, roles=named, until=day_and_time(until)))]
 
 
