@@ -37,16 +37,12 @@ _TODAY = "CAST((now() + :soon) AT TIME ZONE 'UTC' AS date)"
 
 # Release claims and leases, end pauses, and treat readings with a future time as outdated.
 _CORRECTIONS = (
-    "UPDATE due SET claimed_until = NULL, claimed_by = NULL WHERE key = ANY(ARRAY("
-    "SELECT key FROM due WHERE claimed_until > now() + :lease ORDER BY key FOR UPDATE))",
+    _ordered("due", "key", "claimed_until = NULL, claimed_by = NULL", "claimed_until > now() + :lease"),
     # Other members than those who are tried again may wait for the end of a grace time; the sweep reaches them.
-    "UPDATE due SET due_at = now() WHERE key = ANY(ARRAY(SELECT key FROM due "
-    "WHERE (attempts > 0 OR priority > 0) AND due_at > now() + :rest + :soon ORDER BY key FOR UPDATE))",
-    "UPDATE cursor SET owner = NULL, owned_until = NULL WHERE chain = ANY(ARRAY("
-    "SELECT chain FROM cursor WHERE owned_until > now() + :lease ORDER BY chain FOR UPDATE))",
+    _ordered("due", "key", "due_at = now()", "(attempts > 0 OR priority > 0) AND due_at > now() + :rest + :soon"),
+    _ordered("cursor", "chain", "owner = NULL, owned_until = NULL", "owned_until > now() + :lease"),
     # Until then, Health would not see that nobody follows the chain.
-    "UPDATE cursor SET updated_at = now() WHERE chain = ANY(ARRAY("
-    "SELECT chain FROM cursor WHERE updated_at > now() + :soon ORDER BY chain FOR UPDATE))",
+    _ordered("cursor", "chain", "updated_at = now()", "updated_at > now() + :soon"),
     _ordered(*_GRANT, "next_at = now()", "state IN ('giving', 'taking') AND next_at > now() + :wait"),
     # The age of such a removal is not known, so it is decided again.
     _ordered(
