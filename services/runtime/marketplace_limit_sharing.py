@@ -5,12 +5,12 @@ import logging
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
 from gateways import gateways
 from gateways.marketplaces.quota import Quota, QuotaStanding
 from models import MarketLimit, transaction
+from models.db.row import upsert
 from services.runtime.database_faults import NOT_DONE, first_line
 
 log = logging.getLogger(f"holdfast.{__name__}")
@@ -28,9 +28,7 @@ async def exchange(quota: Quota) -> None:
         rows = (await db.exec(query.execution_options(populate_existing=True))).all()
         told = quota.exchange({row.reads: standing_of(row) for row in rows})
         if told:
-            new = insert(MarketLimit).values(list(_rows(quota.name, told)))
-            changed = {name: new.excluded[name] for name in _CHANGING}
-            await db.execute(new.on_conflict_do_update(index_elements=["provider", "reads"], set_=changed))
+            await db.execute(upsert(MarketLimit, list(_rows(quota.name, told)), ("provider", "reads"), _CHANGING))
 
 
 _CHANGING = ("seconds", "base", "remaining", "resets_at", "told_at", "kept")
