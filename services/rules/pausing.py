@@ -241,10 +241,12 @@ async def decide_again(
     # Before the other writes, as in all code that writes about members.
     await queue.mark_server(db, server_id, queue.CHANGED)
     taken, kept = _grants_of(server_id, roles), _given_by(server_id, resumed)
+    which = [and_(col(Grant.state) == "taking", *taken), *([and_(*_GRACE_RUNS, *kept)] if resumed else [])]
     # Together: one after the other, they could deadlock with an event that a member with both kinds left.
-    among = await _locked_grants(db, and_(col(Grant.state) == "taking", *taken), and_(*_GRACE_RUNS, *kept))
+    among = await _locked_grants(db, *which)
     await queue.call_off_where(db, among, *taken)
-    await _begin_grace(db, among, *kept)
+    if resumed:
+        await _begin_grace(db, among, *kept)
 
 
 async def call_off_removals(
