@@ -114,6 +114,17 @@ async def test_a_part_that_fails_each_time_is_tried_after_growing_pauses_up_to_a
     assert await left() == 0
 
 
+async def all_but_one_are_settled(stage: Stage) -> None:
+    """Reconcile twenty members of whom one cannot be, and see that only that one is left."""
+
+    async def doing(_: Reconciler) -> None:
+        await mark(2, people=20)
+        await until(lambda: len(stage.settled) == 19)
+
+    await while_it_works(doing)
+    assert await left() == 1
+
+
 @pytest.mark.parametrize("dear", [False, True])
 async def test_an_error_about_one_member_delays_the_others_of_the_part_only_at_first(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, dear: bool
@@ -128,12 +139,7 @@ async def test_an_error_about_one_member_delays_the_others_of_the_part_only_at_f
 
     monkeypatch.setattr(reconcile, "reconcile_part", unreadable)
 
-    async def doing(_: Reconciler) -> None:
-        await mark(2, people=20)
-        await until(lambda: len(stage.settled) == 19)
-
-    await while_it_works(doing)
-    assert await left() == 1
+    await all_but_one_are_settled(stage)
 
 
 async def test_a_member_who_cannot_be_read_delays_nobody_else_of_the_batch(
@@ -150,12 +156,7 @@ async def test_a_member_who_cannot_be_read_delays_nobody_else_of_the_batch(
 
     monkeypatch.setattr(reconcile, "parts", unreadable)
 
-    async def doing(_: Reconciler) -> None:
-        await mark(2, people=20)
-        await until(lambda: len(stage.settled) == 19)
-
-    await while_it_works(doing)
-    assert await left() == 1
+    await all_but_one_are_settled(stage)
     assert len(read[0]) == 20, "they are read together at first"
 
 
