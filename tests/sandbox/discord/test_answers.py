@@ -181,15 +181,22 @@ async def test_an_answer_mentions_the_users_it_names_and_its_webhook_describes_i
         assert (webhook.json()["application_id"], webhook.json()["type"]) == (APP, 3)
 
 
-async def pressed(discord: Outside, client: Client) -> tuple[Used, str]:
-    """carol presses the button of a message in the channel; return the press and the message's path."""
-    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
-    message = (await discord.bot("POST", f"/channels/{GENERAL}/messages", {"components": [row]})).json()
-    body = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
-    doing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
+ROW = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+PRESS = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
+
+
+async def press(discord: Outside, client: Client) -> Used:
+    """carol presses the newest button that she sees."""
+    doing = asyncio.create_task(discord.http.post("/control/interactions", json=PRESS))
     event = await client.until("INTERACTION_CREATE")
     doing.cancel()
-    return Used(discord, event["d"]), f"/channels/{GENERAL}/messages/{message['id']}"
+    return Used(discord, event["d"])
+
+
+async def pressed(discord: Outside, client: Client) -> tuple[Used, str]:
+    """carol presses the button of a message in the channel; return the press and the message's path."""
+    message = (await discord.bot("POST", f"/channels/{GENERAL}/messages", {"components": [ROW]})).json()
+    return await press(discord, client), f"/channels/{GENERAL}/messages/{message['id']}"
 
 
 async def test_a_deleted_message_is_not_changed_by_the_press_of_its_button(discord: Outside):
@@ -208,40 +215,35 @@ async def test_a_deleted_message_is_not_changed_by_the_press_of_its_button(disco
         assert (await discord.bot("GET", message)).json()["code"] == 10008
 
 
-async def test_an_ephemeral_message_that_the_press_of_its_button_deletes_is_gone(discord: Outside):
-    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
-    press = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
+@asynccontextmanager
+async def pressed_in_private(discord: Outside) -> AsyncIterator[tuple[Used, Used]]:
+    """A command answered with an ephemeral button, and carol's press of it."""
     async with used(discord) as use:
-        assert (await use.answer({"type": 4, "data": {"components": [row], "flags": 64}})).status_code == 204
+        assert (await use.answer({"type": 4, "data": {"components": [ROW], "flags": 64}})).status_code == 204
         async with ready(discord) as (client, _):
-            doing = asyncio.create_task(discord.http.post("/control/interactions", json=press))
-            second = Used(discord, (await client.until("INTERACTION_CREATE"))["d"])
-            assert (await second.answer({"type": 6})).status_code == 204
-            assert (await discord.bot("DELETE", f"{second.webhook}/messages/@original")).status_code == 204
-            doing.cancel()
+            yield use, await press(discord, client)
+
+
+async def test_an_ephemeral_message_that_the_press_of_its_button_deletes_is_gone(discord: Outside):
+    async with pressed_in_private(discord) as (use, second):
+        assert (await second.answer({"type": 6})).status_code == 204
+        assert (await discord.bot("DELETE", f"{second.webhook}/messages/@original")).status_code == 204
         for webhook in (use.webhook, second.webhook):
             assert (await discord.bot("GET", f"{webhook}/messages/@original")).status_code == 404
-    assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
+    assert (await discord.http.post("/control/interactions", json=PRESS)).status_code == 404
 
 
 @pytest.mark.parametrize(("callback", "status"), [(6, 204), (7, 404)])
 async def test_an_ephemeral_message_that_one_press_deletes_does_not_return_by_another(
     discord: Outside, callback: int, status: int
 ):
-    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
-    press = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go", "wait": 0}
-    async with used(discord) as use:
-        assert (await use.answer({"type": 4, "data": {"components": [row], "flags": 64}})).status_code == 204
-        async with ready(discord) as (client, _):
-            doing = asyncio.create_task(discord.http.post("/control/interactions", json=press))
-            second = Used(discord, (await client.until("INTERACTION_CREATE"))["d"])
-            doing.cancel()
-            assert (await discord.bot("DELETE", f"{use.webhook}/messages/@original")).status_code == 204
-            late = await second.answer({"type": callback, "data": {"content": "Changed"}})
-            assert late.status_code == status, late.text
-            original = await discord.bot("GET", f"{second.webhook}/messages/@original")
-            assert original.status_code == 404, original.text
-    assert (await discord.http.post("/control/interactions", json=press)).status_code == 404
+    async with pressed_in_private(discord) as (use, second):
+        assert (await discord.bot("DELETE", f"{use.webhook}/messages/@original")).status_code == 204
+        late = await second.answer({"type": callback, "data": {"content": "Changed"}})
+        assert late.status_code == status, late.text
+        original = await discord.bot("GET", f"{second.webhook}/messages/@original")
+        assert original.status_code == 404, original.text
+    assert (await discord.http.post("/control/interactions", json=PRESS)).status_code == 404
 
 
 def test_another_message_answers_a_press_whose_own_message_is_gone():
