@@ -380,7 +380,7 @@ def means_of(outside: Gateways, chain: str) -> Means:
 async def _delegations_again(
     outside: Gateways, done: BatchOutcome, losing: Sequence[CaseOutcome]
 ) -> tuple[dict[DelegateKey, str], dict[DelegateKey, float]]:
-    """Read again the delegations to members who are about to lose a role.
+    """Read again the delegations to members who are about to lose a role, and those that come before them.
 
     Return the delegates whose delegations changed, with the reason; and, for those that only need more time, the
     seconds to wait.

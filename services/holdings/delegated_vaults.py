@@ -46,13 +46,17 @@ async def load(
     })  # fmt: skip
     claims = await _claims(db, [who for who, found in asked.items() if found], places)
     owned = await _owned(db, places)
+    ahead = {who: set(_ahead(who, found, said, claims, owned)) for who, found in asked.items()}
+    others = sorted(set[DelegateKey]().union(*ahead.values()).difference(pairs))
+    if others:
+        reads, said = reads | await _reads(db, others), said | await said_before(db, others)
     result: dict[Who, Delegated] = {}
     for who, found in asked.items():
         if found:
             vaults, cut = _that_fit(_vaults(who, found, said, claims, owned))
             known = {
                 pair: KnownVaults(row.block, row.endpoint, said.get(pair, frozenset()))
-                for pair in sorted(found)
+                for pair in sorted(found | ahead[who])
                 if (row := reads.get(pair)) is not None and row.read_at is not None
             }
             result[who] = Delegated(vaults, {**cut, **_doubts(who, found, reads, said, claims)}, known)
@@ -97,6 +101,22 @@ def _vaults(
         vault = Vault(chain, address, tuple(_as_seen_by(who[1], listed)))
         if len(listed) <= MOST_CLAIMS and any(stake.mine for stake in vault.stakes):
             yield vault
+
+
+def _ahead(
+    who: Who, mine: set[DelegateKey], said: Mapping[DelegateKey, Said], claims: Claims, owned: Owned
+) -> Iterator[DelegateKey]:
+    """Yield the wallets of others whose claims on the member's vaults come before a claim of the member."""
+    for chain, address in sorted({(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}):
+        place = who[0], chain, address
+        if (chain, address) in mine or owned.get(place) is not None:
+            continue
+        others = set[DelegateKey]()
+        for whose, stake in claims.get(place, ()):
+            if whose == who[1]:
+                yield from others
+            else:
+                others.add((chain, stake.delegate))
 
 
 def _that_fit(vaults: Iterable[Vault]) -> tuple[tuple[Vault, ...], dict[str, str]]:

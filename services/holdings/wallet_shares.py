@@ -150,7 +150,8 @@ class Vault:
 class Delegated:
     """The vaults that one member may count, by chain and vault; `doubts` says for a chain why there may be more.
 
-    `known` is the registry's last answer about each of the member's wallets, by chain.
+    `known` is the registry's last answer, by chain, about each of the member's wallets, and about those wallets of
+    others whose claims on a vault come before the member's.
     """
 
     vaults: tuple[Vault, ...] = ()

@@ -143,6 +143,38 @@ async def test_an_owner_goes_before_a_delegate_and_the_oldest_claim_before_a_you
         await until(lambda: only("dave"))
 
 
+@pytest.mark.parametrize(("withdrawn", "state"), [(True, "held"), (False, "taking")])
+async def test_somebody_elses_older_claim_takes_a_role_only_if_the_second_reading_names_it_too(
+    town: Town, bank: Bank, engine: Engine, withdrawn: bool, state: str
+) -> None:
+    """Dave comes back with a claim that was read before he left, and Carol is reconciled before him."""
+    vault = a_vault()
+    await bank.puts(vault)
+    await town.rule("Holder", delegated=True)
+    async with engine():
+        for who in ("dave", "carol"):
+            await bank.delegates(vault, who)
+            await bank.looks_again(who)
+            await until(lambda who=who: known(town, vault, who))
+        await given(town, "dave")
+        async with transaction() as db:
+            await members.left_many(db, [(town.server_id, town.people["dave"]["id"])])
+        await given(town)
+        await until(lambda: settled(town))
+    if withdrawn:
+        await bank.withdraws(vault, "dave")
+    await town.call("chains/base/mine", blocks=5)
+    await town.see()
+    async with transaction() as db:
+        await db.execute(text("DELETE FROM due"))
+        await queue.mark_member(db, town.server_id, town.people["carol"]["id"], queue.SWEPT)
+    await Reconciler(asyncio.Event()).once()
+    async with transaction() as db:
+        carols = select(Grant.state).where(Grant.discord_id == town.people["carol"]["id"])
+        assert (await db.exec(carols)).all() == [state]
+    assert await known(town, vault, "dave") is not withdrawn, "what the second reading shows is stored"
+
+
 async def test_a_wallet_of_ones_own_counts_once_even_for_a_member_who_is_not_stored_yet(town: Town, bank: Bank) -> None:
     own, leaf = a_vault(), Requirement("basic", "base", town.contract, 2)
     await bank.puts(own)
