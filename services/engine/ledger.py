@@ -79,6 +79,11 @@ class RoleDecision(NamedTuple):
         return {"readings": self.item.evidence_documents(self.decision)}
 
     @property
+    def reasons(self) -> dict[str, Any]:
+        """Why the member has the role or gets it, as columns of the line."""
+        return {"rule_ids": list(self.decision.rule_ids), "evidence": self.evidence}
+
+    @property
     def request_id(self) -> str | None:
         """The request that queued the member."""
         return self.item.case.claim.request_id
@@ -287,7 +292,7 @@ async def _adopt(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
 
 
 async def _return(db: AsyncSession, ones: Sequence[RoleDecision]) -> int:
-    rows = [(one.line, {"rule_ids": list(one.decision.rule_ids), "request_id": one.request_id}) for one in ones]
+    rows = [(one.line, {**one.reasons, "request_id": one.request_id}) async for one in in_steps(ones)]
     # The removal may have happened, so `attempts` starts at 1: the writer first reads the member.
     giving = {"state": "giving", "attempts": 1, **_NOTHING_WAITS, **_DUE_NOW}
     await _update(db, rows, giving, ("taking", "lost", "held"))
@@ -359,8 +364,8 @@ async def _keep(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
     changed = [
         (one, grant) for one in ones if (grant := one.grant) is not None and keeps_differently(one.decision, grant)
     ]
-    rows = [(one.line, {"rule_ids": list(one.decision.rule_ids)}) for one, _ in changed]
-    await _update(db, rows, {**_NOTHING_WAITS, "evidence": queue.NOW_GIVEN}, ("held", "giving"))
+    rows = [(one.line, one.reasons) async for one, _ in in_steps(changed)]
+    await _update(db, rows, _NOTHING_WAITS, ("held", "giving"))
     lines = [
         audit.role_line("role.reasons", one.line, data={"ruleIds": list(one.decision.rule_ids)})
         for one, grant in changed

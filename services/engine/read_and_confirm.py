@@ -1,11 +1,13 @@
 """Fetch holdings, decide, and confirm each loss: holdings are read a second time, and the member again from Discord."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
+from typing import Any
 
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
@@ -341,6 +343,7 @@ def _confirm_losses(
     """
     losing = {decision.role_id for decision in _confirmable(item)}
     before = {grant.role_id: confirmation.parsed(grant.first_no) for grant in item.case.grants}
+    earned = {role_id: _earned_by(item.case, role_id) for role_id in losing}
     found, waits = dict(item.readings), dict[str, list[float]]()
     first_no = dict[str, dict[str, Earlier]]()
     for rule in item.case.rules:
@@ -356,8 +359,9 @@ def _confirm_losses(
             if (kept := earlier.get(question)) is not None:
                 kept = earlier[question] = sources.named_now(kept)
             said = [sources.by_provider(answer) for answer in told]
-            second.append(confirmation.second_of(one, said, kept, sources, now))
-            both.append(confirmation.confirm(one, second[-1], kept, sources, now))
+            opposed = confirmation.opposed_at(one, (reading for role_id in roles for reading in earned[role_id]))
+            second.append(confirmation.second_of(one, said, kept, sources, now, opposed))
+            both.append(confirmation.confirm(one, second[-1], kept, sources, now, opposed))
         first = [means(one.requirement.chain).by_provider(one) for one in first]
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
@@ -365,6 +369,15 @@ def _confirm_losses(
             first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now, means))
     item.found, item.first_no = found, first_no
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
+
+
+def _earned_by(case: Case, role_id: str) -> list[dict[str, Any]]:
+    """Return the stored readings by which a role that the member has was lately given or kept."""
+    grant = case.grant_of(role_id)
+    if grant is None or not grant.readings or not (grant.state == "held" or role_id in case.roles):
+        return []
+    found: list[dict[str, Any]] = json.loads(grant.readings)
+    return found
 
 
 def means_of(outside: Gateways, chain: str) -> Means:

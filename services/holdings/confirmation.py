@@ -97,10 +97,14 @@ class Confirmation:
     wait: float | None = None
 
 
-def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Means, now: datetime) -> Confirmation:
+def confirm(
+    first: Reading, second: Reading, earlier: Earlier | None, means: Means, now: datetime, opposed: int = 0
+) -> Confirmation:
     """Return the second answer if it confirms the first one; otherwise return unknown.
 
-    `second` is of a settled block. `earlier` is an earlier reconcile's answer to the same requirement.
+    `second` is of a settled block. `earlier` is an earlier reconcile's answer to the same requirement. `opposed` is the
+    newest block by whose opposite answer the role was given or kept. An answer at an earlier block does not confirm
+    what a single node says of the time since.
     """
     first, second = means.by_provider(first), means.by_provider(second)
     if first.answer is not second.answer:
@@ -110,6 +114,8 @@ def confirm(first: Reading, second: Reading, earlier: Earlier | None, means: Mea
         return Confirmation(_unknown(second, reason), _seconds(first, unsettled) if moved else None)
     if second.answer is Answer.UNKNOWN or second.source is None or second.block is None:
         return Confirmation(second)
+    if (unsettled := opposed - _settled(second)) > 0:
+        return Confirmation(_unknown(second, NOT_SETTLED), _seconds(first, unsettled))
     before = earlier if earlier is not None and _counts(earlier, first, now) else None
     if first.source == second.source and (wait := _later(first, second, before, means, now)) > 0:
         return Confirmation(_unknown(second, N_("waiting for a later block to confirm")), wait)
@@ -139,7 +145,25 @@ def _linked(reading: Reading) -> set[str]:
     return {token for token, source in reading.alone if is_link(source)}
 
 
-def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime) -> Reading:
+def opposed_at(reading: Reading, stored: Iterable[Mapping[str, Any]]) -> int:
+    """Return the newest block of a stored reading (`Reading.document`) with the opposite answer; 0 if there is none."""
+    leaf, opposite = reading.requirement, {Answer.YES: Answer.NO, Answer.NO: Answer.YES}.get(reading.answer)
+    asked = leaf.chain, leaf.contract, leaf.type
+    return max(
+        (
+            int(one.get("block") or 0)
+            for one in stored
+            if opposite is not None
+            and one.get("answer") == opposite.value
+            and (one.get("chain"), one.get("contract"), one.get("type")) == asked
+        ),
+        default=0,
+    )
+
+
+def second_of(
+    first: Reading, said: Sequence[Reading], earlier: Earlier | None, means: Means, now: datetime, opposed: int = 0
+) -> Reading:
     """Return the second answer that counts. `said` has other nodes' answers first, that of the first one's node last.
 
     A contradiction wins over all confirmations. A partial answer decides nothing and blocks no confirmation, unless the
@@ -149,7 +173,9 @@ def second_of(first: Reading, said: Sequence[Reading], earlier: Earlier | None, 
     sure = [one for one in said if one.answer is not Answer.UNKNOWN]
     if first.answer is not Answer.UNKNOWN and (other := [one for one in sure if one.answer is not first.answer]):
         return other[0]
-    confirming = (one for one in sure if confirm(first, one, earlier, means, now).reading.answer is not Answer.UNKNOWN)
+    confirming = (
+        one for one in sure if confirm(first, one, earlier, means, now, opposed).reading.answer is not Answer.UNKNOWN
+    )
     whole = (one for one in sure if not is_partial(one))
     second = [*confirming, *whole, *sure, *said][0]
     others = (one for one in said if one is not second and is_partial(one))

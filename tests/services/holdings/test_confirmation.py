@@ -21,6 +21,7 @@ from services.holdings.confirmation import (
     confirm,
     document,
     noted,
+    opposed_at,
     parsed,
     question_of,
     second_of,
@@ -91,6 +92,23 @@ def test_what_a_settled_block_does_not_show_yet_is_unknown_until_it_is_settled()
 def test_nothing_but_the_same_sure_answer_confirms(answers: tuple[Answer, Answer]) -> None:
     first, second = answers
     assert confirm(reading(first), reading(second, 98, 2), None, TWO, NOW).reading.answer is UNKNOWN
+
+
+def test_no_block_from_before_the_answer_that_gave_the_role_confirms_the_opposite() -> None:
+    given = [
+        reading(YES, 99).document(),
+        reading(NO, 150).document(),
+        reading(YES, 160, leaf=TRAIT).document(),
+        {"type": "address_list", "answer": "yes", "block": None},
+    ]
+    opposed = opposed_at(reading(), given)
+    assert opposed == 99
+    before, at = reading(block=98, node=2), reading(block=99, node=2)
+    early = confirm(reading(), before, None, TWO, NOW, opposed)
+    assert (early.reading.answer, early.wait) == (UNKNOWN, CHAINS["base"].block_seconds + 1)
+    assert confirm(reading(), at, None, TWO, NOW, opposed).reading.answer is NO
+    assert second_of(reading(), [before, at], None, TWO, NOW, opposed) is at, "a node that is not behind counts"
+    assert opposed_at(reading(UNKNOWN), given) == 0
 
 
 def test_one_node_confirms_itself_only_at_a_block_that_its_first_answer_has_settled() -> None:

@@ -235,6 +235,66 @@ async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_th
     assert await states(town) == ["held"]
 
 
+async def test_a_purchase_that_is_not_settled_yet_is_not_undone_by_the_word_of_one_node(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other node's settled block is from before the purchase, so it says nothing about it."""
+    settles_after(monkeypatch, 30)
+    await town.call("chains/base/mine", blocks=30)
+    await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await looked_at(town)
+    assert await states(town) == ["held"]
+    assert any("not settled yet" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=30)
+    await looked_at(town)
+    assert await states(town) == ["held"], "the other node shows the token now"
+
+
+async def test_a_token_that_is_bought_back_counts_as_a_purchase(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    token = await town.buys("carol")
+    await town.call("chains/base/mine", blocks=30)
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.break_("down", BOTH[1])
+    await town.sells(token)
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert row.first_no, "one node says that the token is sold"
+    await town.heal()
+    await town.call("chains/base/mine", blocks=30)
+    await town.buys("carol")
+    await looked_at(town)
+    (row,) = await grants(town)
+    assert (row.state, row.first_no) == ("held", None)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await looked_at(town)
+    assert await states(town) == ["held"]
+
+
+async def test_who_sells_soon_after_the_purchase_loses_the_role_when_the_purchase_is_settled(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settles_after(monkeypatch, 30)
+    await town.call("chains/base/mine", blocks=30)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.sells(token)
+    await looked_at(town)
+    assert await states(town) == ["held"]
+    await town.call("chains/base/mine", blocks=30)
+    await looked_at(town)
+    assert await states(town) == ["taking"]
+
+
 async def test_a_role_that_never_came_is_not_said_to_have_been_taken(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
