@@ -113,7 +113,19 @@ def _in_order(which: str) -> str:
     return f"kind = 'member' AND key = ANY(ARRAY({found}))"
 
 
-_OURS = _in_order("claimed_by = :worker AND key = ANY(string_to_array(:keys, ','))")
+_STOOD_STILL = round(LEASE / timedelta(microseconds=2))
+"""A version that is higher by so much is of a later claim of the same worker, which began after a lease had lapsed:
+claims take their versions from the clock in microseconds, and a mark adds one. Half a lease leaves room for the time
+that a claim of thousands of members takes."""
+
+
+def _of_claim(key: str, version: str) -> str:
+    """Return a condition: the row's claim is the one that the caller knows, and no later claim of the same worker."""
+    known = f"CAST((SELECT CAST(:versions AS jsonb)) ->> {key} AS bigint)"
+    return f"{version} < {known} + {_STOOD_STILL}"
+
+
+_OURS = _in_order(f"claimed_by = :worker AND key = ANY(string_to_array(:keys, ',')) AND {_of_claim('key', 'version')}")
 
 
 async def renew(db: AsyncSession, worker: str) -> None:
@@ -171,7 +183,7 @@ def complete(db: AsyncSession, worker: str, claims: Sequence[Claim], denied: Col
         released AS (
             UPDATE due d SET claimed_until = NULL, claimed_by = NULL,
                 overtaken = CASE WHEN d.key = ANY(string_to_array(:denied, ',')) THEN d.overtaken + 1 ELSE 0 END
-            WHERE {_CLAIMED} AND NOT {_UNCHANGED} RETURNING d.due_at
+            WHERE {_CLAIMED} AND {_of_claim("d.key", "d.version")} AND NOT {_UNCHANGED} RETURNING d.due_at
         ) {_NOTIFY}
     """
     db.later(statement, {**_values(worker, claims), "denied": joined(denied), "channel": CHANNEL})
@@ -229,11 +241,14 @@ async def reschedule(db: AsyncSession, worker: str, moments: Sequence[tuple[Clai
 
 
 async def postpone(db: AsyncSession, worker: str, claims: Sequence[Claim], seconds: float) -> None:
-    """Release these claims without a decision, due again in `seconds`; unlike `retry_later`, this counts no attempt."""
+    """Release these claims without a decision, due again in `seconds`; unlike `retry_later`, this counts no attempt.
+
+    Like `release` and `complete`, it leaves alone a later claim of the same worker on one of these members.
+    """
     await db.execute(
         "UPDATE due SET claimed_until = NULL, claimed_by = NULL, turn = :late, "
         f"due_at = now() + :seconds * interval '1 second' WHERE {_OURS}",
-        {"worker": worker, "keys": joined(claim.key for claim in claims), "seconds": seconds, "late": LATE},
+        {**_ours(worker, claims), "seconds": seconds, "late": LATE},
     )
 
 
@@ -242,7 +257,7 @@ async def release(db: AsyncSession, worker: str, claims: Sequence[Claim]) -> Non
     await db.execute(
         "WITH released AS (UPDATE due SET claimed_until = NULL, claimed_by = NULL "
         f"WHERE {_OURS} RETURNING due_at) {_NOTIFY}",
-        {"worker": worker, "keys": joined(claim.key for claim in claims), "channel": CHANNEL},
+        {**_ours(worker, claims), "channel": CHANNEL},
     )
 
 
@@ -258,10 +273,14 @@ rows compares every row with every other. The lookup is a separate SELECT, so th
 once."""
 
 
-def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
+def _ours(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
     return {
         "worker": worker,
         "keys": joined(claim.key for claim in claims),
         "versions": json.dumps({claim.key: claim.version for claim in claims}),
-        "changes": json.dumps({claim.key: claim.version - claim.seen for claim in claims}),
     }
+
+
+def _values(worker: str, claims: Sequence[Claim]) -> dict[str, object]:
+    changes = json.dumps({claim.key: claim.version - claim.seen for claim in claims})
+    return {**_ours(worker, claims), "changes": changes}
