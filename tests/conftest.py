@@ -411,6 +411,14 @@ def sandbox_url(shared_sandbox: str) -> str:
 
 
 @pytest.fixture(autouse=True)
+def no_error_was_logged_before() -> None:
+    """The log of each test has its own errors of the database, of which a process logs repeated ones rarely."""
+    if known := sys.modules.get("services.runtime.database_faults"):
+        known._told.clear()
+        known._repeated.clear()
+
+
+@pytest.fixture(autouse=True)
 def limits_of_the_sandbox(request: pytest.FixtureRequest) -> None:
     """The limits of real plans in the shared sandbox, as whole windows, unless the test is in UNLIMITED.
 

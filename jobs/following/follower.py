@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from gateways import gateways
 from jobs.following.follower_turns import FollowerTurns
-from jobs.following.poll_faults import PollFaults
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead, worker_name
 from services.holdings import delegations
 from services.runtime.postgres_listen import wait
+from services.runtime.rare_warnings import RareWarnings
 from services.runtime.retries import database_errors_logged
 from services.triggers import chain_cursor, quarantine, sightings, unreached_blocks
 from services.triggers.chain_cursor import COINS, CONTRACTS, Position, cursor_of
@@ -50,7 +50,7 @@ class Follower:
             Reader(chain) if kind == CONTRACTS else WalletReader(chain, settings().follow_wallets, kind)
         )
         self._marks: Marks = Marks()
-        self._faults = PollFaults(log)
+        self._faults = RareWarnings(log)
         self._noted: tuple[Position, int, float] | None = None
         """The last written position and head, and when they were written (loop time)."""
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from jobs.following.poll_faults import PollFaults
+from services.runtime.rare_warnings import RareWarnings
 from services.runtime.retries import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers
@@ -20,7 +20,7 @@ class HeadListener:
     def __init__(self, chain: str, called: asyncio.Event) -> None:
         self.chain: str = chain
         self.called: asyncio.Event = called
-        self._faults = PollFaults(log)
+        self._faults = RareWarnings(log)
 
     async def run(self) -> None:
         """Listen until cancelled, and reconnect with pauses that grow until a subscription lasts."""

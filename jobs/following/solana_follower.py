@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from gateways import gateways
 from jobs.following.follower import LEASE_SECONDS, seconds_to_next_poll
 from jobs.following.follower_turns import FollowerTurns
-from jobs.following.poll_faults import PollFaults
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead
+from services.runtime.rare_warnings import RareWarnings
 from services.runtime.retries import database_errors_logged
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position
@@ -35,7 +35,7 @@ class SolanaFollower:
         self._turns: FollowerTurns = turns
         self._poll: Poll = Poll()
         self._marks: Marks = Marks()
-        self._faults = PollFaults(log)
+        self._faults = RareWarnings(log)
         self._open: QuestionTurn = QuestionTurn()
         self._slots: dict[AssetQuestion, int] = {}
         """The slot at which each question was last answered."""

@@ -8,6 +8,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from models import DatabaseUrlMissing
+from services.runtime.rare_warnings import RareWarnings
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 """The classes of errors raised when the database is absent or overloaded."""
@@ -25,9 +26,12 @@ _TOO_MUCH = ("53200", "54")
 _PARAMETERS = "number of parameters must be"
 """The client library's own limit on a statement, which has no SQLSTATE."""
 TOLD_FOR_SECONDS = 3600.0
-"""How long a repeated error is logged in one line after its full traceback."""
+"""How long a repeated error is logged in one line, and rarely, after its full traceback."""
+_ABSENT = "absent"
 _told: dict[str, float] = {}
 """When each kind of error was last logged in full, in monotonic seconds, by `_kind`."""
+_repeated: dict[tuple[str, str, str], RareWarnings] = {}
+"""The lines about repeated errors, by logger, consequence and kind: a full disk fails each poll of each follower."""
 
 
 def is_absent(fault: BaseException) -> bool:
@@ -66,18 +70,32 @@ def first_line(fault: BaseException) -> str:
 
 
 def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
-    """Log an error and its consequence `then`: one line if the database is absent, otherwise in full once an hour."""
-    if is_unanswered(fault):
-        log.warning("database did not answer, %s reason=%s", then, first_line(fault))
+    """Log an error and its consequence `then`.
+
+    If the database is absent, that is one line, otherwise the whole error once an hour. When the same comes again, it
+    is logged in one line in ten minutes (`rare_warnings`), with how often it came.
+    """
+    moment, kind = time.monotonic(), _ABSENT if is_unanswered(fault) else _kind(fault)
+    if kind != _ABSENT and moment - _told.get(kind, -TOLD_FOR_SECONDS) >= TOLD_FOR_SECONDS:
+        for one in [one for one, since in _told.items() if moment - since >= TOLD_FOR_SECONDS]:
+            del _told[one]
+            for key in [key for key in _repeated if key[2] == one]:
+                del _repeated[key]
+        _told[kind] = moment
+        log.error("database error, %s reason=%s", then, first_line(fault), exc_info=fault)
+        _rare(log, then, kind).logged()
         return
-    moment, kind = time.monotonic(), _kind(fault)
-    if moment - _told.get(kind, -TOLD_FOR_SECONDS) < TOLD_FOR_SECONDS:
-        log.warning("same database error again, %s reason=%s", then, first_line(fault))
-        return
-    for one in [one for one, since in _told.items() if moment - since >= TOLD_FOR_SECONDS]:
-        del _told[one]
-    _told[kind] = moment
-    log.error("database error, %s reason=%s", then, first_line(fault), exc_info=fault)
+    said = "database did not answer" if kind == _ABSENT else "same database error again"
+    _rare(log, then, kind).add(f"{said}, %s reason=%s", then, first_line(fault))
+
+
+def answered(log: logging.Logger, then: str) -> None:
+    """Note that the database has answered, so that its next absence is logged at once."""
+    _repeated.pop((log.name, then, _ABSENT), None)
+
+
+def _rare(log: logging.Logger, then: str, kind: str) -> RareWarnings:
+    return _repeated.setdefault((log.name, then, kind), RareWarnings(log))
 
 
 def _original(fault: BaseException) -> BaseException:

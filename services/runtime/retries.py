@@ -44,11 +44,12 @@ def cancellation_first() -> Generator[None]:
 def database_errors_logged(log: logging.Logger, then: str) -> Generator[None]:
     """Log a database error, with its consequence `then`, instead of raising it; raise any other error.
 
-    In a cancelled task every error becomes the cancellation.
+    One that comes again is logged rarely. In a cancelled task every error becomes the cancellation.
     """
     try:
         with cancellation_first():
             yield
+        database_faults.answered(log, then)
     except Exception as fault:
         if not database_faults.is_the_databases(fault):
             raise

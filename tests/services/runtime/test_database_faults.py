@@ -1,7 +1,6 @@
 """Which faults mean that the database is away, and how often the others are logged in full."""
 
 import logging
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 
 import pytest
@@ -12,21 +11,16 @@ from sqlmodel import col, select
 import models
 from models import Due, transaction
 from models.db.database import engine
-from services.runtime import database_faults
+from services.runtime import database_faults, rare_warnings
 from services.runtime.database_faults import first_line, is_absent, is_the_databases, log_fault
+from services.runtime.rare_warnings import LOGGED_EVERY
+from services.runtime.retries import database_errors_logged
 
 pytestmark = pytest.mark.usefixtures("database")
 
 NOWHERE = "postgresql+psycopg://holdfast@/holdfast?host=/nowhere&port=5432"
 ABSENT, UNABLE, OURS = (True, True), (False, True), (False, False)
 log = logging.getLogger(__name__)
-
-
-@pytest.fixture(autouse=True)
-def nothing_told() -> Iterator[None]:
-    database_faults._told.clear()
-    yield
-    database_faults._told.clear()
 
 
 async def fault_of(*statements: str) -> SQLAlchemyError:
@@ -111,14 +105,56 @@ async def test_a_fault_is_told_in_full_once_and_an_absent_database_in_a_line(cap
         log_fault(log, await raised("53100"), "it is tried again")
         log_fault(log, await raised("57P01"), "it goes on later")
     log_fault(log, await raised("40P01"), "it is tried again")
+    log_fault(log, await raised("53100"), "it goes on later")
     told = [(record.levelname, bool(record.exc_info), record.getMessage()) for record in caplog.records]
     assert told == [
         ("ERROR", True, "database error, it is tried again reason=as told"),
-        ("WARNING", False, "database did not answer, it goes on later reason=as told"),
-        ("WARNING", False, "same database error again, it is tried again reason=as told"),
-        ("WARNING", False, "database did not answer, it goes on later reason=as told"),
+        ("WARNING", False, "database did not answer, it goes on later reason=as told times=1"),
         ("ERROR", True, "database error, it is tried again reason=as told"),
+        ("WARNING", False, "same database error again, it goes on later reason=as told times=1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [("53100", "same database error again"), ("57P01", "database did not answer")]
+)
+async def test_a_disk_that_is_full_all_hour_writes_few_lines(
+    state: str, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each poll of each follower fails then, and so does what looks for work each second."""
+    seconds, fault = 0.0, await raised(state)
+    monkeypatch.setattr(rare_warnings, "monotonic", lambda: seconds)
+    while seconds < 3 * LOGGED_EVERY:
+        for _ in range(24):
+            with database_errors_logged(log, "following will be retried"):
+                raise fault
+        seconds += 1.0
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 3
+    assert lines[1:] == [f"{said}, following will be retried reason=as told times={24 * int(LOGGED_EVERY)}"] * 2
+
+
+async def test_each_absence_of_the_database_is_told_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    fault = await raised("57P01")
+    for _ in range(2):
+        for _ in range(3):
+            with database_errors_logged(log, "following will be retried"):
+                raise fault
+        with database_errors_logged(log, "following will be retried"):
+            pass  # it is there again
+    assert len(caplog.records) == 2
+
+
+async def test_a_database_that_only_reads_writes_no_line_for_each_poll_between_those_that_write(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    fault = await raised("53100")
+    for _ in range(5):
+        with database_errors_logged(log, "following will be retried"):
+            raise fault
+        with database_errors_logged(log, "following will be retried"):
+            pass  # a poll without news, which only reads
+    assert len(caplog.records) == 1
 
 
 def test_a_fault_that_comes_again_after_an_hour_is_told_in_full_again(
@@ -128,4 +164,4 @@ def test_a_fault_that_comes_again_after_an_hour_is_told_in_full_again(
         log_fault(log, fault, "it is tried again")
     monkeypatch.setattr(database_faults, "TOLD_FOR_SECONDS", 0.0)
     log_fault(log, ValueError("four"), "it is tried again")
-    assert [bool(record.exc_info) for record in caplog.records] == [True, False, True, True]
+    assert [bool(record.exc_info) for record in caplog.records] == [True, True, True]

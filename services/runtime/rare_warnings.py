@@ -1,4 +1,4 @@
-"""Log failed polls rarely: while a provider is down for a day, all of them fail, up to one a second."""
+"""Log a failure that comes again and again rarely: while a provider is down for a day, all polls of it fail."""
 
 import logging
 from time import monotonic
@@ -7,8 +7,8 @@ LOGGED_EVERY = 600.0
 """Seconds between two lines; Health shows the newest failure at once."""
 
 
-class PollFaults:
-    """The failures of one part's polls; the first is logged, and then one of them in each LOGGED_EVERY seconds."""
+class RareWarnings:
+    """The failures of one kind in one part; the first is logged, and then one of them in each LOGGED_EVERY seconds."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log: logging.Logger = log
@@ -21,3 +21,7 @@ class PollFaults:
         if monotonic() - self._logged_at >= LOGGED_EVERY:
             self._log.warning(f"{said} times=%d", *arguments, self._count)
             self._logged_at, self._count = monotonic(), 0
+
+    def logged(self) -> None:
+        """Note that the failure was just logged elsewhere, in full."""
+        self._logged_at, self._count = monotonic(), 0

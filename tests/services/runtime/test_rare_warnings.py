@@ -4,16 +4,16 @@ import logging
 
 import pytest
 
-from jobs.following import poll_faults
-from jobs.following.poll_faults import LOGGED_EVERY, PollFaults
+from services.runtime import rare_warnings
+from services.runtime.rare_warnings import LOGGED_EVERY, RareWarnings
 
 
 def test_polls_that_fail_all_day_write_few_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     seconds = 0.0
-    monkeypatch.setattr(poll_faults, "monotonic", lambda: seconds)
-    faults = PollFaults(logging.getLogger("polls"))
+    monkeypatch.setattr(rare_warnings, "monotonic", lambda: seconds)
+    faults = RareWarnings(logging.getLogger("polls"))
     while seconds < 3 * LOGGED_EVERY:
         faults.add("failed to poll cursor=%s", "base")
         seconds += 2.0
