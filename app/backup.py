@@ -203,7 +203,8 @@ def _refuse_root(database: Path) -> None:
         name = database.owner()
     except KeyError:
         name = f"#{owner}"
-    raise BackupFailed(f"{database} belongs to {name}: restore as that account, as in sudo -u {name} make restore.")
+    command = command_of(ROOT, "restore") or "python -m app.backup restore"
+    raise BackupFailed(f"{database} belongs to {name}: restore as that account, as in sudo -u {name} {command}.")
 
 
 def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:

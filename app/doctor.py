@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from app.supervisor.installed import check_of
+from app.supervisor.installed import check_of, command_of
 from app.supervisor.processes import tilde_warning
 from app.supervisor.system import escape_output
 from gateways.chains import catalogue
@@ -121,7 +121,8 @@ def _address(values: Mapping[str, str]) -> Finding:
 
 def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
     bind = values.get("BIND") or "127.0.0.1"
-    if bind not in LOOPBACK:
+    # An image sets it itself, because what the container publishes decides who reaches the port.
+    if bind not in LOOPBACK and command_of(ROOT, "doctor") is not None:
         text = f"BIND is {bind}: anybody who reaches the port bypasses the proxy, its TLS and its limits."
         yield Finding(ADVICE, "Interface", text, "Leave BIND unset, or let only the proxy reach the port (firewall).")
 

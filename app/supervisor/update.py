@@ -54,7 +54,9 @@ class Update:
         Raises UpdateFailed, OSError or KeyboardInterrupt; everything is then as it was, unless the journal is open.
         """
         if restore is not None and self._data.url:
-            raise UpdateFailed("Restore a database at DATABASE_URL first (make restore), and update without --restore.")
+            raise UpdateFailed(
+                "An update cannot restore the database at DATABASE_URL: restore it first, and leave --restore out."
+            )
         now = running(self._data.home)
         if now is not None:
             raise UpdateFailed(

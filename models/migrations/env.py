@@ -152,7 +152,7 @@ def _not_allowed(url: str, fault: DBAPIError) -> str:
     return (
         f"The database {conninfo_to_dict(libpq_url(url)).get('dbname', '')} does not let us make or change tables: "
         f"{reason}\nThe account in DATABASE_URL has to own the tables, on a server that takes writes. "
-        "`make doctor` says what is missing."
+        "The `doctor` of your installation says what is missing."
     )
 
 

@@ -4,6 +4,7 @@ Under every locale a command says what it has to say, and does its work if nobod
 are those of this installation.
 """
 
+import ast
 import os
 import re
 import subprocess
@@ -21,7 +22,7 @@ from settings import ROOT
 from tests.app.test_backup import cut_short as cut_short
 from tests.app.test_backup import make_one as make_one
 from tests.app.test_backup import mark_in
-from tools import launcher, prepare
+from tools import bundle, launcher, prepare
 
 STARTS: dict[str, Callable[[], int]] = {
     "make run": lambda: prepare.main("run", []),
@@ -123,6 +124,35 @@ def test_the_checks_before_a_start_name_each_other_as_they_are_run_there(
         "product": {"holdfast doctor", "holdfast live-check"},
         "image": {"python -m app.doctor", "python -m app.live_check"},
     }
+
+
+def test_the_address_that_an_image_listens_on_itself_is_no_mistake(
+    installations: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advised = {}
+    for root in installations:
+        monkeypatch.setattr(doctor, "ROOT", root)
+        advised[root.name] = any(one.name == "Interface" for one in doctor.examine({"BIND": "0.0.0.0"}))
+    assert advised == {"clone": True, "product": True, "image": False}
+
+
+OF_A_CLONE = re.compile(r"\bmake (?:run|dev|doctor|live-check|psql|backup|restore|update)\b")
+
+
+def test_no_text_of_an_image_or_a_wheel_names_a_command_of_a_clone_alone() -> None:
+    found = set[tuple[str, str]]()
+    files = [one for name in bundle.CODE for one in (ROOT / name).rglob("*.py")]
+    for path in files:
+        if path.name == "installed.py" or not OF_A_CLONE.search(source := path.read_text()):
+            continue  # it knows which installation it is in
+        tree = ast.parse(source)
+        told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            value = node.value if isinstance(node, ast.Constant) and id(node) not in told else None
+            if isinstance(value, str) and OF_A_CLONE.search(value) and "holdfast" not in value:
+                found.add((str(path.relative_to(ROOT)), value))
+    assert files
+    assert found == set()
 
 
 @pytest.mark.parametrize(
