@@ -33,6 +33,7 @@ from tools.steps import (
     read_tests,
     second_client,
     tools,
+    tools_of_a_start,
     types_beside,
 )
 
@@ -92,7 +93,7 @@ def dev(arguments: list[str]) -> int:
     with SetUp(), Parts() as parts:
         environment(teller)
         packages(teller, "requirements.txt", parts.start)
-        tools(teller)
+        tools_of_a_start(teller)
         parts.wait()  # the web process does not wait
         # Hot reload overwrites the built screens, which are stale afterwards.
         (ROOT / ".web" / "holdfast.stamp").unlink(missing_ok=True)

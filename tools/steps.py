@@ -130,12 +130,34 @@ class Parts:
 
 
 def product(teller: Teller, requirements: str = "requirements.txt") -> None:
-    """Set up what the product needs: virtual environment, packages, the sandbox's tools, the screens."""
+    """Set up what the product needs: virtual environment, packages, the sandbox's tools, the screens.
+
+    With the requirements of the tests it gets those tools for a live start too.
+    """
     with Parts() as parts:
         environment(teller)
         packages(teller, requirements, parts.start)
-        tools(teller)
+        (tools if requirements != "requirements.txt" else tools_of_a_start)(teller)
         build(teller)
+
+
+def tools_of_a_start(teller: Teller) -> None:
+    """Install what the sandbox needs, unless the settings are those of a live start, which has no sandbox."""
+    if starts_live():
+        teller.begin("Sandbox tools")
+        teller.done("not needed for a live start")
+    else:
+        tools(teller)
+
+
+def starts_live() -> bool:
+    """Return whether a start has no sandbox. Settings that a start refuses count as none."""
+    code = "from settings import load; print(load().sandbox)"
+    asked = subprocess.run(
+        [str(PYTHON), "-c", code], cwd=ROOT, env=inside(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True, check=False,
+    )  # fmt: skip
+    return asked.stdout == "False\n"
 
 
 def _module(title: str, *command: str) -> Callable[[Teller], None]:

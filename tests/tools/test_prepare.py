@@ -299,7 +299,7 @@ def test_nothing_is_built_under_a_product_that_runs_on_the_same_data(
     monkeypatch.setattr(prepare, "PYTHON", Path(sys.executable))
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     done = list[str]()
-    for name in ("product", "environment", "packages", "tools"):
+    for name in ("product", "environment", "packages", "tools_of_a_start"):
         monkeypatch.setattr(prepare, name, lambda *_, name=name: done.append(name))
     monkeypatch.setattr(prepare, "become", lambda *_: done.append("become") or 0)
     lock = Lock(tmp_path)
@@ -310,6 +310,35 @@ def test_nothing_is_built_under_a_product_that_runs_on_the_same_data(
         lock.release()
     assert f"already runs at http://localhost:1 (process {os.getpid()})" in capsys.readouterr().out
     assert done == []
+
+
+LIVE = prepare.LIVE_BUILD
+
+
+@pytest.mark.parametrize(
+    ("given", "requirements", "fetched"),
+    [
+        ({}, "requirements.txt", True), (LIVE, "requirements.txt", False), (LIVE, "requirements-dev.txt", True),
+        ({"DISCORD_CLIENT_ID": "1"}, "requirements.txt", True), (LIVE | {"PORT": "x"}, "requirements.txt", True),
+    ],
+    ids=["the sandbox", "live", "tests beside a live start", "some of the credentials", "a setting that is refused"],
+)  # fmt: skip
+def test_a_live_start_fetches_nothing_of_the_sandboxes(
+    given: dict[str, str], requirements: str, fetched: bool, teller: Teller, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    for name in LIVE:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(steps, "PYTHON", Path(sys.executable))
+    done = list[str]()
+    for name in ("environment", "packages", "tools", "build"):
+        monkeypatch.setattr(steps, name, lambda *_, name=name: done.append(name))
+    steps.product(teller, requirements)
+    assert ("tools" in done) is fetched
+    assert done[:2] + done[-1:] == ["environment", "packages", "build"]
+    assert ("Sandbox tools: not needed for a live start" in capsys.readouterr().out) is not fetched
 
 
 def test_a_start_that_cannot_be_checked_yet_is_set_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
