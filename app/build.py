@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.postgres import private_files
+from app.supervisor.single_instance import running
 from locales.text_marks import WHILE_BUILDING
 from settings import ROOT, SECRET_SETTINGS, chains_file, settings, version
 
@@ -52,7 +53,7 @@ def ensure_built(say: Say = print) -> bool:
     """Build the screens if they are stale; return whether anything was built. Raises BuildFailed.
 
     If several processes start at once, one builds and the others wait for it. Installed screens that were built with
-    other settings raise BuildFailed too.
+    other settings raise BuildFailed too, and so do stale ones while a product on the same data serves them.
     """
     if KEPT.exists():
         _compare(json.loads(KEPT.read_text()))
@@ -61,6 +62,7 @@ def ensure_built(say: Say = print) -> bool:
         wanted = fingerprint()
         if STAMP.exists() and INDEX.exists() and STAMP.read_text() == _stamp(wanted):
             return False
+        _refuse_beside_a_product()
         STAMP.unlink(missing_ok=True)
         with _unsettled(PACKAGES):
             _build(say)
@@ -68,6 +70,17 @@ def ensure_built(say: Say = print) -> bool:
             raise BuildFailed(f"The builder made no {INDEX.relative_to(ROOT)}; its output is in {LOG}.")
         STAMP.write_text(_stamp(wanted))
         return True
+
+
+def _refuse_beside_a_product() -> None:
+    """Raise BuildFailed if a product serves the screens, whose open pages would miss their parts after a build."""
+    found = running((ROOT / settings().data_dir).resolve())
+    # An update and a restore have the lock too, and serve nothing.
+    if found is not None and "://" in found.url:
+        raise BuildFailed(
+            f"The screens have to be built again, and Holdfast serves them at {found.url} (process {found.pid}). "
+            "Stop it first."
+        )
 
 
 def keep_names(target: Path) -> None:

@@ -1,5 +1,6 @@
 """The only built chunk that contains an address, and the build itself."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from app import build
 from app.http.static_files import BUILT, BuiltAddressMissing, with_page_url
+from app.supervisor.single_instance import Lock, Running
 from settings import settings
 
 
@@ -78,6 +80,31 @@ def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.M
     assert not build.ensure_built(print)
     index.write_text("<html hot reload>")
     assert build.ensure_built(print)
+
+
+def test_nothing_is_built_under_a_product_that_serves_the_screens(
+    monkeypatch: pytest.MonkeyPatch, short_dir: Path
+) -> None:
+    """`make test`, `make bench` and `make wheel` replaced the screens of the product that ran in the same folder."""
+    index = short_dir / "index.html"
+    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
+    monkeypatch.setattr(build, "INDEX", index)
+    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
+    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
+    monkeypatch.setattr(build, "settings", lambda: settings().model_copy(update={"data_dir": short_dir}))
+    lock = Lock(short_dir)
+    lock.take(Running(os.getpid(), "an update"))
+    assert build.ensure_built(print)
+    index.write_text("<html of a former version>")
+    lock.say(Running(os.getpid(), "http://localhost:3000"))
+    with pytest.raises(build.BuildFailed, match=rf"at http://localhost:3000 \(process {os.getpid()}\)\. Stop it first"):
+        build.ensure_built(print)
+    assert index.read_text() == "<html of a former version>"
+    lock.release()
+    assert build.ensure_built(print)
+    lock.take(Running(os.getpid(), "http://localhost:3000"))
+    assert not build.ensure_built(print), "what is up to date needs no build"
+    lock.release()
 
 
 def test_what_is_committed_is_what_npm_writes_so_that_no_build_changes_it() -> None:
