@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.connection import parse_url
 
 from app.build import BAKED_SETTINGS
 from tests.deploy.files import yaml_of
@@ -37,20 +38,43 @@ def test_what_is_written_into_the_screens_is_handed_to_the_build(path: Path) -> 
         assert all(value.startswith(f"${{{name}:-") for name, value in build["args"].items())
 
 
-def test_redis_asks_for_a_password_that_no_list_of_processes_shows(tmp_path: Path) -> None:
+def redis_with(password: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the command of the service Redis, with a program in Redis' place that notes what it is given."""
+    started = folder / "redis-server"
+    started.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\ncat > configuration\n')
+    started.chmod(0o755)
+    environment = {"PATH": f"{folder}:/usr/bin:/bin", "REDIS_PASSWORD": password}
+    # As compose reads it.
+    command = [word.replace("$$", "$") for word in yaml_of(FILES[1])["services"]["redis"]["command"]]
+    return subprocess.run(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("password", ["Secret4Redis", "a$b`c\\d", "x+y=z_-.~:@!", "pässwort"])
+def test_redis_asks_for_a_password_that_no_list_of_processes_shows(password: str, tmp_path: Path) -> None:
     services = yaml_of(FILES[1])["services"]
     assert "ports" not in services["redis"]
     assert "ports" not in services["postgres"]
-    started = tmp_path / "redis-server"
-    started.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\ncat > configuration\n')
-    started.chmod(0o755)
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "REDIS_PASSWORD": "Secret4Redis"}
-    command = [word.replace("$$", "$") for word in services["redis"]["command"]]  # as compose reads it
-    subprocess.run(command, cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, check=True)
-    assert "requirepass Secret4Redis" in (tmp_path / "configuration").read_text().splitlines()
+    assert redis_with(password, tmp_path).returncode == 0
+    assert f"requirepass {password}" in (tmp_path / "configuration").read_text().splitlines()
     given = (tmp_path / "arguments").read_text().split("\n")
     assert given[0] == "-", "Redis reads the configuration from its input"
-    assert "Secret4Redis" not in given
+    assert password not in given
+    address = services["web"]["environment"]["REDIS_URL"].replace("${REDIS_PASSWORD:?set it in .env}", password)
+    assert parse_url(address)["password"] == password, "the web sends the same one"
+
+
+@pytest.mark.parametrize(
+    "password", ["two words", 'a"b', "a'b", "a/b", "a?b", "a#b", "a%41b", "a[b", "a]b", "a\tb", "a\nport 1", "line\n"]
+)
+def test_a_password_that_redis_or_an_address_reads_otherwise_is_refused_in_a_sentence(
+    password: str, tmp_path: Path
+) -> None:
+    done = redis_with(password, tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("REDIS_PASSWORD has a blank, a quote or one of / ? # % [ ], ")
+    assert not (tmp_path / "configuration").exists()
 
 
 def test_postgresql_takes_the_connections_of_all_processes() -> None:
