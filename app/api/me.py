@@ -3,12 +3,13 @@
 from collections.abc import AsyncGenerator
 from tempfile import SpooledTemporaryFile
 
-from fastapi import Response
+from fastapi import Request, Response
 from pydantic import StrictBool, StrictInt
 from starlette.responses import StreamingResponse
 
 from app.api.auth import unset_session
 from app.api.requests.caller import Caller
+from app.api.requests.head_requests import wants_body
 from app.api.requests.routers import calls
 from app.api.requests.shapes import Done, Loose, PathId, Payload, Text, attachment
 from gateways import gateways
@@ -130,10 +131,11 @@ async def take_handover(caller: Caller, payload: HandoverCodePayload) -> Handove
 
 
 @router.get("/export")
-async def export_me(caller: Caller) -> StreamingResponse:
+async def export_me(caller: Caller, request: Request) -> StreamingResponse:
     """Return everything that is stored about the caller, as a file."""
     document = _document(caller)
-    await anext(document)
+    if wants_body(request):
+        await anext(document)
     return attachment(document, f"{settings().product_name.lower()}-my-data.json", "application/json")
 
 

@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 
 from app.http.middleware import HttpMiddleware
@@ -14,12 +15,18 @@ ACTS = re.compile(
 )
 """Paths whose GET does more than read: it signs somebody in or out, watches a wallet, locks rows, or puts into the
 log that somebody has downloaded a file. HEAD, which people and programs take for harmless, gets a 405 there."""
+_WITHOUT_BODY = "holdfast.without_body"
 _ELSEWHERE = frozenset({"/health", "/health/deep", "/metrics"})
 
 
 def is_read(path: str) -> bool:
     """Return whether HEAD is answered as GET at this path, if there is a call."""
     return (path.startswith("/api/") or path in _ELSEWHERE) and ACTS.fullmatch(path) is None
+
+
+def wants_body(request: HTTPConnection) -> bool:
+    """Return whether the body of the answer is sent: not for HEAD, where a call may leave out what only fills it."""
+    return not request.scope.get(_WITHOUT_BODY, False)
 
 
 class HeadRequests(HttpMiddleware):
@@ -43,7 +50,7 @@ class HeadRequests(HttpMiddleware):
                 raise _Answered
 
         with suppress(_Answered):
-            await self._app({**scope, "method": "GET"}, receive, without_body)
+            await self._app({**scope, "method": "GET", _WITHOUT_BODY: True}, receive, without_body)
 
 
 class _Answered(Exception):

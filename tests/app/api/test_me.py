@@ -4,9 +4,11 @@ import gc
 from collections.abc import Callable
 from tempfile import SpooledTemporaryFile
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from sqlmodel import select
+from starlette.requests import ClientDisconnect, Request
 
 from app.api import me
 from gateways import gateways
@@ -14,6 +16,8 @@ from gateways.transport.errors import Unauthorized
 from models import User, Wallet, transaction
 from services.accounts import sessions, users
 from services.accounts.encryption import unseal
+from services.core.actors import Actor
+from services.privacy import export
 from services.runtime import rate_limits
 from settings import settings
 from tests.app.api.browsers import Browser
@@ -43,9 +47,7 @@ async def test_everything_about_oneself_is_one_file(browser: Browser, product: N
     assert headers["x-session-id"] not in answer.text
 
 
-async def test_the_file_of_everything_is_closed_when_nobody_reads_it(
-    browser: Browser, product: None, monkeypatch: pytest.MonkeyPatch
-):
+async def test_the_file_of_everything_is_closed_when_nobody_reads_it(product: None, monkeypatch: pytest.MonkeyPatch):
     files: list[Any] = []
 
     class Noted(SpooledTemporaryFile):
@@ -54,13 +56,38 @@ async def test_the_file_of_everything_is_closed_when_nobody_reads_it(
             files.append(self)
 
     monkeypatch.setattr(me, "SpooledTemporaryFile", Noted)
-    headers = await signed_in()
+    await signed_in()
+    async with transaction() as db:
+        zoe = (await db.exec(select(User))).one()
+    scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
+
+    async def left(_: object) -> None:
+        raise OSError("the client closed the connection")
+
     gc.disable()  # a file may not wait for it, because it can be large
     try:
-        assert (await browser.client.head("/api/me/export", headers=headers)).status_code == 200
+        sent = await me.export_me(Actor(zoe.id or 0, zoe.discord_id, zoe.username), Request(scope))
+        assert [file.closed for file in files] == [False]
+        with pytest.raises(ClientDisconnect):
+            await sent(scope, AsyncMock(), left)
         assert [file.closed for file in files] == [True]
     finally:
         gc.enable()
+
+
+async def test_nothing_is_read_for_the_head_of_the_file_of_everything(
+    browser: Browser, product: None, monkeypatch: pytest.MonkeyPatch
+):
+    def read(*_: object) -> None:
+        raise AssertionError("nobody asked for the file")
+
+    headers = await signed_in()
+    got = await browser.client.get("/api/me/export", headers=headers)
+    monkeypatch.setattr(export, "export", read)
+    asked = await browser.client.head("/api/me/export", headers=headers)
+    assert (asked.status_code, asked.content) == (200, b"")
+    named = ("content-disposition", "content-type", "cache-control")
+    assert [asked.headers[name] for name in named] == [got.headers[name] for name in named]
 
 
 @pytest.mark.parametrize(
