@@ -238,7 +238,8 @@ def unread(reason: str) -> str:
 async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
     """Store the registries' answers. A failed or older read overwrites nothing; only its error is recorded.
 
-    Queues the other members with a claim on a vault whose delegations changed.
+    Queues the other members with a claim on a vault whose delegations changed. Nothing stays of a wallet that nobody
+    has any more: its owner may have removed it, or deleted their data, while the registry was read.
     """
     reads, said = dict[DelegateKey, dict[str, object]](), dict[DelegateKey, Said]()
     moment = models.now()
@@ -258,6 +259,7 @@ async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
                 "fault": None,
             }  # fmt: skip
     accepted = await _accepted(db, reads)
+    accepted = await _without_removed(db, reads, accepted)
     before = await said_before(db, accepted)
     moved: dict[str, set[str]] = {}
     for pair in accepted:
@@ -293,6 +295,33 @@ async def _accepted(db: AsyncSession, reads: Mapping[DelegateKey, Mapping[str, o
         )
         accepted += [pair for chain, delegate in stored.all() if reads[pair := (chain, delegate)]["fault"] is None]
     return accepted
+
+
+async def _without_removed(
+    db: AsyncSession, reads: Iterable[DelegateKey], accepted: Sequence[DelegateKey]
+) -> list[DelegateKey]:
+    """Delete what is stored of those of these wallets that nobody has; return the accepted ones that somebody has.
+
+    It comes after the rows of the last reads were written, for which an erasure of these wallets waits, or we for it.
+    """
+    asked = sorted(reads)
+    if not asked:
+        return []
+    values = {"chains": [chain for chain, _ in asked], "delegates": [delegate for _, delegate in asked]}
+    found = await db.execute(_REMOVED, values)
+    gone = {(str(chain), str(delegate)) for chain, delegate in found.all()}
+    for table in (models.Delegation, models.EndedDelegation, models.DelegationRead) if gone else ():
+        for some in chunks(sorted(gone), ROWS_A_STATEMENT):
+            await db.execute(delete(table).where(tuple_(col(table.chain), col(table.delegate)).in_(some)))
+    return [pair for pair in accepted if pair not in gone]
+
+
+_REMOVED = """
+    SELECT a.chain, a.delegate
+    FROM unnest(CAST(:chains AS text[]), CAST(:delegates AS text[])) AS a (chain, delegate)
+    WHERE NOT EXISTS (
+        SELECT FROM wallet w WHERE w.family = 'evm' AND w.address = a.delegate AND w.chain IN ('', a.chain))
+"""
 
 
 async def _replace(db: AsyncSession, pair: DelegateKey, before: Said, said: Said) -> set[str]:

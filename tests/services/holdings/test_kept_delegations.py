@@ -18,10 +18,12 @@ from locales import speaking
 from locales.stored_texts import said
 from models.db.session import AsyncSession
 from services.core import queue
+from services.core.actors import Actor
 from services.holdings import delegated_vaults, delegations
 from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
-from tests.support.builders import a_member, a_server
+from services.privacy import erasure
+from tests.support.builders import a_member, a_server, snowflake
 from tests.support.statements import until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -44,7 +46,25 @@ async def kept(fault: str) -> int:
         return int((await db.execute(text(question), {"fault": fault})).scalar_one())
 
 
+async def owned(wallets: Sequence[str]) -> None:
+    """Give those of these wallets that nobody has to a person who is in no server."""
+    async with models.transaction() as db:
+        user = models.User(discord_id=snowflake(), username="somebody")
+        db.add(user)
+        await db.flush()
+        await db.execute(
+            text(
+                "INSERT INTO wallet (user_id, family, address, chain, method, evidence, created_at) "
+                "SELECT :user, 'evm', address, '', 'transaction', '{}', now() "
+                "FROM unnest(CAST(:wallets AS text[])) AS a (address) "
+                "WHERE NOT EXISTS (SELECT FROM wallet w WHERE w.address = a.address)"
+            ),
+            {"user": user.id, "wallets": list(wallets)},
+        )
+
+
 async def test_more_wallets_than_a_statement_has_room_for_are_kept() -> None:
+    await owned(WALLETS)
     said = Fetched("base", WALLETS, sheet(dict.fromkeys(WALLETS, ()), {}))
     async with models.transaction() as db:
         await delegations.remember(db, [said])
@@ -52,6 +72,7 @@ async def test_more_wallets_than_a_statement_has_room_for_are_kept() -> None:
 
 
 async def test_more_wallets_that_could_not_be_read_than_a_statement_has_room_for_are_noted() -> None:
+    await owned(WALLETS)
     async with models.transaction() as db:
         await delegations.remember(db, [Fetched("base", WALLETS, "no answer")])
     assert await kept("no answer") == MANY
@@ -104,6 +125,7 @@ async def ages() -> list[tuple[str, object]]:
 
 async def read(*delegates: str, named: bool = True) -> None:
     """Store what a read says about these wallets: that the vault has delegated to them, or nothing."""
+    await owned(delegates)
     listed = (EVERYTHING,) if named else ()
     async with models.transaction() as db:
         await delegations.remember(db, [Fetched("base", delegates, sheet(dict.fromkeys(delegates, listed), {}))])
@@ -165,6 +187,7 @@ async def test_an_answer_about_only_some_wallets_is_stored_in_the_order_of_a_who
 
 async def test_members_are_marked_only_when_all_chains_are_stored() -> None:
     """A reconcile of another server may have stored one of the chains and mark the same members."""
+    await owned([ONE])
     async with models.transaction() as db:
         other = await a_member(db, await a_server(db), wallet=OTHER)
         await delegations.remember(db, [Fetched("polygon", (ONE,), sheet({ONE: ()}, {}, chain="polygon"))])
@@ -195,6 +218,56 @@ async def test_an_answer_from_before_this_process_began_is_not_reused(monkeypatc
     assert await wanted() == set()
     monkeypatch.setattr(delegations, "BEGAN", time.monotonic())
     assert await wanted() == {"base"}
+
+
+async def stored(*of: str) -> dict[str, int]:
+    """Return how many rows each table has about delegations to these wallets."""
+    async with models.reading() as db:
+        return {
+            table: (
+                await db.execute(
+                    text(f"SELECT count(*) FROM {table} WHERE delegate = ANY(CAST(:of AS text[]))"), {"of": list(of)}
+                )
+            ).scalar_one()
+            for table in ("delegation", "ended_delegation", "delegation_read")
+        }
+
+
+@pytest.mark.parametrize("found", [(EVERYTHING,), (), "no answer"], ids=["a vault", "no vault", "no answer"])
+async def test_what_was_read_while_a_person_deleted_their_data_is_not_stored(
+    found: tuple[RegisteredDelegation, ...] | str,
+) -> None:
+    """It was kept until the next housekeeping, and of a wallet whose owner nobody could ask any more."""
+    await read(ONE, OTHER)
+    async with models.transaction() as db:
+        who = (await db.execute(text('SELECT u.id, u.discord_id FROM "user" u ORDER BY u.id LIMIT 1'))).one()
+        await erasure.forget(db, Actor(who[0], who[1], "somebody"))
+    assert set((await stored(ONE, OTHER)).values()) == {0}
+    await owned([OTHER])
+    said = sheet(dict.fromkeys((ONE, OTHER), found), {}) if not isinstance(found, str) else found
+    async with models.transaction() as db:
+        await delegations.remember(db, [Fetched("base", (ONE, OTHER), said)])
+    assert set((await stored(ONE)).values()) == {0}
+    assert (await stored(OTHER))["delegation_read"] == 1
+
+
+async def test_what_is_known_of_a_wallet_that_its_owner_removed_is_deleted_by_the_next_read() -> None:
+    await read(ONE)
+    async with models.transaction() as db:
+        await db.execute(text("DELETE FROM wallet"))
+        await delegations.remember(db, [Fetched("base", (ONE,), sheet({ONE: (EVERYTHING,)}, {}))])
+    assert set((await stored(ONE)).values()) == {0}
+
+
+async def test_a_wallet_that_counts_on_another_chain_alone_is_nobodys_here() -> None:
+    await owned([ONE])
+    async with models.transaction() as db:
+        await db.execute(text("UPDATE wallet SET chain = 'polygon'"))
+    for chain in ("base", "polygon"):
+        async with models.transaction() as db:
+            said = sheet({ONE: (EVERYTHING,)}, {}, chain=chain)
+            await delegations.remember(db, [Fetched(chain, (ONE,), said)])
+    assert await stored(ONE) == {"delegation": 1, "ended_delegation": 0, "delegation_read": 1}
 
 
 def most_rows(plan: dict[str, Any]) -> int:
