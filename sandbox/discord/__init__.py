@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 from sandbox.base.faults import Answer
 from sandbox.base.people import wallets_of
@@ -170,8 +170,15 @@ class LocalDiscord:
         return await self.sandbox.faults.apply(request, "discord", answers)
 
     async def _nothing_here(self, request: web.Request) -> web.StreamResponse:
+        """Answer what no endpoint answers: 405 where the path has other methods, and otherwise 404."""
         faulty = await self.faulty(request)
-        return faulty or answered({"message": "404: Not Found", "code": 0}, 404)
+        if faulty is not None:
+            return faulty
+        if allowed := await _methods_of(request):
+            # RFC 9110 section 15.5.6 demands the header.
+            headers = {"Allow": ", ".join(sorted(allowed))}
+            return answered({"message": "405: Method Not Allowed", "code": 0}, 405, headers)
+        return answered({"message": "404: Not Found", "code": 0}, 404)
 
     def guild_view(self, guild: Guild) -> dict[str, Any]:
         """Return a guild as in GET /control/world."""
@@ -208,6 +215,14 @@ class LocalDiscord:
                 for channel in guild.channels.values()
             ],
         }
+
+
+async def _methods_of(request: web.Request) -> set[str]:
+    """Return the methods of the routes with the path of a request, without those of the route for everything."""
+    allowed = set[str]()
+    for resource in request.app.router.resources():
+        allowed |= (await resource.resolve(request))[1]
+    return allowed - {hdrs.METH_ANY}
 
 
 def _throttled(_: web.Request) -> web.Response:

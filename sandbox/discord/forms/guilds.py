@@ -1,8 +1,24 @@
 """Bodies of roles and members (docs/facts.md#discord-roles-and-members)."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sandbox.discord.forms.schema import ListOf, Moment, Schema, Shape, Snowflake, Switch, Text, Whole, read
+from sandbox.discord.forms.schema import (
+    BAD,
+    ListOf,
+    Moment,
+    Path,
+    Problems,
+    Schema,
+    Shape,
+    Snowflake,
+    Switch,
+    Text,
+    Whole,
+    read,
+)
+
+LONGEST_TIMEOUT = timedelta(days=28)
 
 _COLOR = Whole(0, 0xFFFFFF)
 _COLORS = Shape({"primary_color": _COLOR, "secondary_color": _COLOR, "tertiary_color": _COLOR})
@@ -15,13 +31,25 @@ _ROLE: dict[str, Schema] = {
     "mentionable": Switch(),
 }
 _POSITIONS = ListOf(Shape({"id": Snowflake(), "position": Whole(0, 2**31 - 1)}, ("id",)), 1521)
+
+
+class _Timeout:
+    """The end of a member's time-out."""
+
+    def read(self, value: Any, path: Path, problems: Problems) -> Any:
+        end = Moment().read(value, path, problems)
+        if end is not BAD and datetime.fromisoformat(end) > datetime.now(UTC) + LONGEST_TIMEOUT:
+            return problems.note(path, "Invalid communication disabled timestamp")
+        return end
+
+
 _MEMBER = Shape(
     {
         "nick": Text(32),
         "roles": ListOf(Snowflake(), 1521),
         "mute": Switch(),
         "deaf": Switch(),
-        "communication_disabled_until": Moment(),
+        "communication_disabled_until": _Timeout(),
     },
     nulls_tell=True,
 )

@@ -63,6 +63,8 @@ async def patch_member(call: Call) -> dict[str, Any]:
     if "communication_disabled_until" in form:
         _need_over(call, guild, member, permissions.MODERATE_MEMBERS)
         timeout = form["communication_disabled_until"]
+        if timeout and permissions.guild_permissions(guild, member) & permissions.ADMINISTRATOR:
+            raise missing_permissions()
     for name, value in (("roles", wanted), ("nick", nick), ("timeout_until", timeout)):
         if getattr(member, name) != value:
             setattr(member, name, value)

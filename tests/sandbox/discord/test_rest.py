@@ -1,5 +1,7 @@
 """REST of the sandbox's Discord: what a bot may do, and refusals in Discord's own wording."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from sandbox.discord.answers import limits
@@ -62,6 +64,39 @@ async def test_a_user_who_is_no_member_is_told_from_nobody(discord: Outside):
 async def test_a_wrong_token_is_a_bare_401(discord: Outside):
     answer = await discord.rest("GET", "/users/@me", "Bot nobody's")
     assert (answer.status_code, answer.json()) == (401, {"message": "401: Unauthorized", "code": 0})
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allow"),
+    [
+        ("DELETE", f"/guilds/{BASE}/roles", "GET, HEAD, PATCH, POST"),
+        ("POST", f"/guilds/{BASE}/members/{CAROL}/roles/1", "DELETE, PUT"),
+        ("GET", "/oauth2/token", "POST"),
+    ],
+)
+async def test_a_method_that_a_path_does_not_have_is_a_bare_405(discord: Outside, method: str, path: str, allow: str):
+    """Clients of Discord have met this body (https://github.com/bwmarrin/discordgo/issues/1461)."""
+    answer = await discord.http.request(method, f"/discord/api/v10{path}")
+    assert (answer.status_code, answer.json()) == (405, {"message": "405: Method Not Allowed", "code": 0})
+    assert (answer.headers["allow"], answer.headers["via"]) == (allow, "1.1 google")
+    nothing = await discord.http.get("/discord/api/v10/nothing/here")
+    assert (nothing.status_code, nothing.json()) == (404, {"message": "404: Not Found", "code": 0})
+
+
+async def test_a_time_out_lasts_at_most_28_days_and_spares_administrators(discord: Outside):
+    """Discord's documentation of Modify Guild Member, and its refusal in https://github.com/discord-jda/JDA/issues/2074."""
+    moderator = str(1 << 40)
+    await discord.control("guilds", guild=BASE, action="edit_role", role="HoldfastBot", permissions=moderator)
+    now = datetime.now(UTC)
+    for ahead, status in ((timedelta(days=28, minutes=5), 400), (timedelta(days=27), 200), (timedelta(days=-1), 200)):
+        body = {"communication_disabled_until": (now + ahead).isoformat()}
+        answer = await discord.bot("PATCH", f"/guilds/{BASE}/members/{CAROL}", body)
+        assert answer.status_code == status, answer.text
+        if status == 400:
+            (error,) = answer.json()["errors"]["communication_disabled_until"]["_errors"]
+            assert error["message"] == "Invalid communication disabled timestamp"
+    bob = await discord.bot("PATCH", f"/guilds/{BASE}/members/{BOB}", body)
+    assert (bob.status_code, bob.json()["code"]) == (403, 50013)
 
 
 async def test_members_come_in_pages_by_id(discord: Outside):
