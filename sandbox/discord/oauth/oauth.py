@@ -67,9 +67,11 @@ class OAuth:
         guild_id: str | None = None,
     ) -> str:
         """Return a single-use code, valid for 60 s; `challenge` is PKCE's (challenge, method)."""
-        code = secrets.token_urlsafe(22)
+        now, code = time.monotonic(), secrets.token_urlsafe(22)
+        # Codes of sign-ins that nobody finishes would otherwise stay until a reset.
+        self._codes = {known: one for known, one in self._codes.items() if one.until >= now}
         value, method = challenge or (None, "plain")
-        until = time.monotonic() + CODE_SECONDS
+        until = now + CODE_SECONDS
         self._codes[code] = Code(user_id, tuple(scopes), redirect_uri, value, method, guild_id, until)
         return code
 
@@ -82,6 +84,11 @@ class OAuth:
         """Return the grant of a live access token, or None."""
         grant = self.discord.world.grants.get(token)
         return grant if grant and grant.expires_at > time.time() else None
+
+    @property
+    def waiting(self) -> int:
+        """The number of codes in memory."""
+        return len(self._codes)
 
     def forget(self) -> None:
         """Drop the codes that wait for their exchange."""

@@ -6,6 +6,7 @@ import hashlib
 import httpx
 import pytest
 
+from sandbox.discord.oauth import oauth
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, QUIET, Outside
 
 
@@ -18,6 +19,13 @@ async def test_a_code_is_good_once_for_its_redirect_uri(discord: Outside):
     again = await discord.token(**form, redirect_uri=CALLBACK)
     assert first.json()["expires_in"] == 604800
     assert (again.status_code, again.json()["error"]) == (400, "invalid_grant")
+
+
+async def test_the_codes_of_abandoned_sign_ins_are_forgotten(discord: Outside, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(oauth, "CODE_SECONDS", -1)
+    for _ in range(3):
+        await discord.authorize("carol")
+    assert discord.sandbox.discord.oauth.waiting == 1, "the newest one alone"
 
 
 async def test_a_bearer_sees_its_user_and_guilds_with_permissions(discord: Outside):
