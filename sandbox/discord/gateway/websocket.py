@@ -182,6 +182,9 @@ class Connection:
             raise Closing(4004, "Authentication failed.")
 
     def _identify(self, data: dict[str, Any]) -> None:
+        if not isinstance(data.get("properties"), dict):
+            # Discord calls this an invalid payload for an opcode (docs/facts.md#discord-gateway).
+            raise Closing(4001, "Unknown opcode.")
         wanted = data.get("intents")
         if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 0 or wanted & ~intents.KNOWN:
             raise Closing(4013, "Invalid intent(s).")

@@ -107,6 +107,14 @@ async def test_a_bad_identify_is_closed_without_a_way_to_resume(discord: Outside
         assert await client.frame() == {"close": code}
 
 
+@pytest.mark.parametrize("more", [{}, {"properties": None}, {"properties": "linux"}])
+async def test_an_identify_without_its_properties_is_closed(discord: Outside, more: dict[str, Any]):
+    async with connected(discord) as client:
+        await client.frame()
+        await client.send(2, {"token": discord.settings["DISCORD_BOT_TOKEN"], "intents": 3, **more})
+        assert await client.frame() == {"close": 4001}
+
+
 async def test_a_silent_client_is_closed(discord: Outside):
     discord.sandbox.discord.gateway.heartbeat_ms = 50
     async with connected(discord) as client:
