@@ -285,7 +285,12 @@ async def _form(request: web.Request) -> Mapping[str, Any]:
 
 
 def _payload(field: Any) -> Any:
-    """Return what is in the JSON field of a form, which is text, or bytes if the field has a content type."""
+    """Return what is in the JSON field of a form.
+
+    The field is text, bytes if it has a content type, or a file if it has a file's name, as a browser's Blob has.
+    """
+    if isinstance(field, web.FileField):
+        return _parsed(field.file.read())
     return _parsed(bytes(field) if isinstance(field, bytes | bytearray) else str(field).encode())
 
 

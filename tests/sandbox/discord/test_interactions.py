@@ -157,6 +157,14 @@ async def test_the_json_of_a_form_may_have_its_content_type(discord: Outside):
     assert (answer.status_code, answer.json().get("content")) == (200, "In a form")
 
 
+async def test_the_json_of_a_form_may_be_a_file_as_browsers_send_a_blob(discord: Outside):
+    part = b'Content-Disposition: form-data; name="payload_json"; filename="blob"\r\nContent-Type: application/json'
+    content = b"--a\r\n" + part + b'\r\n\r\n{"content": "In a file"}\r\n--a--\r\n'
+    headers = {"Content-Type": "multipart/form-data; boundary=a"}
+    answer = await discord.bot("POST", f"/channels/{GENERAL}/messages", content=content, headers=headers)
+    assert (answer.status_code, answer.json().get("content")) == (200, "In a file")
+
+
 FORM = {
     "custom_id": "form",
     "title": "Form",
