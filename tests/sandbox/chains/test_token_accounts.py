@@ -141,6 +141,19 @@ async def test_a_node_that_says_zero_says_so_in_every_encoding(otters: Otters) -
     assert (contents[0][36:44], contents[1][64:72]) == (bytes(8), bytes(8))
 
 
+async def test_an_account_is_shown_in_a_frame_of_zstd(otters: Otters) -> None:
+    """One raw block in one segment, with its size in four bytes (RFC 8878 section 3.1.1)."""
+    mint = (await otters.collection("reef-dollar"))["contract"]
+    for part in ({}, {"dataSlice": {"offset": 36, "length": 8}}, {"dataSlice": {"offset": 0, "length": 0}}):
+        plain = (await otters.rpc("getAccountInfo", mint, {"encoding": "base64", **part}))["value"]["data"]
+        packed = (await otters.rpc("getAccountInfo", mint, {"encoding": "base64+zstd", **part}))["value"]["data"]
+        assert packed[1] == "base64+zstd"
+        content, frame = b64decode(plain[0]), b64decode(packed[0])
+        assert frame[:5] == b"\x28\xb5\x2f\xfd\xa0"
+        size, block = int.from_bytes(frame[5:9], "little"), int.from_bytes(frame[9:12], "little")
+        assert (size, block, frame[12:]) == (len(content), len(content) << 3 | 1, content)
+
+
 async def test_the_earliest_slot_counts_where_the_node_reads_one(otters: Otters) -> None:
     coin = (await otters.collection("reef-dollar"))["contract"]
     sent, late = (await otters.act("send", **{"from": STRANGER}))["hash"], await otters.rpc("getSlot") + 1_000_000
