@@ -75,6 +75,12 @@ def _select_rule(select: dict[str, Any], path: Path, problems: Problems) -> None
         problems.note(path, f"At most {highest} options may be selected from the start")
 
 
+def _needed_rule(given: dict[str, Any], path: Path, problems: Problems) -> None:
+    """Check that a choice that must be made in a modal does not ask for nothing."""
+    if given.get("required", True) and given.get("min_values") == 0:
+        problems.note((*path, "min_values"), "int value should be greater than or equal to 1.")
+
+
 def _unique(values: list[str], path: Path, problems: Problems) -> None:
     for at, value in enumerate(values):
         if value in values[:at]:
@@ -128,14 +134,15 @@ def _select(kind: int, *, in_modal: bool) -> Shape:
         "required": Switch(),
         "disabled": Choice(()) if in_modal else Switch(),
     }
+    rules = (_select_rule, _needed_rule) if in_modal else (_select_rule,)
     if kind == STRING_SELECT:
-        return _of(kind, {**fields, "options": ListOf(_OPTION, 25, 1)}, ("custom_id", "options"), _select_rule)
+        return _of(kind, {**fields, "options": ListOf(_OPTION, 25, 1)}, ("custom_id", "options"), *rules)
     names = ("user", "role") if SELECTS[kind] == "mentionable" else (SELECTS[kind],)
     chosen = Shape({"id": Snowflake(), "type": Choice(names)}, ("id", "type"))
     fields["default_values"] = ListOf(chosen, 25)
     if SELECTS[kind] == "channel":
         fields["channel_types"] = ListOf(_CHANNEL_TYPES, 25, unique=True)
-    return _of(kind, fields, ("custom_id",), _select_rule)
+    return _of(kind, fields, ("custom_id",), *rules)
 
 
 def _row_rule(row: dict[str, Any], path: Path, problems: Problems) -> None:
@@ -199,7 +206,7 @@ _IN_LABEL = ByType(
     {
         TEXT_INPUT: _INPUT,
         **{kind: _select(kind, in_modal=True) for kind in SELECTS},
-        FILE_UPLOAD: _of(FILE_UPLOAD, _MANY, ("custom_id",), _VALUES),
+        FILE_UPLOAD: _of(FILE_UPLOAD, _MANY, ("custom_id",), _VALUES, _needed_rule),
         RADIO_GROUP: _of(
             RADIO_GROUP,
             {"custom_id": _CUSTOM_ID, "required": Switch(), "options": ListOf(_OPTION, 10, 2)},
@@ -212,6 +219,7 @@ _IN_LABEL = ByType(
             ("custom_id", "options"),
             _options_rule,
             _VALUES,
+            _needed_rule,
         ),
         CHECKBOX: _of(CHECKBOX, {"custom_id": _CUSTOM_ID, "default": Switch()}, ("custom_id",)),
     }

@@ -53,7 +53,7 @@ def build(interactions: Interactions, body: Body) -> tuple[Interaction, dict[str
         case "button" | "select":
             data = _component(source, body, Resolving(discord, guild, member))
         case _:
-            data, source = _modal(interactions, member, body)
+            data, source = _modal(interactions, Resolving(discord, guild, member), body)
     interaction = Interaction(discord.world.ids.next(), KINDS[kind], guild.id, channel.id, member.user_id, source)
     interaction.option_type = _focused_type(data.get("options") or [])
     event = _event(discord, interaction, guild, channel, member, data)
@@ -152,18 +152,19 @@ def _component(source: Message | None, body: Body, resolving: Resolving) -> dict
     return {**data, "values": values}
 
 
-def _modal(interactions: Interactions, member: Member, body: Body) -> tuple[dict[str, Any], Message | None]:
-    custom_id = text(body, "custom_id")
-    opened = interactions.modals.get((member.user_id, custom_id))
+def _modal(interactions: Interactions, resolving: Resolving, body: Body) -> tuple[dict[str, Any], Message | None]:
+    custom_id, user_id = text(body, "custom_id"), resolving.chooser.user_id
+    opened = interactions.modals.get((user_id, custom_id))
     if opened is None:
         raise Refusal(404, f"That member has no modal {custom_id!r} open.")
     modal, source = opened
     given: dict[str, Any] = body.get("fields") or {}
     if not isinstance(given, dict):
         raise Refusal(400, "fields is an object of custom ids and values.")
-    rows = filled_in(modal["components"], given)
-    del interactions.modals[member.user_id, custom_id]
-    return {"custom_id": custom_id, "components": rows}, source
+    rows = filled_in(modal["components"], given, resolving)
+    del interactions.modals[user_id, custom_id]
+    data = {"custom_id": custom_id, "components": rows}
+    return {**data, "resolved": resolving.found} if resolving.found else data, source
 
 
 def _event(

@@ -11,6 +11,7 @@ from sandbox.discord.actions import messages
 from sandbox.discord.answers.errors import DiscordError, form_error, unknown
 from sandbox.discord.forms import messages as message_forms
 from sandbox.discord.forms import modals
+from sandbox.discord.forms.components import CHECKBOX
 from sandbox.discord.forms.schema import NO_OBJECT, REQUIRED, Form
 from sandbox.discord.world import shapes
 from sandbox.discord.world.entities import EPHEMERAL, Message
@@ -280,14 +281,15 @@ def _modal(data: Form) -> dict[str, Any]:
     modal = modals.modal(data, ("data",))
     custom_id, title, rows = modal["custom_id"], modal["title"], modal["components"]
     inputs = [entry for row in rows for entry in inputs_of(row)]
-    optional = ("placeholder", "value", "options", "min_length", "max_length")
+    optional = ("placeholder", "value", "options", "default", "min_length", "max_length", "min_values", "max_values")
     fields = [
         {
             **{name: entry[name] for name in optional if name in entry},
             "custom_id": entry["custom_id"],
             "label": label,
+            "type": entry["type"],
             "style": entry.get("style"),
-            "required": entry.get("required", True),
+            "required": entry["type"] != CHECKBOX and entry.get("required", True),
         }
         for label, entry in inputs
     ]

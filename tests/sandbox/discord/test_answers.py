@@ -95,6 +95,15 @@ MODALS: dict[str, tuple[dict[str, Any], str]] = {
         f"{PART}.options.0.label",
     ),
     "duplicate option values": (modal(label(select("a", "a"))), f"{PART}.options.1.value"),
+    "a needed choice of nothing": (modal(label(select("a", min_values=0))), f"{PART}.min_values"),
+    "a needed box of none": (
+        modal(label({"type": 22, "custom_id": "x", "options": select("a")["options"], "min_values": 0})),
+        f"{PART}.min_values",
+    ),
+    "a single radio button": (
+        modal(label({"type": 21, "custom_id": "x", "options": select("a")["options"]})),
+        f"{PART}.options",
+    ),
     "label without component": (modal({"type": 18, "label": "x"}), "components.0.component"),
     "unknown part type 99": (modal({"type": 99}), "components.0"),
     "action row: label missing (old layout)": (
@@ -124,6 +133,7 @@ async def test_a_modal_that_discord_refuses(discord: Outside):
         right = modal(
             label(text_input(value=None, placeholder=None, max_length=40)),
             label(select("a", "b"), description="Which"),
+            label(select("c", custom_id="any", required=False, min_values=0)),
             {"type": 1, "components": [text_input(custom_id="old", label="Old")]}, {"type": 10, "content": "Words"},
         )  # fmt: skip
         assert (await use.answer({"type": 9, "data": right})).status_code == 204

@@ -184,12 +184,12 @@ FORM = {
 }
 
 
-async def opens(discord: Outside, client: Client) -> None:
-    """Show carol the form."""
+async def opens(discord: Outside, client: Client, form: dict[str, Any] = FORM) -> None:
+    """Show carol a form."""
     body = {"guild": BASE, "user": "carol", "kind": "button", "custom_id": "go"}
     pressing = asyncio.create_task(discord.http.post("/control/interactions", json=body))
     event = (await client.until("INTERACTION_CREATE"))["d"]
-    shown = {"type": 9, "data": FORM}
+    shown = {"type": 9, "data": form}
     assert (await discord.bot("POST", f"/interactions/{event['id']}/{event['token']}/callback", shown)).is_success
     await pressing
 
@@ -211,3 +211,45 @@ async def test_a_menu_of_a_modal_sends_what_is_chosen_there(discord: Outside):
         ):  # fmt: skip
             body = {"guild": BASE, "user": "carol", "kind": "modal", "custom_id": "form", "fields": fields, "wait": 0}
             assert (await discord.http.post("/control/interactions", json=body)).status_code == status, fields
+
+
+BOXES = {
+    "custom_id": "form",
+    "title": "Form",
+    "components": [
+        {"type": 18, "label": label, "component": {**component, "custom_id": label}}
+        for label, component in {
+            "one": {"type": 21, "options": [{"label": value, "value": value} for value in "ab"]},
+            "some": {
+                "type": 22, "options": [{"label": value, "value": value, "default": value == "d"} for value in "cd"],
+            },
+            "yes": {"type": 23, "default": True},
+            "who": {"type": 5, "required": False},
+        }.items()
+    ],
+}  # fmt: skip
+
+
+async def test_boxes_of_a_modal_send_what_is_ticked_there(discord: Outside):
+    """The shapes are those of https://docs.discord.com/developers/components/reference."""
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    await discord.bot("POST", f"/channels/{GENERAL}/messages", {"content": "Go", "components": [row]})
+    async with ready(discord) as (client, _):
+        for fields, sent in (
+            ({"one": "b"}, ["b", ["d"], True, []]),
+            ({"one": ["a"], "some": ["c", "d"], "yes": False, "who": "dave"}, ["a", ["c", "d"], False, [DAVE]]),
+        ):
+            await opens(discord, client, BOXES)
+            data = await told(discord, client, kind="modal", custom_id="form", fields=fields)
+            parts = [row["component"] for row in data["components"]]
+            assert [part.get("value", part.get("values")) for part in parts] == sent
+            assert [part["type"] for part in parts] == [21, 22, 23, 5]
+            assert [part["id"] for part in parts] == [2, 4, 6, 8], "each row has the number before"
+        assert data["resolved"]["users"][DAVE]["username"] == "dave"
+        await opens(discord, client, BOXES)
+        for fields in (
+            {}, {"one": []}, {"one": ["a", "b"]}, {"one": "c"}, {"one": "a", "some": []}, {"one": "a", "some": "e"},
+            {"one": "a", "yes": 1}, {"one": "a", "yes": None}, {"one": "a", "who": ["dave", "carol"]},
+        ):  # fmt: skip
+            body = {"guild": BASE, "user": "carol", "kind": "modal", "custom_id": "form", "fields": fields, "wait": 0}
+            assert (await discord.http.post("/control/interactions", json=body)).status_code == 400, fields
