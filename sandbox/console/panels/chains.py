@@ -6,6 +6,7 @@ from typing import Any
 from sandbox.assembly import WholeSandbox
 from sandbox.console.elements.forms import card, choice, datalist, field
 from sandbox.console.elements.markup import Markup, el, join
+from sandbox.console.elements.people import people_of
 from sandbox.console.elements.place import Place
 from sandbox.contracts import accounts
 from sandbox.contracts.staking import STANDARDS as STAKING
@@ -63,7 +64,7 @@ async def _state(sandbox: WholeSandbox, chain: str) -> Json:
 def _wallets(sandbox: WholeSandbox, chain: str) -> dict[str, str]:
     """Return address → username of its owner."""
     family = "solana" if chain == SOLANA else "evm"
-    people = [sandbox.discord.person_view(user) for user in sandbox.discord.world.users.values() if not user.bot]
+    people = [sandbox.discord.person_view(user) for user in people_of(sandbox.discord)]
     return {str(person["wallets"][family]): str(person["username"]) for person in people}
 
 

@@ -3,7 +3,7 @@
 from sandbox.assembly import WholeSandbox
 from sandbox.console.elements.forms import do, field
 from sandbox.console.elements.markup import Markup, el, join
-from sandbox.console.elements.people import picture
+from sandbox.console.elements.people import people_of, picture
 from sandbox.console.elements.place import Place
 from sandbox.discord.world.entities import User
 from sandbox.marketplaces import PLACES
@@ -14,8 +14,7 @@ def panel(sandbox: WholeSandbox, place: Place) -> Markup:
     """Return a card for each person, the viewer's first."""
     if sandbox.marketplaces is None:
         return el("p", "No marketplace runs in this sandbox.", class_="card")
-    people = [user for user in sandbox.discord.world.users.values() if not user.bot]
-    people.sort(key=lambda user: user is not place.user)
+    people = sorted(people_of(sandbox.discord), key=lambda user: user is not place.user)
     return join(_person(sandbox, place, user) for user in people)
 
 

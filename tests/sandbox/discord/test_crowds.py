@@ -1,7 +1,14 @@
 """Guilds full of people who cannot sign in."""
 
-import pytest
+from pathlib import Path
 
+import httpx
+import pytest
+from aiohttp import web
+
+from sandbox.assembly import WholeSandbox
+from sandbox.server import build_app
+from tests.conftest import free_port
 from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.discord.gateway.test_gateway import ready
 
@@ -63,3 +70,20 @@ async def test_the_console_counts_a_crowd_and_lists_nobody_of_it(discord: Outsid
 async def test_a_crowd_of_no_size_is_refused(discord: Outside, count: object) -> None:
     with pytest.raises(AssertionError):
         await discord.control("guilds", action="populate", guild=BASE, count=count)
+
+
+async def test_no_tool_of_the_console_makes_wallets_or_profiles_for_a_crowd(tmp_path: Path) -> None:
+    sandbox = WholeSandbox(tmp_path / "sandbox", free_port(), frozenset({"evm"}))
+    runner = web.AppRunner(build_app(sandbox), access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", sandbox.port).start()
+    try:
+        async with httpx.AsyncClient(base_url=sandbox.url, trust_env=False) as http:
+            crowd = {"action": "populate", "guild": BASE, "count": 5}
+            assert (await http.post("/control/guilds", json=crowd)).status_code == 200
+            for panel in ("chains", "profiles"):
+                shown = (await http.get("/console", params={"as": "carol", "panel": panel})).text
+                assert "mallory" in shown, panel
+                assert "crowd" not in shown, panel
+    finally:
+        await runner.cleanup()
