@@ -119,7 +119,10 @@ class Console:
     async def dismiss(self, request: web.Request) -> web.Response:
         """Close an answer that only this person sees."""
         form = await submitted(request)
-        self.dismissed.add(str(form.get("message", "")))
+        # Those that nobody sees any more are forgotten, and so is a text that is no message.
+        self.dismissed = (
+            self.dismissed | {str(form.get("message", ""))}
+        ) & self.sandbox.discord.interactions.hidden_ids()
         return self._answered(request, place_of(form), "", True)
 
     async def do(self, request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sandbox.console.elements.forms import act
+from sandbox.console.elements.forms import act, hidden
 from sandbox.console.elements.markup import Markup, el, join
 from sandbox.console.elements.place import Place
 from sandbox.discord import LocalDiscord
@@ -39,7 +39,7 @@ def modal(discord: LocalDiscord, place: Place) -> Markup:
 
 
 def _row(row: Json, entry: Json, label: str) -> Markup:
-    name, needed = f"field.{entry['custom_id']}", bool(entry.get("required", True))
+    name, needed = f"field.{entry['custom_id']}", entry["type"] != parts.CHECKBOX and bool(entry.get("required", True))
     key, hint = f"modal-{entry['custom_id']}", row.get("description")
     described = f"{key}-hint" if hint else None
     star = el("span", " *", class_="needed", aria_hidden="true") if needed else None
@@ -54,10 +54,46 @@ def _row(row: Json, entry: Json, label: str) -> Markup:
                 shown = el("textarea", value, name=name, rows="4", **common, **hinted)
             else:
                 shown = el("input", name=name, value=value, autocomplete="off", **common, **hinted)
+        case parts.RADIO_GROUP | parts.CHECKBOX_GROUP:
+            return _boxes(entry, label, star, hint)
+        case parts.CHECKBOX:
+            ticked = bool(entry.get("default"))
+            shown = el("input", type="checkbox", name=name, value="true", checked=ticked, id=key)
+            return el("div", _answered(entry), shown, " ", head, class_="asked")
         case _:
             choices = [
                 el("option", one["label"], value=one["value"], selected=bool(one.get("default")))
                 for one in entry.get("options", [])
             ]
             shown = el("select", choices, name=name, multiple=(entry.get("max_values") or 1) > 1, **common)
-    return el("div", head, shown, class_="asked")
+    return el("div", _answered(entry) if entry["type"] != parts.TEXT_INPUT else None, head, shown, class_="asked")
+
+
+def _answered(entry: Json) -> Markup:
+    """Return a field that says that a choice was offered, since browsers send nothing where nothing is chosen."""
+    return hidden(offered=str(entry["custom_id"]))
+
+
+def _boxes(entry: Json, label: str, star: Markup | None, hint: Any) -> Markup:
+    """Return a group of which one option (radio) or several can be chosen."""
+    one = entry["type"] == parts.RADIO_GROUP
+    boxes = [
+        el(
+            "label",
+            el(
+                "input",
+                type="radio" if one else "checkbox",
+                name=f"field.{entry['custom_id']}",
+                value=str(option["value"]),
+                checked=bool(option.get("default")),
+                required=one and bool(entry.get("required", True)),
+            ),
+            " ",
+            str(option["label"]),
+            el("span", f" {option['description']}", class_="dim") if option.get("description") else None,
+        )
+        for option in entry["options"]
+    ]
+    legend = el("legend", label, star)
+    about = el("p", str(hint), class_="dim") if hint else None
+    return el("fieldset", _answered(entry), legend, about, boxes, class_="asked")

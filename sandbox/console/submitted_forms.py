@@ -21,13 +21,17 @@ async def submitted(request: web.Request) -> Form:
 
 
 def interaction_of(form: Form) -> dict[str, Any]:
-    """Return the body of POST /control/interactions; `option.<name>` and `field.<custom id>` become objects."""
+    """Return the body of POST /control/interactions; `option.<name>` and `field.<custom id>` become objects.
+
+    `offered` names the choices of a modal; one without a field is an empty list.
+    """
     body: dict[str, Any] = {name: str(form[name]) for name in _PLAIN if form.get(name)}
     body["user"] = str(form.get("as", ""))
     options = _named(form, "option.")
     if options:
         body["options"] = {name: values[0] for name, values in options.items()}
-    filled = _named(form, "field.")
+    offered: dict[str, list[str]] = {str(name): [] for name in form.getall("offered", [])}
+    filled = offered | _named(form, "field.")
     if filled:
         body["fields"] = {name: values[0] if len(values) == 1 else values for name, values in filled.items()}
     if "values" in form:

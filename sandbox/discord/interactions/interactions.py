@@ -98,6 +98,15 @@ class Interactions:
         }
         return list(shown.values())
 
+    def hidden_ids(self) -> set[str]:
+        """Return the ids of all ephemeral messages that somebody can see."""
+        return {
+            message.id
+            for interaction in self._by_token.values()
+            for message in interaction.messages.values()
+            if message.flags & EPHEMERAL
+        }
+
     def live(self, token: str) -> Interaction:
         """Return the answered interaction of a webhook token. Raises 10015 before an answer, 50027 after 15 minutes."""
         interaction = self._by_token.get(token)

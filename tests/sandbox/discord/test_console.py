@@ -12,8 +12,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, test_utils, web
 
+from sandbox.console import Console
 from tests.sandbox.conftest import BASE, CLUB, Outside, role_of
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -151,6 +152,63 @@ async def test_a_panel_a_modal_and_its_answer_work_without_script(discord: Outsi
     values = [row["component"].get("value") or row["component"]["values"] for row in heard[1]["data"]["components"]]
     assert values == ["0xabc", ["bio"]]
     assert "Got it" in await page(discord, **{"as": "dave"}, guild=BASE)
+
+
+async def test_only_answers_that_somebody_still_sees_are_remembered_as_dismissed(discord: Outside):
+    await commands(discord, {"name": "ask", "description": "Ask"})
+    console = Console(discord.sandbox)
+    app = web.Application()
+    app.router.add_post("/console/dismiss", console.dismiss)
+    secret = {"type": 4, "data": {"content": "A secret", "flags": 64}}
+    async with answering(discord, secret, secret), test_utils.TestClient(test_utils.TestServer(app)) as client:
+
+        async def dismiss(message: str) -> None:
+            answer = await client.post("/console/dismiss", data={"message": message}, allow_redirects=False)
+            assert answer.status == 303
+
+        seen: list[str] = []
+        for _ in range(2):
+            use = {"guild": BASE, "user": "carol", "kind": "command", "name": "ask"}
+            seen.append((await discord.control("interactions", **use))["messages"][0]["id"])
+            for message in ("1", "x" * 5_000, seen[-1]):
+                await dismiss(message)
+        assert console.dismissed == set(seen)
+        await discord.control("reset")
+        await dismiss("1")
+        assert console.dismissed == set()
+
+
+async def test_boxes_of_a_modal_are_ticked_in_a_form(discord: Outside):
+    row = {"type": 1, "components": [{"type": 2, "style": 1, "label": "Go", "custom_id": "go"}]}
+    posted = await discord.bot(
+        "POST", f"/channels/{int(BASE) + 100}/messages", {"content": "Panel", "components": [row]}
+    )
+    ticked = [{"label": value.upper(), "value": value, "default": value == "b"} for value in "ab"]
+    asked = {
+        "custom_id": "boxes", "title": "Boxes",
+        "components": [
+            {"type": 18, "label": "One", "component": {"type": 21, "custom_id": "one", "options": ticked}},
+            {"type": 18, "label": "Some", "component": {
+                "type": 22, "custom_id": "some", "options": ticked, "required": False}},
+            {"type": 18, "label": "Yes", "component": {"type": 23, "custom_id": "yes", "default": True}},
+        ],
+    }  # fmt: skip
+    form = {"as": "carol", "guild": BASE, "back": f"/console?as=carol&guild={BASE}"}
+    async with answering(discord, {"type": 9, "data": asked}, {"type": 4, "data": {"content": "Got it"}}) as heard:
+        opened = await post(
+            discord, "act", kind="button", custom_id="go", message_id=posted.json()["id"], **form
+        )  # fmt: skip
+        boxes = re.findall(r'<input type="(\w+)" name="field\.(\w+)" value="(\w+)"( checked)?', opened["modal"])
+        assert [(kind, name, value, bool(on)) for kind, name, value, on in boxes] == [
+            ("radio", "one", "a", False), ("radio", "one", "b", True),
+            ("checkbox", "some", "a", False), ("checkbox", "some", "b", True), ("checkbox", "yes", "true", True),
+        ]  # fmt: skip
+        offered = re.findall(r'name="offered" value="(\w+)"', opened["modal"])
+        filled = {"kind": "modal", "custom_id": "boxes", "offered": offered, "field.one": "a"}
+        done = await discord.http.post("/console/act", data={**form, **filled}, headers=SCRIPT)
+        assert done.json()["ok"], done.text
+    values = [row["component"].get("value", row["component"].get("values")) for row in heard[1]["data"]["components"]]
+    assert values == ["a", [], False], "browsers send nothing for a box that is not ticked"
 
 
 async def test_people_write_messages_where_they_may_and_are_called_by_name(discord: Outside):
