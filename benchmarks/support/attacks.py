@@ -121,8 +121,8 @@ async def token_list_by_socket(target: Target, said: Said) -> None:
     """Send one message of 60 KB with 12,000 token ids, as a visitor and as a member."""
     for session in ("", target.session):
         async with tab(target, session, f"/add-verification-rule?serverId={target.server_id}") as browser:
-            await browser.event(f"{FORM}choose_type", {"value": "token_id"})
-            await browser.event(f"{FORM}add_tokens", {"form": {"tokenEntry": IDS}})
+            await browser.event(f"{FORM}choose_type", {"number": 1, "value": "token_id"})
+            await browser.event(f"{FORM}add_tokens", {"number": 1, "form": {"tokenEntry": IDS}})
             await browser.alive()
             said["sent"] += 1
 
@@ -212,12 +212,12 @@ async def full_rule_form(target: Target, said: Said) -> None:
             if number:
                 await browser.event(f"{FORM}add_condition", {"group": 0})
             if number % 4 == 3:
-                await browser.event(f"{FORM}choose_type", {"value": "trait"})
-                await browser.event(f"{FORM}enter_trait_value", {"value": ">=" + " " * 500 + "a\nb"})
+                await browser.event(f"{FORM}choose_type", {"number": 1, "value": "trait"})
+                await browser.event(f"{FORM}enter_trait_value", {"number": 1, "value": ">=" + " " * 500 + "a\nb"})
             else:
-                await browser.event(f"{FORM}choose_type", {"value": "token_id"})
+                await browser.event(f"{FORM}choose_type", {"number": 1, "value": "token_id"})
                 ids = ",".join(str(int(one) - 2_000 * number) for one in DISTANT)
-                await browser.event(f"{FORM}add_tokens", {"form": {"tokenEntry": ids}})
+                await browser.event(f"{FORM}add_tokens", {"number": 1, "form": {"tokenEntry": ids}})
         for number in range(200):
             await browser.event(f"{FORM}negate", {"number": number % 40 + 1, "value": number % 2 == 0})
         await browser.alive()

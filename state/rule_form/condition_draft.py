@@ -118,9 +118,24 @@ class ConditionDraft:
             return None
 
 
+@dataclass(frozen=True)
+class TraitView:
+    """A trait that a token must have besides the one in the fields."""
+
+    kind: str
+    value: str
+
+
+def with_chosen(listed: list[str], chosen: str) -> list[str]:
+    """Return the choices, with the chosen one first if it is not among them."""
+    return listed if not chosen or chosen in listed else [chosen, *listed]
+
+
 def as_typed(value: float | None) -> str:
-    """Return the value of a number field as text, without an exponent below 10^15; empty if the field was emptied."""
-    return "" if value is None else f"{value:.15g}"[:20]
+    """Return the value of a number field as text, digit by digit if it is whole; empty if the field was emptied."""
+    if value is None:
+        return ""
+    return f"{value:.0f}"[:20] if value == int(value) else f"{value:.15g}"[:20]
 
 
 def _whole(text: str) -> int | None:

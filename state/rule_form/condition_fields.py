@@ -37,7 +37,9 @@ from state.rule_form.condition_draft import (
     OF_COLLECTIONS,
     WITH_TRAITS,
     ConditionDraft,
+    TraitView,
     as_typed,
+    with_chosen,
 )
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
@@ -60,23 +62,11 @@ class OfferView:
     label: str
 
 
-@dataclass(frozen=True)
-class TraitView:
-    """A trait that a token must have besides the one in the fields."""
-
-    kind: str
-    value: str
-
-
 def _offer(found: collections.CollectionView) -> OfferView:
     where = _("{address} on {chain}").format(
         address=shorten(found.contract_address), chain=chain_title(found.blockchain)
     )
     return OfferView(found.blockchain, found.contract_address, f"{found.name} ({where})")
-
-
-def _with(listed: list[str], chosen: str) -> list[str]:
-    return listed if not chosen or chosen in listed else [chosen, *listed]
 
 
 class ConditionFields(rx.State, mixin=True):
@@ -130,12 +120,12 @@ class ConditionFields(rx.State, mixin=True):
     @rx.var
     def type_choices(self) -> list[str]:
         """Return the trait types to choose from, with the chosen one even if it is no longer listed."""
-        return _with(self.trait_types, self.trait_type)
+        return with_chosen(self.trait_types, self.trait_type)
 
     @rx.var
     def value_choices(self) -> list[str]:
         """Return the values to choose from, with the chosen one."""
-        return _with(self.trait_values, self.trait_value)
+        return with_chosen(self.trait_values, self.trait_value)
 
     @rx.var
     def numeric(self) -> bool:
@@ -145,6 +135,10 @@ class ConditionFields(rx.State, mixin=True):
     def _changed(self) -> None:
         """React to changed fields."""
         raise TypeError("a form says what depends on its fields")
+
+    def _at(self, number: int) -> bool:
+        """Open the condition that an event is about, and return whether it is there: another may be open by now."""
+        raise TypeError("a form has a list of conditions")
 
     def _filled_in(self) -> ConditionDraft:
         return ConditionDraft(
@@ -169,9 +163,9 @@ class ConditionFields(rx.State, mixin=True):
         self.trait_values, self.values_state = [], NONE
 
     @signed_in
-    async def choose_type(self, actor: Actor, value: str):
+    async def choose_type(self, actor: Actor, number: int, value: str):
         """Choose another type of condition."""
-        if value in rule_draft.TYPES and value != self.type:
+        if value in rule_draft.TYPES and self._at(number) and value != self.type:
             self.type = value
             # Not every type shows these fields, and a hidden value could neither be seen nor corrected.
             if value not in COUNTING:
@@ -183,9 +177,9 @@ class ConditionFields(rx.State, mixin=True):
                 yield outcome
 
     @signed_in
-    async def choose_chain(self, actor: Actor, value: str):
+    async def choose_chain(self, actor: Actor, number: int, value: str):
         """Choose another chain and look up the entered address there."""
-        if value not in form_order() or value == self.chain:
+        if value not in form_order() or not self._at(number) or value == self.chain:
             return
         self.chain = value
         self._forget()
@@ -201,8 +195,10 @@ class ConditionFields(rx.State, mixin=True):
                 yield outcome
 
     @signed_in
-    async def refresh_collection(self, actor: Actor):
+    async def refresh_collection(self, actor: Actor, number: int):
         """Look the collection up again."""
+        if not self._at(number):
+            return
         if not self.contract:
             await refuse(self, _("No input"), _("Enter a contract address or collection URL first"))
             return
@@ -210,9 +206,9 @@ class ConditionFields(rx.State, mixin=True):
             yield outcome
 
     @signed_in
-    async def take_offer(self, actor: Actor, chain: str, contract: str):
+    async def take_offer(self, actor: Actor, number: int, chain: str, contract: str):
         """Use a collection that was offered."""
-        if not any((one.chain, one.contract) == (chain, contract) for one in self.offers):
+        if not self._at(number) or not any((one.chain, one.contract) == (chain, contract) for one in self.offers):
             return
         self.chain = chain
         self.contract = self.given = contract
@@ -337,46 +333,51 @@ class ConditionFields(rx.State, mixin=True):
             self.values_state = NONE
 
     @signed_in
-    async def choose_trait_type(self, actor: Actor, value: str):
+    async def choose_trait_type(self, actor: Actor, number: int, value: str):
         """Choose or type another trait type, and read its values."""
-        kind = value[:LONGEST]
-        if kind == self.trait_type:
+        kind, late = value[:LONGEST], number != self.open
+        if not self._at(number) or kind == self.trait_type:
             return
         self.trait_type = kind
         if self.trait_types:
             self.trait_value, self.trait_compare = "", EXACTLY
         self._changed()
-        async for outcome in self._read_values(actor):
+        async for outcome in self._read_traits(actor) if late else self._read_values(actor):
             yield outcome
 
     @signed_in
-    async def choose_compare(self, actor: Actor, value: str) -> None:
+    async def choose_compare(self, actor: Actor, number: int, value: str) -> None:
         """Choose how the value is compared: exactly, as a bound, or as a range."""
-        if value in COMPARISONS:
+        if value in COMPARISONS and self._at(number):
             self.trait_compare = value
             self._changed()
 
     @signed_in
-    async def enter_trait_value(self, actor: Actor, value: str) -> None:
+    async def enter_trait_value(self, actor: Actor, number: int, value: str) -> None:
         """Choose or type the trait's value."""
-        self.trait_value = value[:LONGEST]
-        self._changed()
+        if self._at(number):
+            self.trait_value = value[:LONGEST]
+            self._changed()
 
     @signed_in
-    async def enter_min_tokens(self, actor: Actor, value: float | None) -> None:
+    async def enter_min_tokens(self, actor: Actor, number: int, value: float | None) -> None:
         """Set the minimum number of tokens; `value` is None for an emptied field."""
-        self.min_tokens = as_typed(value)
-        self._changed()
+        if self._at(number):
+            self.min_tokens = as_typed(value)
+            self._changed()
 
     @signed_in
-    async def enter_max_tokens(self, actor: Actor, value: float | None) -> None:
+    async def enter_max_tokens(self, actor: Actor, number: int, value: float | None) -> None:
         """Set the maximum number of tokens; without one there is no limit."""
-        self.max_tokens = as_typed(value)
-        self._changed()
+        if self._at(number):
+            self.max_tokens = as_typed(value)
+            self._changed()
 
     @signed_in
-    async def add_trait(self, actor: Actor):
+    async def add_trait(self, actor: Actor, number: int):
         """Keep the trait in the fields, so that another one of the same token can be entered."""
+        if not self._at(number):
+            return
         draft = self._filled_in()
         kind, value = draft.trait_type.strip(), draft.wanted
         one = TraitView(kind, value)
@@ -392,22 +393,24 @@ class ConditionFields(rx.State, mixin=True):
             self._changed()
 
     @signed_in
-    async def remove_trait(self, actor: Actor, kind: str, value: str) -> None:
+    async def remove_trait(self, actor: Actor, number: int, kind: str, value: str) -> None:
         """Remove a trait from the list."""
-        self.more_traits = [one for one in self.more_traits if (one.kind, one.value) != (kind, value)]
-        self._changed()
+        if self._at(number):
+            self.more_traits = [one for one in self.more_traits if (one.kind, one.value) != (kind, value)]
+            self._changed()
 
     @signed_in
-    async def enter_detail(self, actor: Actor, name: str, value: str) -> None:
+    async def enter_detail(self, actor: Actor, number: int, name: str, value: str) -> None:
         """Fill in a field that only the chosen type has."""
-        if name in DETAIL_FIELDS:
+        if name in DETAIL_FIELDS and self._at(number):
             self.details = {**self.details, name: value[:LONGEST_DETAIL]}
             self._changed()
 
     @signed_in
-    async def add_tokens(self, actor: Actor, form: dict[str, str]):
+    async def add_tokens(self, actor: Actor, number: int, form: dict[str, str]):
         """Add an id, a range or a list from the entry; an invalid entry is put back into the field."""
-        self._take_entry(form)
+        if self._at(number):
+            self._take_entry(form)
 
     @signed_in
     async def leave_tokens(self, actor: Actor, number: int, value: str) -> None:
@@ -436,8 +439,9 @@ class ConditionFields(rx.State, mixin=True):
         return True
 
     @signed_in
-    async def remove_token(self, actor: Actor, entry: str) -> None:
+    async def remove_token(self, actor: Actor, number: int, entry: str) -> None:
         """Remove an id or a range from the list."""
-        self.token_ids = [one for one in self.token_ids if one != entry]
-        self.token_fault = ""
-        self._changed()
+        if self._at(number):
+            self.token_ids = [one for one in self.token_ids if one != entry]
+            self.token_fault = ""
+            self._changed()

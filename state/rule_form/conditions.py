@@ -168,6 +168,12 @@ class ConditionList(ConditionFields, mixin=True):
         least = {ALL: len(names), ANY: 1, NONE: 0}.get(join.mode, min(join.least, len(names)))
         return composed_name(names, least)
 
+    def _at(self, number: int) -> bool:
+        if number != self.open and any(slot.number == number for slot in self._slots):
+            self._show(number)
+            self._changed()
+        return number == self.open
+
     def _show(self, number: int) -> None:
         slot = next(slot for slot in self._slots if slot.number == number)
         self.open = number

@@ -44,10 +44,10 @@ class ViewCallTrial(ConditionList, mixin=True):
             self.tried = ""
 
     @signed_in
-    async def choose_template(self, actor: Actor, key: str):
+    async def choose_template(self, actor: Actor, number: int, key: str):
         """Fill in a call that communities often ask for."""
         chosen = call_templates.template(key)
-        if chosen is None:
+        if chosen is None or not self._at(number):
             return None
         self.details = {
             **self.details, "function": chosen.function, "args": "\n".join(chosen.args), "path": chosen.path,
@@ -67,8 +67,10 @@ class ViewCallTrial(ConditionList, mixin=True):
         self.trial_wallet, self.tried = value.strip()[:LONGEST], ""
 
     @signed_in
-    async def try_call(self, actor: Actor):
+    async def try_call(self, actor: Actor, number: int):
         """Ask the contract about the wallet."""
+        if not self._at(number):
+            return
         self.trying, self.tried = True, ""
         self._tried_call = _trial(self._filled_in(), self.trial_wallet)
         yield

@@ -15,7 +15,9 @@ CALL_FORM = "call-form"
 
 def call_form() -> rx.Component:
     """Return the form of the wallet to try, outside the rule's form because forms cannot be nested."""
-    return rx.el.form(id=CALL_FORM, on_submit=lambda _form: RuleFormState.try_call(), class_name="hidden")
+    return rx.el.form(
+        id=CALL_FORM, on_submit=lambda _form: RuleFormState.try_call(RuleFormState.open), class_name="hidden"
+    )
 
 
 def called_contract() -> rx.Component:
@@ -28,7 +30,7 @@ def called_contract() -> rx.Component:
             rx.el.option(_("Choose a template"), value=""),
             *options,
             value="",
-            on_change=RuleFormState.choose_template,
+            on_change=RuleFormState.choose_template(RuleFormState.open),
             hint=_("Fills in the fields below. Change the function's name if your contract uses another one."),
         ),
         text_field(

@@ -55,6 +55,8 @@ TYPE_INPUT = "verificationType"
 """The first field of a condition."""
 TOKEN_FORM = "token-form"
 """The form of the token id entry: Enter adds an id there instead of submitting the rule."""
+_OPEN = RuleFormState.open
+"""The condition that the person sees. Each change names it: another may be open when the change arrives."""
 
 
 def condition_fields() -> rx.Component:
@@ -92,13 +94,17 @@ def _is_one_of(types: Sequence[str]) -> rx.Var[bool]:
 def token_form() -> rx.Component:
     """Return the form of the token id entry, outside the rule's form because forms cannot be nested."""
     # Emptied at once: the next id may be typed before the server has answered about this one.
-    return rx.el.form(id=TOKEN_FORM, on_submit=RuleFormState.add_tokens, reset_on_submit=True, class_name="hidden")
+    return rx.el.form(
+        id=TOKEN_FORM, on_submit=RuleFormState.add_tokens(_OPEN), reset_on_submit=True, class_name="hidden"
+    )
 
 
 def _kind() -> rx.Component:
     types = [rx.el.option(_(label), value=value) for value, label in TYPE_OPTIONS]
     return rx.el.div(
-        select_field(_("Rule Type"), TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type),
+        select_field(
+            _("Rule Type"), TYPE_INPUT, *types, value=RuleFormState.type, on_change=RuleFormState.choose_type(_OPEN)
+        ),
         rx.cond(
             ~_is_one_of(CHAINLESS),
             select_field(
@@ -109,7 +115,7 @@ def _kind() -> rx.Component:
                     lambda one: rx.el.option(one.label, value=one.name, disabled=~one.offered, key=one.name),
                 ),
                 value=RuleFormState.chain,
-                on_change=RuleFormState.choose_chain,
+                on_change=RuleFormState.choose_chain(_OPEN),
             ),
         ),
         class_name="grid grid-cols-1 gap-6 sm:grid-cols-2",
@@ -138,11 +144,11 @@ def _collection() -> rx.Component:
                     ),
                     custom_attrs={"aria-invalid": rx.cond(RuleFormState.contract_fault != "", "true", "false")},
                     default_value=RuleFormState.contract,
-                    on_change=lambda value: RuleFormState.enter_contract(RuleFormState.open, value).debounce(
+                    on_change=lambda value: RuleFormState.enter_contract(_OPEN, value).debounce(
                         URL_DEBOUNCE_MILLISECONDS
                     ),
                     # The field may be left before the pause is over, and another condition opened next.
-                    on_blur=lambda value: RuleFormState.enter_contract(RuleFormState.open, value),
+                    on_blur=lambda value: RuleFormState.enter_contract(_OPEN, value),
                     spell_check=False,
                 ),
                 # The address that was found replaces the text it was found for.
@@ -153,7 +159,7 @@ def _collection() -> rx.Component:
                     rx.el.button(
                         rx.cond(RuleFormState.looking, spinner(), rx.icon("refresh-cw", size=18, aria_hidden="true")),
                         type="button",
-                        on_click=RuleFormState.refresh_collection,
+                        on_click=RuleFormState.refresh_collection(_OPEN),
                         disabled=RuleFormState.looking,
                         aria_label=_("Refresh collection"),
                         aria_busy=RuleFormState.looking,
@@ -186,7 +192,7 @@ def _amounts() -> rx.Component:
                 min=rx.cond(RuleFormState.max_tokens == "", 1, 0),
                 step=1,
                 default_value=RuleFormState.min_tokens,
-                on_change=RuleFormState.enter_min_tokens,
+                on_change=RuleFormState.enter_min_tokens(_OPEN),
                 hint=_("Over all wallets of a member."),
             ),
         ),
@@ -196,7 +202,7 @@ def _amounts() -> rx.Component:
             min=0,
             step=1,
             default_value=RuleFormState.max_tokens,
-            on_change=RuleFormState.enter_max_tokens,
+            on_change=RuleFormState.enter_max_tokens(_OPEN),
             placeholder=_("No maximum"),
             hint=_("Leave it empty for no limit. Members who hold more do not get the role."),
         ),
@@ -216,7 +222,7 @@ def _offers() -> rx.Component:
                         rx.el.button(
                             offer.label,
                             type="button",
-                            on_click=RuleFormState.take_offer(offer.chain, offer.contract),
+                            on_click=RuleFormState.take_offer(_OPEN, offer.chain, offer.contract),
                             class_name="btn btn-outline btn-sm h-auto min-h-8 max-w-full whitespace-normal py-1.5",
                         ),
                         key=f"{offer.chain}{offer.contract}",
@@ -234,7 +240,7 @@ def _trait() -> rx.Component:
     return rx.el.div(
         rx.el.div(_trait_type(), _trait_value(), class_name="grid grid-cols-1 gap-6 sm:grid-cols-2"),
         rx.el.div(
-            button(_("Add another trait"), icon="plus", on_click=RuleFormState.add_trait, class_name="btn-sm"),
+            button(_("Add another trait"), icon="plus", on_click=RuleFormState.add_trait(_OPEN), class_name="btn-sm"),
             rx.el.p(
                 _(
                     "One token must have all traits of this condition. Use a second condition if different tokens may "
@@ -250,7 +256,7 @@ def _trait() -> rx.Component:
                 rx.foreach(
                     RuleFormState.more_traits,
                     lambda one: rx.el.li(
-                        chip(one.kind + ": " + one.value, RuleFormState.remove_trait(one.kind, one.value)),
+                        chip(one.kind + ": " + one.value, RuleFormState.remove_trait(_OPEN, one.kind, one.value)),
                         key=f"{one.kind}:{one.value}",
                     ),
                 ),
@@ -270,7 +276,7 @@ def _details(fields: Sequence[DetailField]) -> rx.Component:
 
 
 def _detail(one: DetailField) -> rx.Component:
-    value, enter = RuleFormState.details[one.name], RuleFormState.enter_detail(one.name)
+    value, enter = RuleFormState.details[one.name], RuleFormState.enter_detail(_OPEN, one.name)
     if one.kind == "choice":
         options = [rx.el.option(_(label), value=name) for name, label in one.choices]
         entry = select_input(one.name, *options, value=value, on_change=enter)
@@ -293,13 +299,13 @@ def _trait_type() -> rx.Component:
             rx.el.option(_("Choose a trait"), value=""),
             rx.foreach(RuleFormState.type_choices, _choice),
             value=RuleFormState.trait_type,
-            on_change=RuleFormState.choose_trait_type,
+            on_change=RuleFormState.choose_trait_type(_OPEN),
         ),
         text_field(
             _("Trait Type"),
             "traitType",
             value=RuleFormState.trait_type,
-            on_change=RuleFormState.choose_trait_type,
+            on_change=RuleFormState.choose_trait_type(_OPEN),
             placeholder=_("Fur"),
             spell_check=False,
             hint=rx.match(
@@ -333,7 +339,7 @@ def _trait_value() -> rx.Component:
                         rx.el.option(_("Choose a value"), value=""),
                         rx.foreach(RuleFormState.value_choices, _choice),
                         value=RuleFormState.trait_value,
-                        on_change=RuleFormState.enter_trait_value,
+                        on_change=RuleFormState.enter_trait_value(_OPEN),
                     ),
                 ),
                 class_name="flex gap-2",
@@ -366,7 +372,7 @@ def _compare() -> rx.Component:
             rx.el.option(_("less than"), value=LESS),
             rx.el.option(_("between"), value=BETWEEN),
             value=RuleFormState.trait_compare,
-            on_change=RuleFormState.choose_compare,
+            on_change=RuleFormState.choose_compare(_OPEN),
             aria_label=_("How the value is meant"),
             class_name="select",
         ),
@@ -378,7 +384,7 @@ def _typed_value() -> rx.Component:
     return text_input(
         "traitValue",
         value=RuleFormState.trait_value,
-        on_change=RuleFormState.enter_trait_value,
+        on_change=RuleFormState.enter_trait_value(_OPEN),
         placeholder=rx.match(RuleFormState.trait_compare, (EXACTLY, _("Gold")), (BETWEEN, "5..10"), "10"),
         spell_check=False,
     )
@@ -405,7 +411,7 @@ def _token_ids() -> rx.Component:
                     name=TOKEN_INPUT,
                     form=TOKEN_FORM,
                     auto_complete="off",
-                    on_blur=lambda value: RuleFormState.leave_tokens(RuleFormState.open, value),
+                    on_blur=lambda value: RuleFormState.leave_tokens(_OPEN, value),
                     placeholder=rx.cond(solana, _("The token's mint address"), "42, or 100-200, or 1, 2, 3"),
                     class_name="input",
                 ),
@@ -424,7 +430,7 @@ def _token_ids() -> rx.Component:
             rx.el.ul(
                 rx.foreach(
                     RuleFormState.token_ids,
-                    lambda entry: rx.el.li(chip(entry, RuleFormState.remove_token(entry)), key=entry),
+                    lambda entry: rx.el.li(chip(entry, RuleFormState.remove_token(_OPEN, entry)), key=entry),
                 ),
                 class_name="flex flex-wrap gap-2",
                 aria_label=_("Chosen so far"),

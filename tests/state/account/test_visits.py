@@ -42,7 +42,7 @@ async def test_the_rule_form_outlives_its_connection_but_not_its_page(sign_in: S
     tab.go("/add-verification-rule", serverId=rule["serverId"])
     await connected(tab, FIRST)
     state = await form(tab)
-    await state.enter_min_tokens(7)
+    await state.enter_min_tokens(state.open, 7)
     await state.choose_role(rule["roleId"])
     state.pending = True
     await connected(tab, AGAIN)
@@ -51,7 +51,7 @@ async def test_the_rule_form_outlives_its_connection_but_not_its_page(sign_in: S
     await tab.run((await tab.state(SessionState)).settle())
     await form(tab)
     assert (state.min_tokens, state.role_id) == ("1", ""), "somebody went away and came back"
-    await state.enter_min_tokens(7)
+    await state.enter_min_tokens(state.open, 7)
     await connected(tab, FIRST)
     await form(tab)
     assert state.min_tokens == "1", "the page was loaded anew"
@@ -63,7 +63,7 @@ async def test_a_connection_that_comes_back_to_another_page_is_another_visit(sig
     tab.go("/add-verification-rule", serverId=rule["serverId"])
     await connected(tab, FIRST)
     state = await form(tab)
-    await state.enter_min_tokens(7)
+    await state.enter_min_tokens(state.open, 7)
     event = Event(name="reflex___state____state.hydrate_and_load", payload=AGAIN)
     await Gate(arrive, recognise, say_unread).preprocess(None, tab.root, event)  # pyright: ignore[reportArgumentType]
     tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])

@@ -1,5 +1,6 @@
 """A newly opened rule form, and conditions to fill in."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -39,3 +40,9 @@ def fill(form: RuleFormState, contract: str, chain: str = "base", **fields: Any)
 
 def leaf(contract: str, chain: str = "base", **fields: Any) -> Requirement:
     return Requirement(fields.pop("type", "basic"), chain, contract, **fields)
+
+
+async def drained(handler: AsyncIterator[object]) -> None:
+    """Run a handler to its end."""
+    async for _ in handler:
+        pass

@@ -79,11 +79,11 @@ async def test_the_form_says_so_and_can_ask_again(
 async def test_traits_that_cannot_be_read_are_typed(tab: Tab, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = await tab.state(RuleFormState)
     monkeypatch.setattr(collections, "trait_types", away)
-    await tab.run(rule.choose_type("trait"))
+    await tab.run(rule.choose_type(rule.open, "trait"))
     assert rule.types_state == FAILED
     monkeypatch.setattr(collections, "trait_values", away)
     rule.trait_types = ["Fur"]
-    await tab.run(rule.choose_trait_type("Fur"))
+    await tab.run(rule.choose_trait_type(rule.open, "Fur"))
     assert rule.values_state == FAILED
 
 

@@ -1,7 +1,5 @@
 """Collections that could not be looked up: the form says why below the field, for no more of them than it can show."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from gateways.transport.fair_turns import caller
@@ -12,14 +10,8 @@ from services.runtime import rate_limits
 from settings import settings
 from state.rule_form.condition_fields import FAILED, MOST_UNREAD
 from state.rule_form.rule_form import RuleFormState
-from tests.state.rule_form.filling import CATS, fill
+from tests.state.rule_form.filling import CATS, drained, fill
 from tests.state.rule_form.filling import form as form
-
-
-async def drained(handler: AsyncIterator[object]) -> None:
-    """Run a handler to its end."""
-    async for _ in handler:
-        pass
 
 
 async def test_a_form_remembers_no_more_failures_than_it_can_show(
@@ -61,12 +53,12 @@ async def test_traits_that_the_form_reads_count_as_lookups(
     settings.cache_clear()
     fill(form, CATS)
     for kind in ("Fur", "Hat", "Fur", "Hat", "Fur"):
-        await drained(form.choose_type("trait"))
-        await drained(form.choose_trait_type(kind))
-        await drained(form.choose_type("basic"))
+        await drained(form.choose_type(form.open, "trait"))
+        await drained(form.choose_trait_type(form.open, kind))
+        await drained(form.choose_type(form.open, "basic"))
     assert len(asked) == 4
     assert {tenant for tenant, *_ in asked} == {"user:1"}
     # What cannot be listed is typed by hand.
-    await drained(form.choose_type("trait"))
-    await drained(form.choose_trait_type("Eyes"))
+    await drained(form.choose_type(form.open, "trait"))
+    await drained(form.choose_trait_type(form.open, "Eyes"))
     assert (form.trait_type, form.types_state, len(asked)) == ("Eyes", FAILED, 4)

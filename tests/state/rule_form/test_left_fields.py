@@ -1,8 +1,9 @@
 """What is typed or pasted in a condition that is left at once: it is taken, and for that condition."""
 
+from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT
 from state.rule_form.rule_form import RuleFormState
-from tests.state.rule_form.filling import CATS, fill
+from tests.state.rule_form.filling import CATS, drained, fill
 from tests.state.rule_form.filling import form as form
 
 
@@ -11,9 +12,9 @@ async def test_ids_that_are_left_in_the_entry_are_added_once(form: RuleFormState
     await form.leave_tokens(form.open, "5")
     assert (form.token_ids, form.token_fault, form.token_entry, form.token_entries) == (["5"], "", "5", 1)
     # The press of Add for which the entry was left.
-    await form.add_tokens({"tokenEntry": "5"})
+    await form.add_tokens(form.open, {"tokenEntry": "5"})
     assert (form.token_ids, form.token_fault, form.token_entry, form.token_entries) == (["5"], "", "5", 2)
-    await form.add_tokens({"tokenEntry": "5"})
+    await form.add_tokens(form.open, {"tokenEntry": "5"})
     assert form.token_fault == "5 is already in the list."
     await form.leave_tokens(form.open + 1, "7")
     assert form.token_ids == ["5"], "that condition is not open"
@@ -43,3 +44,42 @@ async def test_a_list_that_is_stored_late_is_none_of_a_condition_made_after_its_
     fill(form, CATS, type="address_list")
     await form.take_list(removed, "f" * 32, 2)
     assert not form.details["list"]
+
+
+async def test_what_is_chosen_while_another_condition_is_being_added_is_for_the_one_it_was_chosen_in(
+    form: RuleFormState,
+) -> None:
+    fill(form, CATS, type="call")
+    first = form.open
+    for change in (
+        lambda: drained(form.choose_chain(first, "polygon")),
+        lambda: drained(form.choose_type(first, "trait")),
+        lambda: form.enter_min_tokens(first, 4),
+        lambda: form.enter_max_tokens(first, 9),
+        lambda: form.enter_trait_value(first, "Gold"),
+        lambda: form.choose_compare(first, ">="),
+        lambda: form.enter_detail(first, "min", "0.5"),
+        lambda: form.add_tokens(first, {"tokenEntry": "41"}),
+    ):
+        await form.add_condition(ROOT)
+        fresh = ConditionDraft(chain=form.chain)
+        await change()
+        assert form.open == first, "the person is at this one"
+        assert form._slots[-1].draft.leaf == fresh.leaf
+    first_draft = form._slots[0].draft
+    assert (first_draft.type, first_draft.chain, first_draft.token_ids) == ("trait", "polygon", ("41",))
+    assert (first_draft.min_tokens, first_draft.max_tokens, dict(first_draft.details)["min"]) == ("4", "9", "0.5")
+    assert (len(form._slots), len(form.sections[0].rows)) == (9, 9)
+
+
+async def test_what_is_chosen_in_a_condition_that_is_removed_meanwhile_changes_no_other(form: RuleFormState) -> None:
+    fill(form, CATS)
+    await form.add_condition(ROOT)
+    removed = form.open
+    await form.remove_condition(removed)
+    before = form._signature()
+    await drained(form.choose_type(removed, "trait"))
+    await drained(form.choose_chain(removed, "polygon"))
+    await form.enter_min_tokens(removed, 4)
+    await form.add_tokens(removed, {"tokenEntry": "41"})
+    assert form._signature() == before

@@ -62,7 +62,7 @@ async def test_the_count_shows_its_progress_and_then_its_numbers(
     assert state.places[0].startswith("Base up to block ")
     rule = await form.state(RuleFormState)
     assert state.of_rule == rule.conditions_key
-    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, 2.0))
+    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, rule.open, 2.0))
     assert state.of_rule != rule.conditions_key, "the numbers are about another rule"
 
 

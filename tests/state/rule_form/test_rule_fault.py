@@ -15,7 +15,7 @@ async def test_a_refusal_names_the_control_to_change_until_something_is_changed(
     assert await refused() == "contractAddress"
     fill(form, CATS, type="trait")
     assert (form.fault_field, await refused()) == ("", "traitType")
-    await Tab.run(form.choose_trait_type("Fur"))
+    await Tab.run(form.choose_trait_type(form.open, "Fur"))
     assert await refused() == "traitValue"
     fill(form, CATS, type="token_id")
     assert await refused() == "tokenEntry"
@@ -28,7 +28,7 @@ async def test_a_refusal_names_the_control_to_change_until_something_is_changed(
     await form.enter_grace(1)
     await form.add_tier()
     assert await refused() == "maxTokens"
-    await form.enter_max_tokens(4)
+    await form.enter_max_tokens(form.open, 4)
     assert await refused() == "tier-2-least"
     await form.enter_tier(2, "least", "5")
     assert await refused() == "tier-2-role"

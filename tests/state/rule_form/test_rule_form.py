@@ -56,77 +56,77 @@ async def test_the_name_and_the_words_follow_every_change(form: RuleFormState) -
     fill(form, CATS, type="trait")
     assert form.rule_name == "Cats (Trait-Based)"
     form.trait_type = "Level"
-    await form.enter_trait_value("10")
+    await form.enter_trait_value(form.open, "10")
     assert form.rule_name == "Cats (Trait) - Level: 10"
-    await form.choose_compare(">=")
+    await form.choose_compare(form.open, ">=")
     assert form.rule_name == "Cats (Trait) - Level: >=10"
     assert [line.text for line in form.lines] == ["At least 1 token of Cats on Base with Level of at least 10"]
-    await form.enter_min_tokens(3)
+    await form.enter_min_tokens(form.open, 3)
     assert form.lines[0].text.startswith("At least 3 tokens")
     fill(form, CATS, type="token_id")
     assert form.rule_name == "Cats (Token ID)"
-    await form.add_tokens({"tokenEntry": "1, 2, 100-200, 7"})
+    await form.add_tokens(form.open, {"tokenEntry": "1, 2, 100-200, 7"})
     assert form.rule_name == "Cats (Token ID) - #1, 2, 100-200..."
-    await form.remove_token("100-200")
+    await form.remove_token(form.open, "100-200")
     assert form.rule_name == "Cats (Token ID) - #1, 2, 7"
 
 
 async def test_an_amount_that_the_new_type_does_not_show_does_not_outlive_the_old_one(form: RuleFormState) -> None:
     fill(form, CATS)
     form.role_id = "1"
-    await form.enter_max_tokens(5)
-    async for _ in form.choose_type("any_nft"):
+    await form.enter_max_tokens(form.open, 5)
+    async for _ in form.choose_type(form.open, "any_nft"):
         pass
     assert (form.rule_name, form._first_fault()) == ("Any NFT on Base", NO_FAULT)
-    async for _ in form.choose_type("basic"):
+    async for _ in form.choose_type(form.open, "basic"):
         pass
-    await form.enter_min_tokens(0)
+    await form.enter_min_tokens(form.open, 0)
     for kind in ("any_nft", "token_id"):
-        async for _ in form.choose_type(kind):
+        async for _ in form.choose_type(form.open, kind):
             pass
-    await form.add_tokens({"tokenEntry": "7"})
+    await form.add_tokens(form.open, {"tokenEntry": "7"})
     assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7", NO_FAULT)
 
 
 async def test_none_of_certain_tokens_is_asked_for_by_a_maximum_of_0(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id", token_ids=("7",))
     form.role_id = "1"
-    await form.enter_max_tokens(0)
+    await form.enter_max_tokens(form.open, 0)
     assert (form.rule_name, form._first_fault()) == ("Cats (Token ID) - #7 (none)", NO_FAULT)
     assert expression_of(form._draft(1)) == leaf(CATS, type="token_id", token_ids=("7",), min_tokens=0, max_tokens=0)
-    await form.enter_max_tokens(2)
+    await form.enter_max_tokens(form.open, 2)
     assert form._draft(1).min_tokens == 1
 
 
 async def test_traits_of_one_token_are_collected(form: RuleFormState) -> None:
     fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
-    await form.add_trait()
+    await form.add_trait(form.open)
     assert (form.trait_type, form.trait_value, form.rule_name) == ("", "", "Cats (Trait) - Fur: Gold")
-    async for _ in form.choose_trait_type("Level"):
+    async for _ in form.choose_trait_type(form.open, "Level"):
         pass
-    await form.choose_compare("..")
-    await form.enter_trait_value("5..10")
+    await form.choose_compare(form.open, "..")
+    await form.enter_trait_value(form.open, "5..10")
     both = (("Fur", "Gold"), ("Level", "5..10"))
     assert form._filled_in().leaf.traits == both
     assert form.rule_name == "Cats (Trait) - Fur: Gold, Level: 5..10"
-    await form.add_trait()
-    await form.add_trait()
+    await form.add_trait(form.open)
+    await form.add_trait(form.open)
     assert [(one.kind, one.value) for one in form.more_traits] == list(both), "an empty one is not added"
-    await form.remove_trait("Fur", "Gold")
+    await form.remove_trait(form.open, "Fur", "Gold")
     assert form._filled_in().leaf.traits == both[1:]
 
 
 async def test_a_maximum_makes_a_tier_and_a_minimum_of_zero(form: RuleFormState) -> None:
     fill(form, CATS)
     await form.choose_role("77")
-    await form.enter_max_tokens(4)
+    await form.enter_max_tokens(form.open, 4)
     assert form.rule_name == "Cats (1 to 4)"
-    await form.enter_min_tokens(5)
+    await form.enter_min_tokens(form.open, 5)
     assert form._first_fault().text == "The maximum is a whole number that is not below the minimum of 5."
-    await form.enter_min_tokens(0)
-    await form.enter_max_tokens(0)
+    await form.enter_min_tokens(form.open, 0)
+    await form.enter_max_tokens(form.open, 0)
     assert (form.rule_name, form._first_fault().text) == ("Cats (none)", "")
-    await form.enter_max_tokens(None)
+    await form.enter_max_tokens(form.open, None)
     assert form._first_fault().text == "Minimum tokens must be at least 1"
 
 
@@ -136,7 +136,7 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
     await form.add_tier()
     assert (form.tiers_added, form.first_of_added) == (1, tier_control(form.tiers[0].number, LEAST))
     assert form._first_fault().text == "Tier 1 needs a maximum, because tier 2 follows it."
-    await form.enter_max_tokens(4)
+    await form.enter_max_tokens(form.open, 4)
     assert form._first_fault().text == "Tier 2: enter whole numbers. Leave the maximum empty for no limit."
     await form.remove_tier(2)
     assert form._first_fault().text == ""
@@ -165,13 +165,13 @@ async def test_tiers_become_rules_that_follow_each_other(form: RuleFormState) ->
 
 async def test_an_entry_that_cannot_be_taken_says_why_and_adds_nothing(form: RuleFormState) -> None:
     fill(form, CATS, type="token_id")
-    await form.add_tokens({"tokenEntry": "5"})
+    await form.add_tokens(form.open, {"tokenEntry": "5"})
     assert (form.token_entry, form.token_fault) == ("5", ""), "the field is emptied"
-    await form.add_tokens({"tokenEntry": "5"})
+    await form.add_tokens(form.open, {"tokenEntry": "5"})
     assert (form.token_entry, form.token_fault) == ("5", "5 is already in the list."), "the entry is put back"
-    await form.add_tokens({"tokenEntry": "9-1"})
+    await form.add_tokens(form.open, {"tokenEntry": "9-1"})
     assert (form.token_ids, form.token_fault) == (["5"], "9-1 runs backwards. Write the smaller ID first: 1-9.")
-    await form.add_tokens({"tokenEntry": " "})
+    await form.add_tokens(form.open, {"tokenEntry": " "})
     assert (form.token_ids, form.token_fault) == (["5"], "")
 
 
@@ -242,11 +242,11 @@ async def test_what_lacks_something_is_named_in_the_order_of_the_form(form: Rule
     assert form._first_fault().text == "Role is required"
     await form.choose_role("77")
     assert form._first_fault() == NO_FAULT
-    await form.enter_min_tokens(None)
+    await form.enter_min_tokens(form.open, None)
     assert form._first_fault().text == "Minimum tokens must be at least 1"
-    await form.enter_min_tokens(1.5)
+    await form.enter_min_tokens(form.open, 1.5)
     assert form._first_fault().text == "Minimum tokens must be a whole number"
-    await form.enter_min_tokens(1)
+    await form.enter_min_tokens(form.open, 1)
     await form.add_condition(ROOT)
     second = form.open
     assert form._first_fault() == RuleFault("Contract address is required", second, "contractAddress")
@@ -272,7 +272,7 @@ async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missi
     monkeypatch.setattr(collections, "parse", parse)
     monkeypatch.setattr(rate_limits, "spend", nothing)
     monkeypatch.setattr(condition_fields, "transaction", nullcontext)
-    await Tab.run(form.choose_chain("base"))
+    await Tab.run(form.choose_chain(form.open, "base"))
     await Tab.run(form.enter_contract(form.open, CATS))
     assert form._first_fault() == RuleFault("Failed to fetch collection data. Please try again.", 1, "contractAddress")
     await form.add_condition(ROOT)
@@ -281,14 +281,14 @@ async def test_a_collection_that_could_not_be_read_is_named_instead_of_the_missi
     await form.remove_condition(form.open)
     for said in ("Failed to fetch collection data. Please try again.", "There is no contract.",
                  "Please check the URL or contract address", "Role is required"):  # fmt: skip
-        await Tab.run(form.refresh_collection())
+        await Tab.run(form.refresh_collection(form.open))
         assert form._first_fault().text == said
 
 
 async def test_what_was_wrong_is_no_longer_said_once_a_field_changes(form: RuleFormState) -> None:
     for change in (
         lambda: form.choose_role("77"),
-        lambda: form.enter_min_tokens(2),
+        lambda: form.enter_min_tokens(form.open, 2),
         lambda: form.add_condition(ROOT),
         lambda: form.choose_removal("grace"),
     ):
@@ -304,7 +304,7 @@ async def test_hostile_events_change_nothing(form: RuleFormState) -> None:
     await form.remove_condition(99)
     await form.negate(99, True)
     await form.choose_mode(ROOT, "nonsense")
-    await form.choose_compare("!")
+    await form.choose_compare(form.open, "!")
     await form.choose_removal("never")
     assert form._signature() == before
     await form.enter_least(ROOT, -5)
@@ -337,9 +337,9 @@ async def test_another_kind_of_trait_has_its_own_values(
     fill(form, CATS, type="trait")
     form.trait_types = ["Fur", "Level"]
     for kind, offered in (("Fur", ["Gold", "Ash"]), ("Level", ["7"]), ("", [])):
-        await tab.run(form.choose_trait_type(kind))
+        await tab.run(form.choose_trait_type(form.open, kind))
         assert (form.trait_type, form.trait_values, form.trait_value) == (kind, offered, "")
-        await form.enter_trait_value("left behind")
+        await form.enter_trait_value(form.open, "left behind")
 
 
 async def test_what_cannot_be_created_is_an_error_with_its_message_or_a_general_one(form: RuleFormState) -> None:
@@ -406,10 +406,10 @@ async def test_a_chain_of_a_file_is_offered_after_the_others(
         ("solana", "Solana", True),
         ("ninth", "Ninth Chain", True),
     ]
-    await Tab.run(form.choose_type("any_nft"))
-    await Tab.run(form.choose_chain("ninth"))
+    await Tab.run(form.choose_type(form.open, "any_nft"))
+    await Tab.run(form.choose_chain(form.open, "ninth"))
     assert (form.chain, form.rule_name) == ("ninth", "Any NFT on Ninth Chain")
-    await Tab.run(form.choose_chain("tenth"))
+    await Tab.run(form.choose_chain(form.open, "tenth"))
     assert form.chain == "ninth"
 
 
@@ -425,15 +425,15 @@ async def test_a_coin_is_looked_up_and_its_amounts_are_sent_as_they_are_typed(
     monkeypatch.setattr(collections, "coin", coin)
     monkeypatch.setattr(rate_limits, "spend", nothing)
     monkeypatch.setattr(condition_fields, "transaction", nullcontext)
-    await Tab.run(form.choose_type("token"))
-    await Tab.run(form.choose_chain("base"))
+    await Tab.run(form.choose_type(form.open, "token"))
+    await Tab.run(form.choose_chain(form.open, "base"))
     await Tab.run(form.enter_contract(form.open, "Native"))
     assert (asked, form.contract, form.collection) == ([("Native", "base")], "native", "ETH")
     assert form._first_fault().text != ""
-    await form.enter_detail("min", "0.5")
+    await form.enter_detail(form.open, "min", "0.5")
     assert form.rule_name == "0.5 ETH"
     assert [line.text for line in form.lines] == ["At least 0.5 of ETH on Base"]
-    await form.enter_detail("max", "2")
+    await form.enter_detail(form.open, "max", "2")
     (slot,) = form._slots
     assert slot.draft.leaf == Requirement("token", "base", "native", details=CoinAmount("0.5", "2"))
 

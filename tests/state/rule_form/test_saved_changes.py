@@ -49,7 +49,7 @@ def show(form: RuleFormState, tree: Expression) -> None:
 async def test_a_cleared_maximum_of_a_coin_is_cleared(form: RuleFormState) -> None:
     tree = leaf(CATS, type="token", details=CoinAmount("100", "1000", 18))
     show(form, tree)
-    await form.enter_detail("max", "")
+    await form.enter_detail(form.open, "max", "")
     stored = row(tree)
     saved = expression_of(rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1))))
     assert isinstance(saved, Requirement)
@@ -79,7 +79,7 @@ async def test_what_another_admin_changed_meanwhile_stays(form: RuleFormState) -
 async def test_the_preview_of_tiers_that_take_over_is_about_every_tier(form: RuleFormState) -> None:
     fill(form, CATS)
     await form.choose_role("77")
-    await form.enter_max_tokens(4)
+    await form.enter_max_tokens(form.open, 4)
     await form.add_tier()
     await form.enter_tier(form.tiers[0].number, "role", "78")
     await form.switch_takes_over(True)
@@ -99,7 +99,7 @@ async def test_a_combined_rule_of_which_one_condition_is_left_becomes_that_condi
 
 async def test_a_rule_that_another_admin_combined_meanwhile_keeps_its_conditions(form: RuleFormState) -> None:
     show(form, leaf(CATS))
-    await form.enter_min_tokens(3)
+    await form.enter_min_tokens(form.open, 3)
     stored = row(AtLeast(2, (leaf(CATS), leaf(OWLS))))  # another admin's change
     with pytest.raises(FieldRefused, match="Open the rule again"):
         rule_rows._changed(rule_rows._draft_of(stored), form._changes(form._draft(1)))
@@ -121,7 +121,7 @@ async def test_only_what_was_changed_since_the_form_was_opened_would_be_lost(for
     form._offer([role])
     form._recheck()
     assert not form.changed, "the role's colour is not the form's"
-    await form.enter_min_tokens(2)
+    await form.enter_min_tokens(form.open, 2)
     assert form.changed
     form._clear()
     assert not form.changed

@@ -34,7 +34,7 @@ async def form(sign_in: SignIn, town: Town) -> tuple[Tab, RuleFormState]:
     tab.go("/add-verification-rule", serverId=town.server_id)
     form = await tab.state(RuleFormState)
     await tab.run(form.load())
-    await tab.run(form.choose_chain("base"))
+    await tab.run(form.choose_chain(form.open, "base"))
     await tab.run(form.enter_contract(form.open, town.contract))
     await tab.run(form.choose_role(next(one.id for one in form.roles if one.assignable)))
     assert form._first_fault() == NO_FAULT
@@ -93,8 +93,8 @@ async def test_a_change_that_was_saved_elsewhere_meanwhile_is_not_replaced_witho
         tabs.append((tab, await tab.state(RuleFormState)))
         await tab.run(tabs[-1][1].load())
     (one, first), (two, second), (three, third) = tabs
-    await one.run(first.enter_min_tokens(3))
-    await two.run(second.enter_min_tokens(5))
+    await one.run(first.enter_min_tokens(first.open, 3))
+    await two.run(second.enter_min_tokens(second.open, 5))
     await three.run(third.switch_delegated(True))
     for tab, state in ((one, first), (three, third)):
         await tab.run(state.save({}))
@@ -137,7 +137,7 @@ async def test_a_change_elsewhere_is_named_also_where_its_field_is_changed_after
     (tab, state), (other_tab, other) = await two_forms(form, town, sign_in)
     await other_tab.run(other.choose_removal("grace"))
     await saved(other_tab, other)
-    await tab.run(state.enter_min_tokens(3))
+    await tab.run(state.enter_min_tokens(state.open, 3))
     await tab.run(state.save({}))
     assert (state.asking, state.fault) == (True, ""), "the grace time stays"
     await tab.run(state.think_again(False))
@@ -151,9 +151,9 @@ async def test_a_change_elsewhere_while_the_dialog_asks_is_not_replaced_without_
     form: tuple[Tab, RuleFormState], town: Town, sign_in: SignIn
 ) -> None:
     (tab, state), (other_tab, other) = await two_forms(form, town, sign_in)
-    await tab.run(state.enter_min_tokens(3))
+    await tab.run(state.enter_min_tokens(state.open, 3))
     await tab.run(state.save({}))
-    await other_tab.run(other.enter_min_tokens(5))
+    await other_tab.run(other.enter_min_tokens(other.open, 5))
     await saved(other_tab, other)
     await tab.run(state.confirm())
     assert (state.asking, state.pending, state.fault) == (False, False, CHANGED)
@@ -181,7 +181,7 @@ async def test_a_rule_that_was_deleted_meanwhile_is_refused_before_the_dialog(
     tab.go("/add-verification-rule", serverId=town.server_id, ruleId=made.id)
     state = await tab.state(RuleFormState)
     await tab.run(state.load())
-    await tab.run(state.enter_min_tokens(3))
+    await tab.run(state.enter_min_tokens(state.open, 3))
     async with transaction() as db:
         await db.delete(await db.merge(made))
     await tab.run(state.save({}))
@@ -216,8 +216,8 @@ async def test_an_id_that_was_typed_but_not_added_is_saved_or_refused(
     form: tuple[Tab, RuleFormState], town: Town
 ) -> None:
     tab, rule = form
-    await tab.run(rule.choose_type("token_id"))
-    await tab.run(rule.add_tokens({"tokenEntry": "5"}))
+    await tab.run(rule.choose_type(rule.open, "token_id"))
+    await tab.run(rule.add_tokens(rule.open, {"tokenEntry": "5"}))
     await tab.run(rule.save({"tokenEntry": "9-1"}))
     assert rule.fault == rule.token_fault == "9-1 runs backwards. Write the smaller ID first: 1-9."
     assert await stored(town) == []
@@ -249,7 +249,7 @@ async def test_a_role_that_was_deleted_meanwhile_is_shown_as_deleted(
     await tab.run(state.load_roles())
     assert [one.label for one in state.roles if one.id == str(made["id"])] == ["Short-lived – deleted in Discord"]
 
-    await tab.run(state.enter_max_tokens(4))
+    await tab.run(state.enter_max_tokens(state.open, 4))
     await tab.run(state.enter_tier(2, "least", "5"))
     assert RuleFormState.load_roles in await tab.run(state.save({}))
     assert (state.fault[:9], state.fault_field) == ("This role", ""), "the role of the first tier is right"
@@ -267,6 +267,6 @@ async def test_a_contract_that_only_saving_refuses_marks_no_other_condition(
     assert (state.fault, state.fault_field) == ("It is no collection.", "contractAddress")
     await tab.run(state.add_condition(0))
     await tab.run(state.enter_contract(state.open, town.contract))
-    await tab.run(state.enter_min_tokens(2))
+    await tab.run(state.enter_min_tokens(state.open, 2))
     await tab.run(state.save({}))
     assert (state.fault, state.fault_field) == ("It is no collection.", "")

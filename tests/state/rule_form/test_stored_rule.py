@@ -66,10 +66,10 @@ async def test_a_stored_name_stays_while_the_conditions_do(form: RuleFormState) 
     form._kept = form._signature(), "Our own name"
     form._changed()
     assert form.rule_name == "Our own name"
-    await form.enter_min_tokens(2)
+    await form.enter_min_tokens(form.open, 2)
     assert form.rule_name == "Cats (Trait) - Level: >=10"
     await form.refresh_name()
-    await form.enter_min_tokens(1)
+    await form.enter_min_tokens(form.open, 1)
     assert form.rule_name == "Cats (Trait) - Level: >=10"
 
 

@@ -37,7 +37,7 @@ async def test_the_answer_and_its_evidence_show_under_the_rule_that_was_tried(fo
     assert (line.outcome, line.amount) == ("yes", "Holds 1, needs 1")
     rule = await form.state(RuleFormState)
     assert state.of_rule == rule.conditions_key
-    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, 2.0))
+    await form.run(RuleFormState.event_handlers["enter_min_tokens"].fn(rule, rule.open, 2.0))
     assert state.of_rule != rule.conditions_key, "the answer is about another rule"
     state = await tried(form, town.wallet("carol"))
     assert (state.outcome, state.of_rule) == ("no", rule.conditions_key)

@@ -56,7 +56,7 @@ def test_a_call_has_a_contract_that_is_no_collection_and_no_minimum() -> None:
 
 @pytest.mark.parametrize("row", TEMPLATES, ids=lambda row: row.key)
 async def test_a_template_fills_in_a_whole_condition(form: RuleFormState, row: Any) -> None:
-    await handled(form, "choose_template", row.key)
+    await handled(form, "choose_template", form.open, row.key)
     assert form.contract == (row.contract or CONTRACT)
     drafted = replace(form._drafted(form._filled_in(), None), rule_name="A rule", role_id="5")
     tree = expression_of(rule_draft.check(drafted))
@@ -70,7 +70,7 @@ async def test_what_is_typed_becomes_the_condition_and_comes_back(form: RuleForm
     for name, value in (
         ("function", "stakedOf(address,uint256) view returns (uint256)"), ("args", "{wallet}\n5"), ("value", "3"),
     ):  # fmt: skip
-        await handled(form, "enter_detail", name, value)
+        await handled(form, "enter_detail", form.open, name, value)
     leaf = form._filled_in().leaf
     assert leaf.details is not None
     assert leaf.details.document() == {
@@ -100,7 +100,7 @@ async def test_trying_shows_the_answer_or_why_there_is_none(
 
     monkeypatch.setattr(try_call, "allow", allow)
     monkeypatch.setattr(try_call, "run", run)
-    await handled(form, "choose_template", "balance-of-id")
+    await handled(form, "choose_template", form.open, "balance-of-id")
     await handled(form, "enter_trial_wallet", f" {WALLET} ")
     for answer, words in (
         (CallResult("12345", None, 1_000, "Base node 1", True), "The answer is 12,345 (block 1,000)."),
@@ -112,15 +112,15 @@ async def test_trying_shows_the_answer_or_why_there_is_none(
         (FieldRefused("args", "Argument 2 is wrong."), "Argument 2 is wrong."),
     ):
         said.append(answer)
-        await handled(form, "try_call")
+        await handled(form, "try_call", form.open)
         assert (form.tried, form.trying) == (words, False)
     function = "balanceOf(address,uint256) view returns (uint256)"
     assert asked[0] == CallTrial("base", CONTRACT, function, ["{wallet}", "1"], "", WALLET)
-    await handled(form, "enter_detail", "value", "7")
+    await handled(form, "enter_detail", form.open, "value", "7")
     assert form.tried == "Argument 2 is wrong."  # the call is the same
     await handled(form, "enter_contract", form.open, WALLET)
     assert form.tried == ""
     said.append(CallResult("1", None, 1_000, "Base node 1", True))
-    await handled(form, "try_call")
+    await handled(form, "try_call", form.open)
     await handled(form, "enter_trial_wallet", "0x1")
     assert form.tried == ""

@@ -137,10 +137,10 @@ async def test_a_session_and_a_tabs_state_go_on_at_the_other_worker(address: tup
     tab = str(uuid4())
     async with socket(one, session, tab=tab, origin=made.web.url) as ada:
         await ada.until('"member"')
-        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "41"}})
+        await ada.event(f"{RULE_FORM}.add_tokens", {"number": 1, "form": {"tokenEntry": "41"}})
         assert '["41"]' in await ada.until("token_ids")
     async with socket(other, session, tab=tab, origin=made.web.url) as ada:
-        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "42"}})
+        await ada.event(f"{RULE_FORM}.add_tokens", {"number": 1, "form": {"tokenEntry": "42"}})
         assert '["41","42"]' in await ada.until('"42"')
 
 
@@ -185,14 +185,14 @@ async def test_a_tab_whose_worker_dies_goes_on_at_the_other(address: tuple[Front
     tab = str(uuid4())
     async with socket(made.web, session, tab=tab) as ada:
         await ada.until('"member"')
-        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "41"}})
+        await ada.event(f"{RULE_FORM}.add_tokens", {"number": 1, "form": {"tokenEntry": "41"}})
         assert '["41"]' in await ada.until("token_ids")
         killed = next(one for one in workers if one.port == made.taken[-1])
         kill(killed.pid)
         with pytest.raises(ConnectionClosed):
             await ada.until("never")
     async with socket(made.web, session, tab=tab) as ada:
-        await ada.event(f"{RULE_FORM}.add_tokens", {"form": {"tokenEntry": "42"}})
+        await ada.event(f"{RULE_FORM}.add_tokens", {"number": 1, "form": {"tokenEntry": "42"}})
         # A worker writes a tab's state to Redis with a delay, so entries just before its death may be lost.
         assert "token_ids" in await ada.until('"42"]')
     async with httpx.AsyncClient(timeout=30) as browser:
