@@ -62,6 +62,16 @@ async def require_admin_to_read(db: AsyncSession, outside: Gateways, actor: Acto
     While Discord does not answer, its last answer counts for `permission_cache.KEPT_SECONDS`, unless the bot has learnt
     since that they no longer run it. Raises TooMany, ProviderUnavailable.
     """
+    return (await read_with_guild(db, outside, actor, server_id))[0]
+
+
+async def read_with_guild(
+    db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
+) -> tuple[Server, Guild | None]:
+    """Return the server as `require_admin_to_read` does, and the guild as Discord shows it.
+
+    The guild is None while Discord does not answer, or the bot is not in it.
+    """
     await rate_limits.spend_for(rate_limits.READS, actor)
     return await _may_read(db, outside, actor, server_id)
 
@@ -77,14 +87,15 @@ async def require_admin_still(db: AsyncSession, outside: Gateways, actor: Actor,
         await _may_read(db, outside, actor, server_id)
 
 
-async def _may_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> Server:
+async def _may_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> tuple[Server, Guild | None]:
     server = await find_server(db, server_id)
     if server is None or not actor.reaches(server_id) or not await _was_met(db, actor, server_id):
         raise ServerNotFound
     cache = permission_cache.of(outside.discord)
     stands = cache.stands(actor.discord_id, server_id) and await is_listed(db, actor, server_id)
+    guild = None
     try:
-        await _asked_to_read(db, outside, actor, server, brief=stands)
+        guild = await _asked_to_read(db, outside, actor, server, brief=stands)
     except ServerNotFound:
         cache.drop(actor.discord_id, server_id)
         raise
@@ -94,7 +105,7 @@ async def _may_read(db: AsyncSession, outside: Gateways, actor: Actor, server_id
         _log.info("read by Discord's last answer server=%s reason=%s", server_id, fault.message)
     else:
         cache.keep(actor.discord_id, server_id)
-    return server
+    return server, guild
 
 
 async def check_token(db: AsyncSession, outside: Gateways, actor: Actor) -> None:
@@ -107,8 +118,13 @@ async def check_token(db: AsyncSession, outside: Gateways, actor: Actor) -> None
         await require_admin_to_read(db, outside, actor, actor.token.server_id)
 
 
-async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool) -> None:
-    """Return if Discord says that the actor runs the server. Raises ServerNotFound, ProviderUnavailable."""
+async def _asked_to_read(
+    db: AsyncSession, outside: Gateways, actor: Actor, server: Server, *, brief: bool
+) -> Guild | None:
+    """Return the guild, if the bot is in it, once Discord says that the actor runs the server.
+
+    Raises ServerNotFound, ProviderUnavailable.
+    """
     if server.bot_invited:
         await release(db)
         asked = shared_reads.of(outside.discord)
@@ -126,8 +142,9 @@ async def _asked_to_read(db: AsyncSession, outside: Gateways, actor: Actor, serv
         else:
             if not standing(guild.id, guild.owner_id, guild.roles, actor.discord_id, member.roles).is_admin:
                 raise ServerNotFound
-            return
+            return guild
     await _by_own_list(db, outside, actor, server, brief=brief)
+    return None
 
 
 async def find_server(db: AsyncSession, server_id: int) -> Server | None:

@@ -82,6 +82,8 @@ class ChannelsView:
     server_name: str
     log_channel_id: str | None
     options: tuple[ChannelOption, ...]
+    roles: frozenset[str]
+    """The ids of the roles that the server has now."""
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ChannelsView:
@@ -108,6 +110,7 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
         guild.name,
         found.server.log_channel_id,
         tuple(ChannelOption(one.id, one.name) for one in options),
+        frozenset(role.id for role in guild.roles),
     )
 
 

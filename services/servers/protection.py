@@ -54,12 +54,12 @@ class ProtectionView:
     members: tuple[ProtectedMember, ...]
     roles: tuple[ProtectedRole, ...]
     offered: Internal[tuple[ProtectedRole, ...]]
-    """The roles of rules that are not protected."""
+    """The roles of rules that are not protected, without those that were deleted in Discord."""
 
 
 async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> ProtectionView:
     """Return what is protected, for somebody who runs the server. Raises ServerNotFound, ProviderUnavailable."""
-    server = await permissions.require_admin_to_read(db, outside, actor, server_id)
+    server, guild = await permissions.read_with_guild(db, outside, actor, server_id)
     found = await db.exec(
         select(Member.discord_id, Member.name).where(
             Member.server_id == server_id, col(Member.discord_id).in_(server.protected_members)
@@ -68,10 +68,11 @@ async def view(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int
     names = dict(found.all())
     members = [ProtectedMember(who, names.get(who, who)) for who in server.protected_members]
     rules = (await db.exec(select(Rule).where(Rule.server_id == server_id).order_by(col(Rule.id)))).all()
+    gone = set[str]() if guild is None else {rule.role_id for rule in rules}.difference(one.id for one in guild.roles)
     offered = {
         rule.role_id: ProtectedRole(rule.role_id, rule.role_name, rule.role_color, None, None)
         for rule in rules
-        if rule.deleted_at is None and rule.role_id not in server.protected_roles
+        if rule.deleted_at is None and rule.role_id not in {*server.protected_roles, *gone}
     }
     return ProtectionView(
         tuple(sorted(members, key=lambda one: one.name.casefold())),

@@ -108,11 +108,13 @@ async def view(
 
 async def screen(db: AsyncSession, outside: Gateways, actor: Actor, server_id: int) -> MoveScreen:
     """Return the move with the choices for it. Raises ServerNotFound, Conflict, ProviderUnavailable."""
-    options = (await verification_channel.view(db, outside, actor, server_id)).options
+    channels = await verification_channel.view(db, outside, actor, server_id)
     move = await lifecycle.newest(db, server_id)
     found = None if move is None else await _view(db, move)
-    at = await db.now()
-    return MoveScreen(found, await _choices(db, server_id), options, at)
+    # A deleted role can be taken out of the move that has it.
+    there = channels.roles.union(() if move is None else move.roles)
+    choices = tuple(one for one in await _choices(db, server_id) if one.role_id in there)
+    return MoveScreen(found, choices, channels.options, await db.now())
 
 
 def seen(move: MoveView | None) -> SeenMove:

@@ -115,11 +115,11 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
     assert (toast.title, toast.text) == ("Move undone", "Everybody keeps the roles of the move.")
 
 
-async def test_of_more_roles_than_a_move_can_have_none_is_chosen_in_advance(sign_in: SignIn, town: Town) -> None:
-    async with transaction() as db:
-        rule = (await db.exec(select(Rule))).one()
-        for number in range(lifecycle.MOST_ROLES):
-            db.add(Rule(**(rule.model_dump() | {"id": None, "role_id": str(9000 + number), "role_name": "Another"})))
+async def test_of_more_roles_than_a_move_can_have_none_is_chosen_in_advance(
+    sign_in: SignIn, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lifecycle, "MOST_ROLES", 1)
+    await town.rule("Whale")
     tab, _ = await sign_in(town.people["ada"]["username"])
     move = await opened(tab, MoveState, town.server_id, "move")
     assert (len(move.choices), [one for one in move.choices if one.chosen]) == (lifecycle.MOST_ROLES + 1, [])
@@ -314,3 +314,20 @@ async def test_names_that_could_not_be_read_are_not_skipped(
     monkeypatch.setattr(coverage, "holders", read)
     await tab.run(move.more_names())
     assert sorted(move.names) == sorted(town.people[who]["username"] for who in ("carol", "dave"))
+
+
+async def test_a_role_that_was_deleted_in_discord_is_offered_only_to_be_taken_out_of_the_move_that_has_it(
+    sign_in: SignIn, town: Town
+) -> None:
+    await town.rule("Whale")
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    move = await opened(tab, MoveState, town.server_id, "move")
+    assert [one.name for one in move.choices] == ["Holder", "Whale"]
+    await town.call("guilds", guild=town.name, action="delete_role", role="Whale")
+    await tab.run(move.load())
+    assert [(one.name, one.chosen) for one in move.choices] == [("Holder", True)]
+    await tab.run(move.save())
+    assert move.state == "running"
+    await town.call("guilds", guild=town.name, action="delete_role", role="Holder")
+    await tab.run(move.load())
+    assert [(one.name, one.chosen) for one in move.choices] == [("Holder", True)]

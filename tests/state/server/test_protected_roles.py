@@ -10,6 +10,7 @@ from services.core.errors import RoleNotFound
 from state.server.protected_roles import ProtectedRolesState, ProtectedRoleView
 from state.server.rules import DELETE, RulesState
 from tests.app.api.browsers import Browser
+from tests.jobs.town import a_town
 from tests.state.conftest import SignIn, Tab
 from tests.state.towns import opened, with_rule
 from tests.support.builders import a_grant, a_member
@@ -107,3 +108,18 @@ async def test_only_roles_of_rules_are_protected_and_only_by_who_runs_the_server
     tab, _ = await sign_in("mallory")
     state = await panel(tab, rule)
     assert (state.rows, state.offered, state.shown_for) == ([], [], 0)
+
+
+async def test_a_role_that_was_deleted_in_discord_is_not_offered(
+    discord: None, sandbox_url: str, sign_in: SignIn
+) -> None:
+    async with a_town(sandbox_url, "ada") as town:
+        for role in ("Holder", "Whale"):
+            await town.rule(role)
+        tab, _ = await sign_in(town.people["ada"]["username"])
+        state = await opened(tab, ProtectedRolesState, town.server_id, "rules")
+        assert [role.name for role in state.offered] == ["Holder", "Whale"]
+        state.choose(next(role.id for role in state.offered if role.name == "Whale"))
+        await town.call("guilds", guild=town.name, action="delete_role", role="Whale")
+        await tab.run(state.load())
+        assert ([role.name for role in state.offered], state.chosen) == (["Holder"], "")
