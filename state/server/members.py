@@ -235,11 +235,11 @@ class MembersState(ServerTab, rx.State):
             await say(self, _("No longer protected"), _("This member keeps and loses roles by the rules again."))
 
     @writes
-    async def follow_again(self, actor: Actor, role_id: str) -> None:
-        """Let the rules decide again about a role of the open member that is left alone."""
+    async def follow_again(self, actor: Actor, member: str, role_id: str) -> None:
+        """Let the rules decide again about a role of a member that is left alone; another member may be open by now."""
         page = await self._page()
         async with transaction() as db:
-            await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32], self.opened)
+            await rival_reports.follow_again(db, gateways(), actor, page.server_id, role_id[:32], member[:32])
         await self._read_why(actor, page)
         await say(self, _("The rules decide again"), _("The member is checked now."))
 

@@ -267,7 +267,7 @@ def _role(role: rx.vars.ObjectVar[RoleWhyView]) -> rx.Component:
                 _("Follow the rules again"),
                 icon="play",
                 class_name="btn-sm mt-2",
-                on_click=MembersState.follow_again(role.id),
+                on_click=MembersState.follow_again(MembersState.why_of, role.id),
                 aria_label=filled(_("Follow the rules for {role} again"), role=role.name),
             ),
         ),

@@ -113,7 +113,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "check everybody": lambda: tab.run(members.check_everybody()),
         "check one": lambda: tab.run(members.check(carol)),
         "protect": lambda: tab.run(members.protect(carol, True)),
-        "end a member's truce": lambda: tab.run(members.follow_again(names["role_id"])),
+        "end a member's truce": lambda: tab.run(members.follow_again(carol, names["role_id"])),
         "end a truce": lambda: tab.run(health.follow_again(names["role_id"])),
         "end a move": end_move,
         "begin a move": save_move,

@@ -37,7 +37,7 @@ async def test_a_members_page_and_health_end_truces(sign_in: SignIn, town: Town)
     members = await opened(tab, MembersState, town.server_id, "members")
     await tab.run(members.toggle(carol))
     assert [role.alone for role in members.why] == [True]
-    await tab.run(members.follow_again(role_id))
+    await tab.run(members.follow_again(carol, role_id))
     assert [role.alone for role in members.why] == [False]
     async with transaction() as db:
         assert (await db.exec(select(Truce.discord_id))).all() == [town.people["dave"]["id"]]
@@ -49,3 +49,16 @@ async def test_a_members_page_and_health_end_truces(sign_in: SignIn, town: Town)
     assert [line for line in health.here if line.role] == []
     async with transaction() as db:
         assert (await db.exec(select(Truce))).all() == []
+
+
+async def test_a_truce_is_ended_for_the_member_under_whom_it_was_pressed(sign_in: SignIn, town: Town) -> None:
+    tab, _ = await sign_in(town.people["ada"]["username"])
+    role_id, carol, dave = await town.role("Holder"), town.people["carol"]["id"], town.people["dave"]["id"]
+    members = await opened(tab, MembersState, town.server_id, "members")
+    await tab.run(members.toggle(carol))
+    # Dave is opened, and the button below carol is pressed before the answer is there.
+    await tab.run(members.toggle(dave))
+    await tab.run(members.follow_again(carol, role_id))
+    async with transaction() as db:
+        assert (await db.exec(select(Truce.discord_id))).all() == [dave]
+    assert [role.alone for role in members.why] == [True], "dave's own is not ended"
