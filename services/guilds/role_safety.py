@@ -1,6 +1,6 @@
 """Which roles a rule may grant: pure functions over a guild's roles, with the reason for a refusal."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -74,6 +74,12 @@ _SHORT_GIVERS = {
 }  # fmt: skip
 _OTHER_ROLE = N_("Choose another role for the rule.")
 _EVERYONE = N_("@everyone belongs to every member already, so a rule cannot grant it.")
+_BARE: Mapping[str | None, str] = {
+    "above_bot": N_("{role} is above the bot's own role."),
+    "manage_roles": N_("The bot lacks the permission Manage Roles in this server."),
+    "role_gone": N_("{role} was deleted in Discord."),
+}
+"""A cause → the sentence about it without the remedy; the other texts have none."""
 _ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot hand it out.")
 _TAKING_ABOVE_THE_PERSON = N_("{role} is not below your own highest role, so you cannot take it from members.")
 
@@ -156,6 +162,11 @@ def translated(text: str, role: str) -> str:
         if text == _CARRIES.format(role=role, permission=permission):
             return _(_CARRIES).format(role=role, permission=_(permission))
     return said(text)
+
+
+def bare(cause: str | None, text: str, role: str) -> str:
+    """Return what is wrong with a role, for a place that says how to fix it beside it: many a text says both."""
+    return _(_BARE[cause]).format(role=role) if cause in _BARE else text
 
 
 def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding | None = None) -> NotGrantable | None:

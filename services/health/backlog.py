@@ -11,7 +11,7 @@ from models import Alert, Breaker, Rule, Schedule, Server
 from models.db.session import AsyncSession
 from services.core.queue import OF_SERVER
 from services.core.relative_times import ago, length
-from services.guilds.role_safety import UNKNOWN_ROLE, translated
+from services.guilds.role_safety import UNKNOWN_ROLE, bare, translated
 from services.health.views import (
     BAD,
     GOOD,
@@ -98,7 +98,7 @@ async def paused_rules(db: AsyncSession, server_id: int) -> tuple[PausedRule, ..
         PausedRule(
             WARNING if row.pause_cause else OFF, row.id or 0, row.name, row.role_id, row.role_name,
             row.paused_at or row.updated_at, row.pause_cause or "admin",
-            translated(row.pause_reason or _PAUSED, row.role_name),
+            bare(row.pause_cause, translated(row.pause_reason or _PAUSED, row.role_name), row.role_name),
             _(pausing.mend_of(row.pause_cause)), row.pause_cause is not None,
         )
         for row in rows.all()

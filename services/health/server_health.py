@@ -18,7 +18,16 @@ from services.core.relative_times import length
 from services.guilds import members_intent
 from services.guilds import permissions as rights
 from services.guilds.gateway import identifies
-from services.guilds.role_safety import ADMINISTRATOR, MANAGE_ROLES, RoleStanding, find, is_too_low, judge, translated
+from services.guilds.role_safety import (
+    ADMINISTRATOR,
+    MANAGE_ROLES,
+    RoleStanding,
+    bare,
+    find,
+    is_too_low,
+    judge,
+    translated,
+)
 from services.guilds.verification_channel import EMBED, HISTORY, MANAGE_CHANNELS, SEND, VIEW
 from services.health import backlog, provider_health, provider_records, quotas
 from services.health.views import (
@@ -236,7 +245,9 @@ def _judged(roles: Sequence[Role], guild_id: str, bot: RoleStanding, rule: Rule)
     if role is None:
         return _gone(rule)
     refused = judge(role, guild_id, bot)
-    return refused and RoleProblem(rule.role_id, role.name, refused.cause, refused.text, refused.mend)
+    return refused and RoleProblem(
+        rule.role_id, role.name, refused.cause, bare(refused.cause, refused.text, role.name), refused.mend
+    )
 
 
 def _gone(rule: Rule) -> RoleProblem:
@@ -250,5 +261,5 @@ def _remembered(rule: Rule) -> RoleProblem | None:
     cause = rule.pause_cause
     if cause is None or cause in {pausing.AWAY, pausing.REFUSED}:
         return None
-    text = translated(rule.pause_reason or rule.role_name, rule.role_name)
+    text = bare(cause, translated(rule.pause_reason or rule.role_name, rule.role_name), rule.role_name)
     return RoleProblem(rule.role_id, rule.role_name, cause, text, _(pausing.mend_of(cause)))

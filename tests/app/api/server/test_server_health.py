@@ -116,6 +116,8 @@ async def test_a_role_that_cannot_be_given_any_more_pauses_its_rule_with_a_remed
     (paused,) = view["pausedRules"]
     assert (paused["id"], paused["cause"], paused["byItself"]) == (rule_id, cause, True)
     assert "automatically" in paused["mend"]
+    for told in (problem["text"], paused["reason"]):
+        assert (told[-1], told.count(". ")) == (".", 0), "one sentence, without the remedy beside it"
     if cause == "role_gone":
         changes = {"roleId": await town.role("Holder")}
         mended = await owner.client.patch(f"/api/verification-rules/{rule_id}", json=changes)
