@@ -327,7 +327,7 @@ def read(
         return Reading(leaf, Answer.UNKNOWN, None, reason=N_("this version does not know the condition"))
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
-        return Reading(leaf, Answer.NO, 0, reason=N_("no verified wallet on this chain"))
+        return Reading(leaf, Answer.NO, 0, reason=N_("no wallet on this chain counts here"))
     told = sheet_for(leaf, answers)
     if isinstance(told, str):
         return Reading(leaf, Answer.UNKNOWN, None, reason=told)

@@ -107,7 +107,7 @@ def recall(
     """Evaluate a requirement by the last readings, as if they were new answers."""
     addresses = addresses_on(leaf.chain, wallets)
     if not addresses:
-        return Remembered(Answer.NO, 0, reason=N_("no verified wallet on this chain"))
+        return Remembered(Answer.NO, 0, reason=N_("no wallet on this chain counts here"))
     asked = [WalletShare(address, 0) for address in addresses]
     for vault in vaults_for(leaf, delegated):
         mark = vault.mark if leaf.kind.source == "anything" else vault.cut(leaf.contract).mark

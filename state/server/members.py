@@ -204,7 +204,7 @@ class MembersState(ServerTab, rx.State):
             await say(
                 self,
                 _("Nobody to check"),
-                _("Nobody here has verified a wallet or has a role from {product} yet.").format(
+                _("Nobody here has a wallet that counts or a role from {product} yet.").format(
                     product=settings().product_name
                 ),
             )
@@ -273,7 +273,11 @@ class MembersState(ServerTab, rx.State):
 def _row(member: MemberRow) -> MemberRowView:
     roles = [role for role in member.roles if role.held]
     count = member.wallet_count
-    wallets = ngettext("{count} wallet", "{count} wallets", count).format(count=count) if count else _("No wallet")
+    wallets = (
+        ngettext("{count} wallet", "{count} wallets", count).format(count=count)
+        if count
+        else _("No wallet counts here")
+    )
     shown = f": {', '.join(member.wallets)}" if member.wallets else ""
     return MemberRowView(member.discord_id, member.name, member.avatar_url or "", f"{wallets}{shown}", roles)
 

@@ -127,7 +127,7 @@ def test_a_recheck_says_what_is_unknown_and_why_and_may_not_be_asked_again_at_on
     club.make_rule()
     first = club.ask("carol", "recheck")
     assert first.title == "Looked again"
-    assert "no verified wallet" not in first.field("Unknown")
+    assert "counts here" not in first.field("Unknown")
     assert "Holder" in first.field("Not yours")
     second = club.ask("carol", "recheck")
     assert second.title == "Not so fast"

@@ -16,7 +16,7 @@ from services.rules.types.declaration import Details
 
 SOURCE = "list"
 """The source of these answers in the evidence."""
-NO_WALLET = N_("no verified wallet")
+NO_WALLET = N_("no wallet counts here")
 NO_LIST = N_("the list is not stored")
 
 

@@ -73,7 +73,7 @@ async def test_why_a_role_is_missing_is_that_no_wallet_counts_there(town: Town, 
         why = await explain.own(db, Actor(user_id, person["id"], person["username"]), town.server_id)
     said = {role.role_name: role.rules[0].requirements[0] for role in why.roles}
     assert not await town.has("carol", "Holder")
-    assert (said["Holder"].outcome, said["Holder"].reason) == ("no", "no verified wallet on this chain")
+    assert (said["Holder"].outcome, said["Holder"].reason) == ("no", "no wallet on this chain counts here")
     assert (said["Collector"].outcome, said["Collector"].held) == ("yes", 1)
 
 

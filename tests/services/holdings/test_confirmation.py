@@ -251,7 +251,7 @@ def test_one_nodes_logs_stand_in_for_a_second_list_at_another_node() -> None:
 
 
 def test_a_no_for_lack_of_a_wallet_needs_nobody_to_confirm_it() -> None:
-    nobody = Reading(COUNT, NO, 0, reason="no verified wallet on this chain")
+    nobody = Reading(COUNT, NO, 0, reason="no wallet on this chain counts here")
     assert confirm(nobody, nobody, None, ONE, NOW).reading.answer is NO
 
 

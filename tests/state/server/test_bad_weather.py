@@ -58,7 +58,7 @@ def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Switches that make Discord silent, and make it answer again."""
     kept = {
         name: getattr(permissions, name)
-        for name in ("require_admin_to_read", "require_admin", "require_admin_by_discord_id")
+        for name in ("require_admin_to_read", "read_with_guild", "require_admin", "require_admin_by_discord_id")
     }
     monkeypatch.setattr(retry, "RETRY_SECONDS", 0)
 

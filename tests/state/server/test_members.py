@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from sqlmodel import col, delete
+from sqlmodel import col, delete, select
 
-from models import Due, Grant, Member, Observation, Rule, Server, now, transaction
+from models import Due, Grant, Member, MemberChoice, Observation, Rule, Server, User, now, transaction
 from services.core.errors import MemberNotFound
 from services.servers import member_list
 from state.dashboard.server_page import ServerPageState
@@ -45,7 +45,7 @@ async def test_members_are_searched_and_one_is_opened(made: tuple[Tab, dict[str,
     await somebody(rule, "Zoë")
     carol = await somebody(rule, "Carol", 2)
     state = await opened(tab, MembersState, rule["serverId"], "members")
-    assert [(row.name, row.wallets) for row in state.rows] == [("Carol", "1 wallet"), ("Zoë", "No wallet")]
+    assert [(row.name, row.wallets) for row in state.rows] == [("Carol", "1 wallet"), ("Zoë", "No wallet counts here")]
     await tab.run(state.search("zo"))
     assert [row.name for row in state.rows] == ["Zoë"]
     await tab.run(state.search("nobody"))
@@ -62,6 +62,20 @@ async def test_members_are_searched_and_one_is_opened(made: tuple[Tab, dict[str,
     assert line.wallet == "", "without consent no address is shown"
     await tab.run(state.toggle(carol))
     assert state.opened == ""
+
+
+async def test_a_member_who_lets_no_wallet_count_here_is_not_said_to_have_none(
+    made: tuple[Tab, dict[str, Any]],
+) -> None:
+    tab, rule = made
+    carol = await somebody(rule, "Carol", 2)
+    async with transaction() as db:
+        user_id = (await db.exec(select(User.id).where(User.discord_id == carol))).one() or 0
+        db.add(MemberChoice(server_id=rule["serverId"], user_id=user_id, use_wallets=False))
+    state = await opened(tab, MembersState, rule["serverId"], "members", member=carol)
+    assert [row.wallets for row in state.rows] == ["No wallet counts here"]
+    (line,) = state.why[0].rules[0].lines
+    assert line.amount == "Holds 0, needs 1 (no wallet on this chain counts here)"
 
 
 async def test_who_is_open_stays_open_while_the_search_still_finds_them(made: tuple[Tab, dict[str, Any]]) -> None:

@@ -41,7 +41,6 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
     held_back = await opened(tab, HeldBackState, server_id, "members")
     health = await opened(tab, ServerHealthState, server_id, "health")
     members = await opened(tab, MembersState, server_id, "members")
-    members.opened = town.people["bob"]["id"]
     rules = await opened(tab, RulesState, server_id, "rules")
     move = await opened(tab, MoveState, server_id, "move")
     open_move = move._seen
@@ -113,7 +112,7 @@ async def deeds(tab: Tab, town: Town, names: dict[str, Any]) -> dict[str, Deed]:
         "check everybody": lambda: tab.run(members.check_everybody()),
         "check one": lambda: tab.run(members.check(carol)),
         "protect": lambda: tab.run(members.protect(carol, True)),
-        "end a member's truce": lambda: tab.run(members.follow_again(carol, names["role_id"])),
+        "end a member's truce": lambda: tab.run(members.follow_again(town.people["bob"]["id"], names["role_id"])),
         "end a truce": lambda: tab.run(health.follow_again(names["role_id"])),
         "end a move": end_move,
         "begin a move": save_move,

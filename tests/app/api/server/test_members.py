@@ -142,7 +142,7 @@ async def test_every_page_goes_on_where_the_one_before_ended(
         (True, 3, "yes", None, "Given at the next check"),
         (True, 2, "no", None, "Not given, because no rule says yes."),
         (True, None, "unknown", "not read yet", "Nothing changes until"),
-        (False, None, "no", "no verified wallet on this chain", "Not given, because no rule says yes."),
+        (False, None, "no", "no wallet on this chain counts here", "Not given, because no rule says yes."),
     ],
 )
 async def test_why_tells_what_is_needed_what_was_seen_and_what_comes_next(
