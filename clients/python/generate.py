@@ -72,7 +72,11 @@ class Writer:
         given = operation.get("requestBody", {}).get("content", {})
         extra = ""
         if _JSON in given:
-            needed.append(f"body: {self._type(given[_JSON]['schema'])}")
+            kind = self._type(given[_JSON]["schema"])
+            if operation["requestBody"].get("required"):
+                needed.append(f"body: {kind}")
+            else:
+                needed.append(f"body: {kind} = None")
             extra = ", body=body"
         elif _CSV in given:
             needed.append("csv: str")

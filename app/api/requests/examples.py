@@ -52,6 +52,9 @@ PAYLOADS: Mapping[str, Any] = {
     },
     "RoleReplacementPayload": {"oldRole": ROLE, "newRole": "8130000000000000302", "apply": False},
     "MovePayload": {"until": "2026-06-03", "roles": [ROLE], "channelId": "8130000000000000205"},
+    "SeenMovePayload": {
+        "roles": [ROLE], "beginsAt": "2026-05-20T09:00:00Z", "until": "2026-06-03T23:59:59Z", "channelId": None,
+    },
     "BreakerPayload": {"approve": False, "roleId": ROLE, "seen": {"trippedAt": MOMENT, "total": 6}},
     "ProtectionPayload": {"protected": True},
     "FollowAgainPayload": {"roleId": ROLE, "discordId": MEMBER},

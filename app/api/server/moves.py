@@ -30,6 +30,11 @@ class SeenMovePayload(Payload):
     until: TimeUntil
     channel_id: str | None = None
 
+    @property
+    def move(self) -> SeenMove:
+        """The move for the services."""
+        return SeenMove(tuple(self.roles), self.begins_at, self.until, self.channel_id)
+
 
 class MovePayload(Payload):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
@@ -49,8 +54,13 @@ class MovePayload(Payload):
         """The open move that this may replace; None for any."""
         if "seen" not in self.model_fields_set:
             return None
-        seen = self.seen
-        return SeenMove() if seen is None else SeenMove(tuple(seen.roles), seen.begins_at, seen.until, seen.channel_id)
+        return SeenMove() if self.seen is None else self.seen.move
+
+
+class MoveApprovalPayload(Payload):
+    """The open move whose end is approved, as it was read; without `seen`, any that is open."""
+
+    seen: SeenMovePayload | None = None
 
 
 @router.get("")
@@ -125,9 +135,13 @@ async def preview_move_end(caller: Caller, server_id: PathId) -> MovePreview:
 
 
 @router.post("/approve")
-async def approve_move(caller: Caller, server_id: PathId) -> MoveView:
-    """End the move once its time is over: rules then decide about its roles, and the breaker limits removals."""
+async def approve_move(caller: Caller, server_id: PathId, payload: MoveApprovalPayload | None = None) -> MoveView:
+    """End the move once its time is over: rules then decide about its roles, and the breaker limits removals.
+
+    With `seen`, the end of a move that somebody else has changed meanwhile is not approved: the answer is 409.
+    """
+    seen = None if payload is None or payload.seen is None else payload.seen.move
     async with transaction() as db:
-        is_told = await lifecycle.approve(db, gateways(), caller, server_id)
+        is_told = await lifecycle.approve(db, gateways(), caller, server_id, seen)
     async with transaction() as db:
         return await views.view(db, gateways(), caller, server_id, messages_updated=is_told)

@@ -26,6 +26,7 @@ from holdfast_client.shapes import (
     MemberWhy,
     MigrationPayload,
     MigrationView,
+    MoveApprovalPayload,
     MovePayload,
     MovePreview,
     MoveUndone,
@@ -78,12 +79,15 @@ class Calls:
         """
         return self._call("POST", "/api/verification-rules/activate", body=body)
 
-    def approve_move(self, server_id: int) -> MoveView:
+    def approve_move(self, server_id: int, body: MoveApprovalPayload | None = None) -> MoveView:
         """End the move once its time is over: rules then decide about its roles, and the breaker limits removals.
+
+        With `seen`, the end of a move that somebody else has changed meanwhile is not approved: the answer is
+        409.
 
         Needs the scope rules.
         """
-        return self._call("POST", "/api/servers/{server_id}/move/approve", places={"server_id": server_id})
+        return self._call("POST", "/api/servers/{server_id}/move/approve", body=body, places={"server_id": server_id})
 
     def change_rule(self, rule_id: int, body: RuleChanges) -> RuleView:
         """Change fields of a rule, or its state: `active`, `paused` or `shadow`.

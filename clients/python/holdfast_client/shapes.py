@@ -480,6 +480,12 @@ class MissingPermission(TypedDict):
     mend: str
 
 
+class MoveApprovalPayload(TypedDict):
+    """The open move whose end is approved, as it was read; without `seen`, any that is open."""
+
+    seen: NotRequired[SeenMovePayload | None]
+
+
 class MovePayload(TypedDict):
     """A move: the roles that are handed over, until when, from when (now by default), and where to announce it.
 

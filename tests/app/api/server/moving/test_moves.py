@@ -288,3 +288,24 @@ async def test_an_approved_move_is_replaced_by_a_new_one(owner: Browser, town: T
     assert (approved.status_code, approved.json()["state"]) == (200, "approved"), approved.text
     assert (await owner.client.post(f"{call}/approve")).status_code == 404
     assert (await put(owner, town)).json()["state"] == "running"
+
+
+async def test_a_program_approves_only_the_end_of_the_move_that_it_has_seen(owner: Browser, town: Town) -> None:
+    call = f"/api/servers/{town.server_id}/move"
+    read = (await put(owner, town)).json()
+    seen = {**read, "roles": [one["roleId"] for one in read["roles"]]}
+    await town.rule("Whale")
+    # Another admin adds a role to the move that the program has read, and its time ends.
+    roles = [*seen["roles"], await town.role("Whale")]
+    assert (await put(owner, town, roles=roles, until=read["until"])).status_code == 200
+    over = now() - timedelta(minutes=1)
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(until=over))
+    refused = await owner.client.post(f"{call}/approve", json={"seen": {**seen, "until": over.isoformat()}})
+    assert refused.status_code == 409
+    assert refused.json()["message"].startswith("The move was changed meanwhile")
+    assert (await owner.client.get(call)).json()["state"] == "over"
+    approved = await owner.client.post(
+        f"{call}/approve", json={"seen": {**seen, "roles": roles, "until": over.isoformat()}}
+    )
+    assert (approved.status_code, approved.json()["state"]) == (200, "approved")
