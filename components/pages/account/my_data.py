@@ -7,7 +7,7 @@ from components.ui.badge import badge, role_mark
 from components.ui.button import button, link_button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.effects.texts import counted, filled, sentence
+from components.ui.effects.texts import about, counted, filled, sentence
 from components.ui.field import text_input
 from components.ui.picture import server_icon
 from components.ui.placeholders import empty
@@ -62,7 +62,7 @@ def _session(session: rx.vars.ObjectVar[SessionRowView]) -> rx.Component:
             _("Log out"),
             class_name="btn-sm",
             on_click=rx.cond(session.current, log_out(), MyDataState.sign_out(session.id)),
-            aria_label=filled(_("Log out {name}"), name=session.browser),
+            aria_label=about(_("Log out"), f"{session.browser} ({session.seen})"),
         ),
         key=session.id,
         class_name="flex items-center gap-3 border-[color:var(--line)] py-3 first:pt-0 last:pb-0",

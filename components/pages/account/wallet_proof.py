@@ -222,9 +222,11 @@ def _send() -> rx.Component:
             hint=_("Any of them works: choose one with a low fee."),
         ),
         rx.el.dl(
-            _line(_("Send to"), _("the same wallet"), copyable(send.recipient)),
-            _line(_("Amount"), filled(_("exactly, in {coin}"), coin=send.coin), copyable(send.amount)),
-            _line(_("In wei"), _("the same amount"), copyable(send.wei)),
+            _line(_("Send to"), _("the same wallet"), copyable(send.recipient, what=_("Send to"))),
+            _line(
+                _("Amount"), filled(_("exactly, in {coin}"), coin=send.coin), copyable(send.amount, what=_("Amount"))
+            ),
+            _line(_("In wei"), _("the same amount"), copyable(send.wei, what=_("In wei"))),
             class_name="mt-4 flex flex-col gap-3",
         ),
         rx.el.details(

@@ -10,7 +10,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, stat
 from components.ui.effects.changed import when_changed
 from components.ui.effects.every import every
-from components.ui.effects.texts import filled, sentence
+from components.ui.effects.texts import about, filled, sentence
 from components.ui.picture import server_icon
 from components.ui.placeholders import empty, once_read, skeleton, skeleton_cards
 from components.ui.tooltip import tooltip
@@ -193,17 +193,28 @@ def _fact(label: str, value: rx.Var[int]) -> rx.Component:
 def _bot_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited,
-        tooltip(button(_("Bot Active"), disabled=True), _("The bot is in this server"), disabled=True),
-        button(_("Invite Bot"), kind="primary", on_click=DashboardState.invite(server.id)),
+        tooltip(
+            button(_("Bot Active"), disabled=True, aria_label=about(_("Bot Active"), server.name)),
+            _("The bot is in this server"),
+            disabled=True,
+        ),
+        button(
+            _("Invite Bot"),
+            kind="primary",
+            on_click=DashboardState.invite(server.id),
+            aria_label=about(_("Invite Bot"), server.name),
+        ),
     )
 
 
 def _configure_button(server: rx.vars.ObjectVar[ServerCardView]) -> rx.Component:
     return rx.cond(
         server.bot_invited & (server.internal_id != 0),
-        link_button(_("Configure"), server.configure_url, icon="settings-2"),
+        link_button(
+            _("Configure"), server.configure_url, icon="settings-2", aria_label=about(_("Configure"), server.name)
+        ),
         tooltip(
-            button(_("Configure"), icon="settings-2", disabled=True),
+            button(_("Configure"), icon="settings-2", disabled=True, aria_label=about(_("Configure"), server.name)),
             _("Invite the bot to this server first"),
             disabled=True,
         ),

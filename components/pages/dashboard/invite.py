@@ -7,6 +7,7 @@ from components.layout.navigation import CONNECT_PATH
 from components.ui.badge import badge
 from components.ui.button import button, link_button
 from components.ui.card import empty_card
+from components.ui.effects.texts import about
 from components.ui.picture import server_icon
 from components.ui.placeholders import once_read, skeleton
 from locales import _
@@ -73,7 +74,12 @@ def _server(guild: rx.vars.ObjectVar[GuildView]) -> rx.Component:
             guild.has_bot,
             rx.el.div(
                 badge(_("{bot} Added").format(bot=bot), "good"),
-                link_button(_("Configure"), f"/dashboard?server={guild.id}", icon="settings-2"),
+                link_button(
+                    _("Configure"),
+                    f"/dashboard?server={guild.id}",
+                    icon="settings-2",
+                    aria_label=about(_("Configure"), guild.name),
+                ),
                 class_name="flex flex-wrap items-center gap-3",
             ),
             button(
@@ -83,6 +89,7 @@ def _server(guild: rx.vars.ObjectVar[GuildView]) -> rx.Component:
                 busy=InviteState.inviting == guild.id,
                 busy_label=_("Inviting..."),
                 on_click=InviteState.invite(guild.id),
+                aria_label=about(_("Add {bot}").format(bot=bot), guild.name),
             ),
         ),
         key=guild.id,

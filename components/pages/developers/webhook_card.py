@@ -92,6 +92,10 @@ def _set() -> rx.Component:
             ),
         ),
         rx.el.p(WebhookState.status, class_name="muted mt-3 text-sm"),
+        rx.el.p(
+            _("It belongs to the server: it goes on when the person who set it no longer runs the server."),
+            class_name="muted mt-1 text-sm",
+        ),
         rx.cond(WebhookState.overlap != "", rx.el.p(WebhookState.overlap, class_name="muted mt-1 text-sm")),
         rx.el.div(
             button(

@@ -8,7 +8,7 @@ from components.ui.badge import role_mark
 from components.ui.button import button
 from components.ui.card import card, card_title
 from components.ui.dialog import confirm
-from components.ui.effects.texts import counted
+from components.ui.effects.texts import about, counted
 from components.ui.field import fault_of, select_field, switch, text_field
 from locales import _
 from state.rule_form.chain_options import chain_options
@@ -57,6 +57,7 @@ def _one_running(one: rx.vars.ObjectVar[RunningMigrationView]) -> rx.Component:
             class_name="btn-sm",
             disabled=MigrationState.working,
             on_click=MigrationState.ask_end(one.id),
+            aria_label=about(_("Let only the new one count"), one.title),
         ),
         key=one.id,
         class_name="flex flex-wrap items-center gap-3 rounded-field border hairline p-4",

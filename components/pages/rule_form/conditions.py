@@ -5,7 +5,7 @@ import reflex as rx
 from components.pages.rule_form.condition_fields import condition_fields
 from components.ui.badge import badge
 from components.ui.button import button
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import about, filled
 from components.ui.field import number_input, typed_select
 from locales import _
 from state.rule_form.conditions import ROOT, ConditionView, SectionView
@@ -75,6 +75,7 @@ def _section(section: rx.vars.ObjectVar[SectionView]) -> rx.Component:
                 icon="plus",
                 class_name="btn-sm -ms-3 w-fit",
                 on_click=RuleFormState.add_condition(section.number),
+                aria_label=about(_("Add a condition to this group"), section.title),
             ),
             class_name="flex flex-col gap-3 rounded-box border hairline bg-base-200 p-3 sm:p-4",
             key=section.number,

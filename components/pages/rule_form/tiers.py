@@ -66,7 +66,7 @@ def _tier(tier: rx.vars.ObjectVar[TierView]) -> rx.Component:
             rx.icon("trash-2", size=16, aria_hidden="true"),
             type="button",
             on_click=RuleFormState.remove_tier(tier.number),
-            aria_label=filled(_("Remove {name}"), name=name),
+            aria_label=filled(_("Remove {name}"), name=tier.title),
             class_name="btn btn-ghost btn-sm btn-square",
         ),
         class_name="flex flex-wrap items-center gap-2",

@@ -6,7 +6,7 @@ from components.pages.server.tab_outlines import list_outline, once_loaded
 from components.ui.button import button, link_button, page_buttons
 from components.ui.card import card
 from components.ui.dialog import confirm
-from components.ui.effects.texts import filled
+from components.ui.effects.texts import about, filled
 from components.ui.field import field, select_field
 from components.ui.placeholders import empty
 from locales import _
@@ -187,6 +187,7 @@ def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
                         kind="quiet",
                         class_name="btn-sm px-2",
                         title=_("Why this member has or lacks each role"),
+                        aria_label=about(_("Why?"), event.text),
                     ),
                 ),
                 rx.cond(
@@ -198,6 +199,7 @@ def _event(event: rx.vars.ObjectVar[EventRowView]) -> rx.Component:
                         class_name="btn-sm px-2",
                         busy=ActivityState.undoing == event.batch,
                         on_click=ActivityState.ask_undo(event.batch),
+                        aria_label=about(_("Undo"), event.text),
                     ),
                 ),
                 class_name="-mb-1 flex flex-wrap items-center",

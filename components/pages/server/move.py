@@ -187,6 +187,7 @@ def _count(role: rx.vars.ObjectVar[MovingRoleView], standing: str, label: str, c
     return rx.el.button(
         rx.el.span(count, class_name="display block text-xl font-semibold tabular-nums"),
         rx.el.span(label, class_name="muted block text-xs"),
+        rx.el.span(" ", role.name, class_name="sr-only"),
         type="button",
         disabled=(count == 0) | (MoveState.state == "approved"),
         on_click=MoveState.show_names(role.id, standing),

@@ -12,7 +12,7 @@ from components.ui.button import button, link_button
 from components.ui.card import card, card_title, empty_card
 from components.ui.dialog import confirm
 from components.ui.effects.every import every
-from components.ui.effects.texts import counted, filled
+from components.ui.effects.texts import about, counted, filled
 from components.ui.field import search_input
 from locales import _, forms
 from state.core.timing import RULES_POLL_SECONDS, SEARCH_DEBOUNCE_MILLISECONDS
@@ -229,6 +229,7 @@ def _rule(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
                 _("Give another role in its place"),
                 icon="replace",
                 class_name="btn-sm mt-2",
+                aria_label=about(_("Give another role in its place"), rule.name),
                 on_click=[NewRoleState.open_form(rule.role_id), rx.scroll_to("replace-role")],
             ),
         ),
@@ -293,6 +294,7 @@ def _actions(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
             class_name="btn-sm",
             disabled=busy,
             on_click=RulesState.ask(rule.id, DELETE),
+            aria_label=about(_("Delete"), rule.name),
         ),
         role="group",
         aria_label=rule.name,
@@ -303,4 +305,11 @@ def _actions(rule: rx.vars.ObjectVar[RuleRowView]) -> rx.Component:
 def _action(
     label: str, icon: str, busy: rx.Var[bool] | bool, rule: rx.vars.ObjectVar[RuleRowView], what: str
 ) -> rx.Component:
-    return button(label, icon=icon, busy=busy, class_name="btn-sm", on_click=RulesState.ask(rule.id, what))
+    return button(
+        label,
+        icon=icon,
+        busy=busy,
+        class_name="btn-sm",
+        on_click=RulesState.ask(rule.id, what),
+        aria_label=about(label, rule.name),
+    )

@@ -6,7 +6,7 @@ import reflex as rx
 from reflex.vars import FunctionStringVar, VarData
 from reflex_base.utils.imports import ImportVar
 
-from locales import forms, pieces
+from locales import _, forms, pieces
 
 _LIBRARY = "$/public/screens/texts.js"
 
@@ -21,6 +21,12 @@ def filled(text: str, **values: Value) -> rx.Var[str]:
 def counted(one: str, several: str, count: rx.Var[Any] | int, **values: Value) -> rx.Var[str]:
     """Return the text for the number `count`, which replaces `{count}` in it; other values as for `filled`."""
     return _call("counted", forms(one, several), {"count": count, **values})
+
+
+def about(label: str, name: Value) -> rx.Var[str]:
+    """Return what is read aloud for one of many buttons that look alike: what it says, and what it is about."""
+    # Translators: read aloud for a button: what it says, such as "Delete", and the name of what it is about.
+    return filled(_("{label}: {name}"), label=label, name=name)
 
 
 def sentence(text: str, **parts: rx.Component | Value) -> rx.Component:

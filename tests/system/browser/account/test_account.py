@@ -112,7 +112,7 @@ async def test_the_account_by_clicks_until_its_end(settled: Settled, visit: NewV
     assert [role["role"] for role in document["roles"]] == [ROLE]
 
     await card(page, "Sessions").get_by_text("1 other session").click()
-    await page.get_by_role("button", name="Log out python-httpx").click()
+    await page.get_by_role("button", name="Log out: python-httpx").click()
     await expect(page.get_by_text("That browser is logged out.")).to_be_visible()
     assert settled.mia.client.get("/api/auth/user").status_code == 401
 
@@ -151,7 +151,7 @@ async def test_signing_out_everywhere_ends_every_tab_and_browser(product: Produc
     await one.page.get_by_role("link", name=f"Account of {here['sam']}").click()
     await expect(one.page.get_by_text("This session")).to_be_visible()
     await one.page.get_by_text("1 other session").click()
-    await expect(one.page.get_by_role("button", name="Log out Chrome")).to_have_count(2)
+    await expect(one.page.get_by_role("button", name="Log out: Chrome")).to_have_count(2)
     await one.page.get_by_role("button", name="Log out everywhere").click()
     for page in (one.page, tab):
         await expect(page.get_by_role("link", name="Get Started")).to_be_visible()
