@@ -34,14 +34,9 @@ class Writer:
         events = [self._type(one["post"]["requestBody"]["content"][_JSON]["schema"]) for one in self._webhooks.values()]
         shapes = self._shapes()
         union = f"WebhookEvent: TypeAlias = {' | '.join(sorted(events))}\n" + _doc("What is posted to a webhook.", "")
-        named = sorted(name for name in self._used if any(re.search(rf"\b{name}\b", call) for call in calls))
         head = '"""{what}; generate.py writes this file from the OpenAPI document."""\n\n'
-        calls_head = "from typing import Any\n\n" + (
-            f"from holdfast_client.shapes import {', '.join(named)}\n\n" if named else "\n"
-        )
-        base = 'class Calls:\n    """Every call that an API token may make."""\n\n' + _CALL
         return {
-            "calls.py": head.format(what="The calls of the API") + calls_head + base + "\n".join(calls),
+            "calls.py": head.format(what="The calls of the API") + _CALLS + "\n".join(calls),
             "shapes.py": head.format(what="The shapes of JSON that the API takes and answers with")
             + "from __future__ import annotations\n\n"
             + "from typing import Any, Literal, NotRequired, TypeAlias, TypedDict\n\n"
@@ -63,7 +58,7 @@ class Writer:
         needed, optional = list[str](), list[str]()
         for one in operation.get("parameters", []):
             argument = _snake(one["name"])
-            kind = self._type(one["schema"])
+            kind = self._type(one["schema"], "shapes.")
             places[one["in"]].append(f'"{one["name"]}": {argument}')
             if one.get("required"):
                 needed.append(f"{argument}: {kind}")
@@ -72,7 +67,7 @@ class Writer:
         given = operation.get("requestBody", {}).get("content", {})
         extra = ""
         if _JSON in given:
-            kind = self._type(given[_JSON]["schema"])
+            kind = self._type(given[_JSON]["schema"], "shapes.")
             if operation["requestBody"].get("required"):
                 needed.append(f"body: {kind}")
             else:
@@ -96,21 +91,22 @@ class Writer:
         content = good.get("content", {})
         if _CSV in content:
             return "str"
-        return self._type(content[_JSON]["schema"]) if _JSON in content else "None"
+        return self._type(content[_JSON]["schema"], "shapes.") if _JSON in content else "None"
 
-    def _type(self, schema: Mapping[str, Any]) -> str:
+    def _type(self, schema: Mapping[str, Any], module: str = "") -> str:
+        """Return the type of a value; `module` is put before the names of shapes."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
-            return self._named(name, self._schemas[name])
+            return module + self._named(name, self._schemas[name])
         if "anyOf" in schema:
-            return " | ".join(dict.fromkeys(self._type(one) for one in schema["anyOf"]))
+            return " | ".join(dict.fromkeys(self._type(one, module) for one in schema["anyOf"]))
         if "const" in schema or "enum" in schema:
             return f"Literal[{', '.join(repr(one) for one in schema.get('enum', [schema.get('const')]))}]"
         match schema.get("type"):
             case "array":
-                return f"list[{self._type(schema.get('items', {}))}]"
+                return f"list[{self._type(schema.get('items', {}), module)}]"
             case "object" if "properties" in schema and "title" in schema:
-                return self._named(schema["title"], schema)
+                return module + self._named(schema["title"], schema)
             case "object":
                 return "dict[str, Any]"
             case None:
@@ -149,20 +145,14 @@ class Writer:
         return fields
 
 
-_CALL = """    def _call(
-        self,
-        method: str,
-        path: str,
-        *,
-        places: dict[str, Any] | None = None,
-        query: dict[str, Any] | None = None,
-        header: dict[str, Any] | None = None,
-        body: Any = None,
-        csv: str | None = None,
-    ) -> Any:
-        raise NotImplementedError
+_CALLS = '''from holdfast_client import shapes
+from holdfast_client.client import Client
 
-"""
+
+class Holdfast(Client):
+    """The calls of one server, made with its API token. Use it as a context manager, or call `close`."""
+
+'''
 
 
 def _doc(text: str, indent: str) -> str:

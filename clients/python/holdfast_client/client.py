@@ -8,8 +8,6 @@ from urllib.parse import quote
 
 import httpx
 
-from holdfast_client.calls import Calls
-
 _OWN_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 PATIENCE = 90.0
 """Seconds without an answer: a preview reads chains for up to 45, and may wait before for Discord's list of members."""
@@ -33,8 +31,8 @@ class HoldfastError(Exception):
         self.fields: Mapping[str, Any] = fields or {}
 
 
-class Holdfast(Calls):
-    """The calls of one server, made with its API token. Use it as a context manager, or call `close`.
+class Client:
+    """The connection to one server's API.
 
     `url` is where the dashboard is, such as `https://roles.example.org`. The token is sent there alone: no redirect is
     followed, and only this machine is asked without https. One client may be used by several threads. A call ends after
