@@ -174,47 +174,30 @@ def judge(role: RoleLike, guild_id: str, bot: RoleStanding, person: RoleStanding
 
     `person` configures the rule. Without one, for an existing rule, only the role and the bot are judged.
     """
+
+    def refused(cause: str, text: str, mend: str, short: str, permission: str = "") -> NotGrantable:
+        told = _(text).format(role=role.name, permission=_(permission))
+        return NotGrantable(cause, told, mend, short, text.format(role=role.name, permission=permission))
+
     if role.id == guild_id:
-        return NotGrantable("everyone", _(_EVERYONE), _(_OTHER_ROLE), _("belongs to everybody"), _EVERYONE)
+        return refused("everyone", _EVERYONE, _(_OTHER_ROLE), _("belongs to everybody"))
     if role.managed or role.giver:
         cause = "linked" if role.giver == "linked" else "managed"
-        text, short = _GIVERS[role.giver], _(_SHORT_GIVERS[role.giver])
-        kept = text.format(role=role.name)
-        return NotGrantable(cause, _(text).format(role=role.name), _(_OTHER_ROLE), short, kept)
+        return refused(cause, _GIVERS[role.giver], _(_OTHER_ROLE), _(_SHORT_GIVERS[role.giver]))
     if found := dangers(role.permissions):
-        return NotGrantable(
-            "dangerous",
-            _(_CARRIES).format(role=role.name, permission=_(found[0])),
-            _("Take {permissions} from {role} in Server Settings › Roles, or choose another role.").format(
-                permissions=listed(_(one) for one in found), role=role.name
-            ),
-            _("has {permission}").format(permission=_(found[0])),
-            _CARRIES.format(role=role.name, permission=found[0]),
+        mend = _("Take {permissions} from {role} in Server Settings › Roles, or choose another role.").format(
+            permissions=listed(_(one) for one in found), role=role.name
         )
+        return refused("dangerous", _CARRIES, mend, _("has {permission}").format(permission=_(found[0])), found[0])
     if not bot.may_manage_roles:
-        return NotGrantable(
-            "manage_roles",
-            _(_LACKS_MANAGE_ROLES),
-            _("Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again."),
-            _("the bot lacks Manage Roles"),
-            _LACKS_MANAGE_ROLES,
-        )
+        mend = _("Give the bot's role Manage Roles in Server Settings › Roles, or invite the bot again.")
+        return refused("manage_roles", _LACKS_MANAGE_ROLES, mend, _("the bot lacks Manage Roles"))
     if not bot.owner and rank(role) >= bot.top:
-        return NotGrantable(
-            "above_bot",
-            _(_ABOVE_THE_BOT).format(role=role.name),
-            _("Drag the bot's role above {role} in Server Settings › Roles.").format(role=role.name),
-            _("above the bot's role"),
-            _ABOVE_THE_BOT.format(role=role.name),
-        )
+        mend = _("Drag the bot's role above {role} in Server Settings › Roles.").format(role=role.name)
+        return refused("above_bot", _ABOVE_THE_BOT, mend, _("above the bot's role"))
     if person is not None and _is_above(role, person):
-        return NotGrantable(
-            "above_person",
-            _(_ABOVE_THE_PERSON).format(role=role.name),
-            _("Choose a role below your own highest one."),
-            _("not below your own highest role"),
-            _ABOVE_THE_PERSON.format(role=role.name),
-        )
+        mend = _("Choose a role below your own highest one.")
+        return refused("above_person", _ABOVE_THE_PERSON, mend, _("not below your own highest role"))
     return None
 
 
