@@ -14,12 +14,12 @@ from gateways.evm.balances.program_reads import CLOCK_SLACK, NothingCame
 from gateways.evm.calls import multicall, view_batches
 from gateways.evm.calls.answer_path import FIRST_BYTES, LARGEST, NotAllThere, ViewValue, WrongAnswer
 from gateways.evm.calls.compiled import CompiledView, compiled
-from gateways.evm.calls.views_program import CODE, CopiedAnswer, ViewAnswers, call_data, read_answer
+from gateways.evm.calls.views_program import CODE, CopiedAnswer, call_data, read_answer
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.errors import NodeTimedOut, RpcRefused, TooMuch
 from gateways.evm.rpc.node import Head, Node, binary, patiently
 from gateways.evm.tokens.one_word_calls import CALL_GAS, MORE_GAS
-from gateways.evm.tokens.one_word_program import Silence
+from gateways.evm.tokens.one_word_program import CallAnswer, Silence
 from gateways.transport import question_time
 from gateways.transport.errors import ProviderConfused, ProviderError
 from gateways.transport.exchanges import together
@@ -295,7 +295,7 @@ class ViewRead:
                 reader.take_single_calls()
         return await view_batches.ask(reader.node, self.head, NEUTRAL, contract, calls)
 
-    def _learn(self, piece: _Piece, found: ViewAnswers) -> None:
+    def _learn(self, piece: _Piece, found: CallAnswer[CopiedAnswer | Silence]) -> None:
         """Size the next calls to four fifths of the node's gas."""
         count = len(found.said)
         if count < len(piece.owners):

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateways.evm.programs import code, header
-from gateways.evm.tokens.one_word_program import Silence
+from gateways.evm.tokens.one_word_program import CallAnswer, Silence
 from gateways.transport.errors import ProviderConfused
 
 MAGIC = 0x686F6C64666173743A206F6E65207669657720666F722065766572792077616C
@@ -35,16 +35,6 @@ class CopiedAnswer:
 
     copied: bytes
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class ViewAnswers:
-    """The answer of one run of the program: the results for as many wallets as it reached."""
-
-    said: tuple[CopiedAnswer | Silence, ...]
-    timestamp: int
-    gas: int
-    gas_used: int
 
 
 def call_data(
@@ -64,8 +54,10 @@ def call_data(
     return b"".join((*head, template, *owners))
 
 
-def read_answer(provider: str, answer: bytes, data: bytes, count: int, chain_id: int) -> ViewAnswers:
-    """Return the answers for the `count` wallets of this call data.
+def read_answer(
+    provider: str, answer: bytes, data: bytes, count: int, chain_id: int
+) -> CallAnswer[CopiedAnswer | Silence]:
+    """Return the answers for the `count` wallets of this call data, or for as many as the program reached.
 
     Raises ProviderConfused when any mark is missing or wrong.
     """
@@ -91,4 +83,4 @@ def read_answer(provider: str, answer: bytes, data: bytes, count: int, chain_id:
             raise ProviderConfused(provider, "the answers contradict their own count")
     if at != len(answer):
         raise ProviderConfused(provider, "the answers are not as long as they say")
-    return ViewAnswers(tuple(said), words[2], words[3], words[3] - words[4])
+    return CallAnswer(tuple(said), words[2], words[3], words[3] - words[4])

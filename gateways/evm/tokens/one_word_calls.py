@@ -108,11 +108,11 @@ class Asker:
         return said
 
     @staticmethod
-    def _room(answer: CallAnswer) -> int:
+    def _room(answer: CallAnswer[Said]) -> int:
         """Return how many such questions fit into four fifths of the node's gas."""
         return max(FEWEST_QUESTIONS, (answer.gas - 2 * CALL_GAS) * 4 * len(answer.said) // (5 * answer.gas_used))
 
-    async def _run(self, head: Head, questions: list[Question], gas: int) -> CallAnswer:
+    async def _run(self, head: Head, questions: list[Question], gas: int) -> CallAnswer[Said]:
         data = call_data(secrets.token_bytes(26), gas, questions)
         params = ({"to": SCRATCH, "data": "0x" + data.hex()}, hex(head.block), {SCRATCH: {"code": CODE}})
         said = binary(self.node.name, await patiently(self.node, "eth_call", params))

@@ -15,9 +15,12 @@ up most of its gas may have been cut short, perhaps inside a call that it made, 
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Generic, TypeVar
 
 from gateways.evm.programs import code, header
 from gateways.transport.errors import ProviderConfused
+
+Result = TypeVar("Result")
 
 MAGIC = 0x686F6C64666173743A206F6E6520776F7264207065722063616C6C2C20747275
 HEADER = 192
@@ -41,10 +44,10 @@ CODE = code("questions")
 
 
 @dataclass(frozen=True, slots=True)
-class CallAnswer:
-    """The answer of one run of the program: the results of as many questions as it reached."""
+class CallAnswer(Generic[Result]):
+    """The answer of one run of a program: the results of as many questions as it reached."""
 
-    said: tuple[Said, ...]
+    said: tuple[Result, ...]
     timestamp: int
     gas: int
     gas_used: int
@@ -57,7 +60,7 @@ def call_data(nonce: bytes, gas: int, questions: list[tuple[bytes, bytes]]) -> b
     return nonce + gas.to_bytes(4, "big") + length.to_bytes(2, "big") + body
 
 
-def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> CallAnswer:
+def read_answer(provider: str, answer: bytes, data: bytes, chain_id: int) -> CallAnswer[Said]:
     """Return the answer to this call data. Raises ProviderConfused when any of its marks is missing or wrong."""
     step = int.from_bytes(data[30:32], "big") + 20
     count = (len(data) - FIRST_WORD) // step
