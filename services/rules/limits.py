@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sqlmodel import col
+
 from locales import _, number
 from locales.stored_texts import storable
+from models import Rule
 from models.db.session import AsyncSession
 from services.core import audit
 from services.core.errors import Conflict, FieldRefused
@@ -72,8 +75,11 @@ async def pause(db: AsyncSession) -> int:
             "leaves": MAX_LEAVES, "conditions_in": _CONDITIONS,
         },
     )  # fmt: skip
+    crowded = found.all()
+    # Of all servers at once, as where refused roles are tried again: one after the other, the two could deadlock.
+    await pausing.lock_rules_where(db, col(Rule.id).in_([rule_id for _, rules in crowded for rule_id in rules]))
     paused = 0
-    for server_id, rules in found.all():
+    for server_id, rules in crowded:
         count = await pausing.pause_rules(db, int(server_id), rules, reason(), pausing.TOO_MANY)
         log.warning("paused rules beyond the limits server=%s rules=%s", server_id, count)
         paused += count

@@ -63,7 +63,7 @@ async def pause_rules(db: AsyncSession, server_id: int, rules: Sequence[int], re
 async def _pause(
     db: AsyncSession, server_id: int, reason: str, cause: str, which: ColumnElement[bool], left: Collection[int] = ()
 ) -> int:
-    await _lock_rules(db, col(Rule.server_id) == server_id, which)
+    await lock_rules_where(db, col(Rule.server_id) == server_id, which)
     paused = await _pause_rules(db, server_id, reason, cause, which)
     await _change_grants(db, paused=paused, left=left)
     return len(paused)
@@ -78,10 +78,11 @@ async def lock_rules(
     """
     named = true() if roles is None else col(Rule.role_id).in_(roles)
     paused = col(Rule.role_id).in_(resumed) & (col(Rule.state) == "paused")
-    await _lock_rules(db, col(Rule.server_id) == server_id, named | paused)
+    await lock_rules_where(db, col(Rule.server_id) == server_id, named | paused)
 
 
-async def _lock_rules(db: AsyncSession, *which: ColumnElement[bool]) -> None:
+async def lock_rules_where(db: AsyncSession, *which: ColumnElement[bool]) -> None:
+    """Lock the rules that meet the conditions, in the order of ids. For several servers, all rules come first."""
     await db.exec(select(Rule.id).where(*which).order_by(col(Rule.id)).with_for_update(key_share=True))
 
 
@@ -358,7 +359,7 @@ async def retry_refused(db: AsyncSession) -> int:
     )
     due = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
     # The rules come before the refusals, as where Discord refuses a change: its next try is later after that.
-    await _lock_rules(db, tuple_(col(Rule.server_id), col(Rule.role_id)).in_(due))
+    await lock_rules_where(db, tuple_(col(Rule.server_id), col(Rule.role_id)).in_(due))
     key = col(RoleRefusal.server_id), col(RoleRefusal.role_id)
     still = select(*key).where(tuple_(*key).in_(due), col(RoleRefusal.next_at) <= func.now())
     roles = sorted((await db.exec(still.with_for_update(skip_locked=True))).all())

@@ -174,9 +174,20 @@ async def left_others(
     It may have left others while it was offline. `present` is called once the stored guilds are read: one that invites
     the bot meanwhile is known to the bot before it is stored.
     """
-    known = await db.exec(select(Server.discord_id).where(col(Server.bot_invited).is_(True)))
-    of_shards = {guild_id for guild_id in known.all() if shard_of(guild_id, count) in numbers}
-    for guild_id in sorted(of_shards.difference(present())):
+    invited = select(Server.id, Server.discord_id).where(col(Server.bot_invited).is_(True))
+    known = (await db.exec(invited.order_by(col(Server.id)))).all()
+    there = present()
+    gone = {
+        server_id: guild_id
+        for server_id, guild_id in known
+        if guild_id not in there and shard_of(guild_id, count) in numbers
+    }
+    if gone:
+        # Each kind of row of all servers at once, and the servers in the order of their ids, as others lock them.
+        theirs = select(Server.id).where(col(Server.id).in_(gone)).order_by(col(Server.id))
+        await db.exec(theirs.with_for_update(key_share=True))
+        await pausing.lock_rules_where(db, col(Rule.server_id).in_(gone))
+    for guild_id in gone.values():
         await left(db, guild_id)
 
 

@@ -9,6 +9,7 @@ from sqlmodel import col, select
 
 from locales.stored_texts import said
 from models import Grant, Rule, transaction
+from models.db.session import AsyncSession
 from services.core import queue
 from services.core.queue import Claim
 from services.engine import snapshot
@@ -21,6 +22,7 @@ from services.rules.types.any_wallet import AnyWallet
 from services.triggers import watch_list
 from settings import settings
 from tests.support.builders import a_server, address, snowflake
+from tests.support.statements import Step, meet
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -161,3 +163,24 @@ async def test_a_rule_that_gave_another_role_before_is_loaded_for_what_it_gave()
     async with transaction() as db:
         loaded = await snapshot.rules_for(db, [Claim(server_id, "1", 1, 0, queue.SWEPT)])
     assert [one.id for one in loaded[server_id]] == rules
+
+
+async def test_servers_beyond_the_limits_wait_for_who_changes_their_rules_in_the_order_of_ids() -> None:
+    """Discord's refusals of several servers are tried again in one transaction, which locks all of their rules."""
+    first, _ = await server_with(1)
+    async with transaction() as db:
+        second = (await a_server(db)).id or 0
+        db.add_all(older := [rule_of(second, 1) for _ in range(16)])
+        await db.flush()
+        db.add_all(younger := [rule_of(first, 1) for _ in range(15)])
+        await db.flush()
+
+    async def pause(db: AsyncSession) -> None:
+        assert await limits.pause(db) == 26
+
+    await meet(pause, locked(older[-1]), locked(younger[-1]))
+    assert [len(await active(server_id)) for server_id in (first, second)] == [3, 3]
+
+
+def locked(rule: Rule) -> Step:
+    return lambda db: db.exec(select(Rule.id).where(Rule.id == rule.id).with_for_update())

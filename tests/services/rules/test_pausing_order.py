@@ -298,3 +298,43 @@ def grant_of(member: Member, role_id: str) -> Step:
     return lambda db: db.exec(
         select(Grant.id).where(Grant.discord_id == member.discord_id, Grant.role_id == role_id).with_for_update()
     )
+
+
+async def two_servers(db: AsyncSession) -> tuple[Rule, Rule, list[Grant]]:
+    """Return a rule and a removal in each of two servers, the first one with the older rule and the greater guild id.
+
+    The grants are in the order of their keys.
+    """
+    lesser, greater = sorted((snowflake(), snowflake()))
+    first, last = [
+        Server(discord_id=guild_id, name="A server", bot_invited=True) for guild_id in (greater, lesser)
+    ]  # fmt: skip
+    rules, removals = list[Rule](), list[Grant]()
+    for server in (first, last):
+        db.add(server)
+        await db.flush()
+        rules.append(await a_rule(db, server, snowflake()))
+        removals.append(await a_grant(db, await a_member(db, server), rules[-1], state="taking"))
+    return rules[0], rules[1], removals
+
+
+@pytest.mark.parametrize("rows", ["rules", "grants"])
+async def test_servers_that_the_bot_left_wait_for_who_changes_several_of_them_in_the_order_of_their_keys(
+    rows: str,
+) -> None:
+    async with transaction() as db:
+        first, last, (of_first, of_last) = await two_servers(db)
+
+    def removal(one: Grant) -> Step:
+        return lambda db: db.exec(select(Grant.id).where(Grant.id == one.id).with_for_update())
+
+    async def leave(db: AsyncSession) -> None:
+        await gateway_events.left_others(db, list)
+
+    if rows == "rules":
+        await meet(leave, locked(first), locked(last))
+    else:
+        await meet(leave, removal(of_first), removal(of_last))
+    async with transaction() as db:
+        assert set((await db.exec(select(Rule.pause_cause))).all()) == {pausing.AWAY}
+        assert set((await db.exec(select(Grant.state))).all()) == {"held"}
