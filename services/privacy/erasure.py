@@ -179,8 +179,11 @@ _AT_ONCE = (
     """,
     *(_about_wallets(table, "address") for table in (*READINGS, "sighting", "quarantine")),
     *(_about_wallets(table, "delegate") for table in ("delegation", "ended_delegation", "delegation_read")),
+    "SELECT 1 FROM notice WHERE discord_id = :who ORDER BY id FOR UPDATE",
     "DELETE FROM notice WHERE discord_id = :who",
+    "SELECT 1 FROM access WHERE discord_id = :who ORDER BY server_id FOR UPDATE",
     "DELETE FROM access WHERE discord_id = :who",
+    "SELECT 1 FROM truce WHERE discord_id = :who ORDER BY server_id, role_id FOR UPDATE",
     "DELETE FROM truce WHERE discord_id = :who",
     "SELECT 1 FROM rival_move WHERE discord_id = :who OR actor_id = :who ORDER BY id FOR UPDATE",
     "DELETE FROM rival_move WHERE discord_id = :who",
@@ -189,6 +192,7 @@ _AT_ONCE = (
     "UPDATE payout_listing SET actor = :pseudonym WHERE actor = :who",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who",
     # A role kept only by an admin's decision is not kept for somebody who wants to be forgotten.
+    'SELECT 1 FROM "grant" WHERE discord_id = :who ORDER BY server_id, role_id FOR UPDATE',
     'UPDATE "grant" SET gift_since = NULL WHERE discord_id = :who',
     """
     UPDATE server SET protected_members = array_remove(protected_members, CAST(:who AS text))
@@ -207,6 +211,7 @@ async def finish(db: AsyncSession) -> int:
     LINES_AT_ONCE lines of the log. For people who have returned, it rewrites only lines from before their return.
     """
     gone, left = 0, LINES_AT_ONCE
+    renamed: list[tuple[Farewell, datetime | None, bool, dict[str, object]]] = []
     for row, returned_at, over in (await db.exec(_ADVANCING.limit(PEOPLE_AT_ONCE))).all():
         back = cast("datetime | None", returned_at)
         # Without a return there is no time limit, so lines that another process dated by its own clock count too.
@@ -215,7 +220,11 @@ async def finish(db: AsyncSession) -> int:
             if left > 0:
                 left -= len((await db.execute(statement, values | {"most": left})).all())
         if left <= 0:
-            return gone
+            break
+        renamed.append((row, back, over, values))
+    people = {"people": [row.discord_id for row, *_ in renamed]}
+    await db.together(*((statement, people) for statement in (_LOCKS if renamed else ())))
+    for row, back, over, values in renamed:
         await db.together(*((statement, values) for statement in _UNNAME))
         row.renamed_at = now()
         if over:
@@ -246,19 +255,28 @@ _LINES = tuple(
     """
     for column in ("subject", "actor")
 )
+# All rows of a table are locked in the order of their keys, whomever they name: person by person, this could deadlock
+# with what locks several of them. The tables are in the order in which a reconcile and a change of rules lock them.
+_LOCKS = tuple(
+    f"SELECT 1 FROM {table} WHERE {which} ORDER BY {key} FOR {strength}".replace(":any", "ANY(CAST(:people AS text[]))")
+    for table, which, key, strength in (
+        ("wallet", "evidence ->> 'movedFrom' = :any", "id", "NO KEY UPDATE"),
+        ("rule", "created_by = :any", "id", "NO KEY UPDATE"),
+        ("member", "discord_id = :any", "server_id, discord_id", "UPDATE"),
+        ("breaker", "approved_by = :any OR dismissed_by = :any", "server_id, role_id", "NO KEY UPDATE"),
+        ("rival_move", "discord_id = :any OR actor_id = :any", "id", "UPDATE"),
+        ("notice", "discord_id = :any", "id", "UPDATE"),
+    )
+)
 _UNNAME = (
     """
     UPDATE wallet SET evidence = jsonb_set(evidence, '{movedFrom}', to_jsonb(CAST(:pseudonym AS text)))
     WHERE evidence ->> 'movedFrom' = :who
     """,
-    """
-    UPDATE rule SET created_by = :pseudonym WHERE id IN (
-        SELECT id FROM rule WHERE created_by = :who AND created_at <= :before ORDER BY id FOR NO KEY UPDATE)
-    """,
+    "UPDATE rule SET created_by = :pseudonym WHERE created_by = :who AND created_at <= :before",
     "UPDATE breaker SET approved_by = :pseudonym WHERE approved_by = :who AND approved_at <= :before",
     "UPDATE breaker SET dismissed_by = :pseudonym WHERE dismissed_by = :who AND dismissed_at <= :before",
     "DELETE FROM notice WHERE discord_id = :who AND created_at <= :before",
-    "SELECT 1 FROM rival_move WHERE (discord_id = :who OR actor_id = :who) AND at <= :before ORDER BY id FOR UPDATE",
     "DELETE FROM rival_move WHERE discord_id = :who AND at <= :before",
     "UPDATE rival_move SET actor_id = :pseudonym, actor_name = NULL WHERE actor_id = :who AND at <= :before",
     "DELETE FROM member WHERE discord_id = :who AND left_at IS NOT NULL",
