@@ -253,11 +253,15 @@ async def _names(db: AsyncSession, server_id: int, roles: Collection[str]) -> li
 
 
 async def _lock_grants(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:
-    """Lock all grants of these roles before several statements change some of them each.
+    """Lock the grants of these roles that a move's change can concern, before several statements change some of them.
 
-    One after the other, these could deadlock with what locks many at once, such as the deletion of a role.
+    One after the other, these could deadlock with what locks many at once, such as the deletion of a role. The grants
+    of members who simply have the role stay free: they can be tens of thousands.
     """
-    await db.exec(queue.locking_in_order(col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles)))
+    marks = (Grant.no_since, Grant.gift_since, Grant.held_back_at)
+    concerned = or_(col(Grant.state) != "held", *(col(mark).is_not(None) for mark in marks))
+    which = col(Grant.server_id) == server_id, col(Grant.role_id).in_(roles), concerned
+    await db.exec(queue.locking_in_order(*which))
 
 
 async def _make_gifts(db: AsyncSession, server_id: int, roles: Collection[str]) -> None:

@@ -88,7 +88,10 @@ async def test_an_undo_waits_for_the_deletion_of_the_role_and_never_deadlocks(
 async def test_a_move_that_changes_or_is_undone_waits_for_the_deletion_of_the_role_and_never_deadlocks(
     monkeypatch: pytest.MonkeyPatch, state: str
 ) -> None:
-    """The removal of one member is called off, and the grant of the other one changes after that."""
+    """The removal of one member is called off, and the grant of another one changes after that.
+
+    The grant of a third one, who simply has the role, is not locked.
+    """
     standing = RoleStanding((1, 0), 0)
     for module, name, value in (
         (lifecycle, "find", "a role"), (lifecycle, "refusal", None), (lifecycle, "rank_refusal", None)
@@ -102,6 +105,8 @@ async def test_a_move_that_changes_or_is_undone_waits_for_the_deletion_of_the_ro
         for member, now_is in ((first, "held"), (last, "taking")):
             grant = await a_grant(db, member, rule, state=now_is)
             grant.had_before, grant.no_since, grant.gift_since = True, now(), now()
+        holder = await a_member(db, server, roles=(rule.role_id,))
+        await a_grant(db, holder, rule)
         move = ServerMove(server_id=server_id, begins_at=now(), until=until, roles=roles, state=state)
         move.approved_at = now()
         db.add(move)
@@ -116,13 +121,17 @@ async def test_a_move_that_changes_or_is_undone_waits_for_the_deletion_of_the_ro
             await lifecycle.begin_or_change(db, gateways(), ADMIN, server_id, order)
         else:
             await lifecycle.undo(db, gateways(), ADMIN, server_id)
+        async with transaction() as other:
+            free = await other.exec(select(Grant.discord_id).with_for_update(skip_locked=True))
+            assert free.all() == [holder.discord_id]
 
     def grant_of(member: Member) -> Step:
         return lambda db: db.exec(select(Grant).where(Grant.discord_id == member.discord_id).with_for_update())
 
     await meet(change, grant_of(first), grant_of(last))
     async with transaction() as db:
-        grants = (await db.exec(select(Grant).order_by(Grant.discord_id))).all()
+        changed = select(Grant).where(Grant.discord_id != holder.discord_id).order_by(Grant.discord_id)
+        grants = (await db.exec(changed)).all()
     is_gift = state == "approved"
     assert [(grant.state, grant.gift_since is not None) for grant in grants] == [
         ("held", is_gift), ("giving" if is_gift else "held", is_gift),
