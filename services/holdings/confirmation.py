@@ -146,19 +146,17 @@ def _linked(reading: Reading) -> set[str]:
 
 
 def opposed_at(reading: Reading, stored: Iterable[Mapping[str, Any]]) -> int:
-    """Return the newest block of a stored reading (`Reading.document`) with the opposite answer; 0 if there is none."""
-    leaf, opposite = reading.requirement, {Answer.YES: Answer.NO, Answer.NO: Answer.YES}.get(reading.answer)
-    asked = leaf.chain, leaf.contract, leaf.type
-    return max(
-        (
-            int(one.get("block") or 0)
-            for one in stored
-            if opposite is not None
-            and one.get("answer") == opposite.value
-            and (one.get("chain"), one.get("contract"), one.get("type")) == asked
-        ),
-        default=0,
-    )
+    """Return the newest block of a stored reading (`Reading.document`) with the opposite answer; 0 if there is none.
+
+    Only readings of the same condition count, as far as their documents tell it.
+    """
+    opposite = {Answer.YES: Answer.NO, Answer.NO: Answer.YES}.get(reading.answer)
+    if opposite is None:
+        return 0
+    said = {**reading.document(), "answer": opposite.value}
+    asked = {name: said.get(name) for name in ("chain", "contract", "type", "needed", "most", "answer")}
+    of_same = (one for one in stored if {name: one.get(name) for name in asked} == asked)
+    return max((int(one.get("block") or 0) for one in of_same), default=0)
 
 
 def second_of(

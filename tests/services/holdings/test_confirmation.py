@@ -99,6 +99,8 @@ def test_no_block_from_before_the_answer_that_gave_the_role_confirms_the_opposit
         reading(YES, 99).document(),
         reading(NO, 150).document(),
         reading(YES, 160, leaf=TRAIT).document(),
+        reading(YES, 170, leaf=replace(COUNT, min_tokens=2)).document(),
+        reading(YES, 180, leaf=replace(COUNT, max_tokens=3)).document(),
         {"type": "address_list", "answer": "yes", "block": None},
     ]
     opposed = opposed_at(reading(), given)
