@@ -88,8 +88,10 @@ async def read_again(
     if again:
         found = await trait_sources.fetch(outside, again, apart_from=apart_from)
         first = {token: told for token in again if isinstance(told := done.traits[token], TokenTraits)}
-        _learn(done, confirmed, found)
-        done.traits.update({token: _with(told, found[token]) for token, told in first.items()})
+        joined = {token: _with(told, found[token]) for token, told in first.items()}
+        # With the first list too: of several wanted traits, each source may deny one that the other shows.
+        _learn(done, confirmed, found | {token: told for token, told in joined.items() if told.also is not None})
+        done.traits.update(joined)
 
 
 async def _of_every_source(

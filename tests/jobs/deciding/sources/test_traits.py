@@ -4,12 +4,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlmodel import select
 
 from gateways import gateways, use_gateways
-from gateways.chains.metadata_traits import TraitList
+from gateways.chains.metadata_traits import Trait, TraitList
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
+from models import Rule, transaction
 from services.holdings import confirmation
+from services.rules.expression import Requirement, to_document
 from settings import settings
 from tests.jobs.conftest import Engine
 from tests.jobs.deciding.sources.conftest import REFRESHING, Teller, earned, reasons, settles_after, states
@@ -104,3 +107,24 @@ async def test_the_only_source_of_traits_takes_a_role_after_it_has_said_so_twice
     async with engine():
         await gold.look()
         await taken(gold)
+
+
+@pytest.mark.usefixtures("always_fresh")
+async def test_sources_that_deny_different_traits_of_a_token_confirm_nothing(
+    gold: Town, opensea: Teller, metadata: Teller, engine: Engine
+) -> None:
+    """Each trait has one source that shows it: either is enough to give the role, so it is not taken either."""
+    leaf = Requirement("trait", "base", gold.contract, traits=(("Fur", "Gold"), ("Hat", "Cap")))
+    async with transaction() as db:
+        (rule_id,) = (await db.exec(select(Rule.id).where(Rule.server_id == gold.server_id))).all()
+    await gold.change(rule_id or 0, expression=to_document(leaf))
+    opensea.said = metadata.said = TraitList((Trait("Fur", "Gold"), Trait("Hat", "Cap")))
+    await earned(gold, engine)
+    await gold.call("chains/base/mine", blocks=5)
+    opensea.said = TraitList((Trait("Fur", "Gold"), Trait("Hat", "None")))
+    metadata.said = TraitList((Trait("Fur", "Gray"), Trait("Hat", "Cap")))
+    await looked_at(gold)
+    assert await states(gold) == ["held"]
+    metadata.said = TraitList((Trait("Fur", "Gray"), Trait("Hat", "None")))
+    await looked_at(gold)
+    assert await states(gold) == ["taking"], "both deny the hat"
