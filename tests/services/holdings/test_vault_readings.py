@@ -82,6 +82,9 @@ def test_vaults_that_are_not_known_leave_no_no_and_take_no_yes() -> None:
     assert held(2, None, whole, doubts=doubts).answer is YES
     assert held(2, None, whole, doubts=doubts, least=3).answer is UNKNOWN
     assert held(0, None, doubts={"polygon": "elsewhere"}).answer is NO
+    answers = Answers(OWNERS, sheet=balances("base", {HOT: 0}))
+    asked = Requirement("basic", "base", CATS)
+    assert read(asked, [("evm", HOT)], answers, None).answer is NO, "where a rule counts no delegations"
 
 
 def test_a_vault_that_was_not_asked_about_is_unknown() -> None:
