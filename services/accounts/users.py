@@ -37,7 +37,7 @@ _exchanges: set[asyncio.Task[str]] = set()
 
 @json_view
 class UserView:
-    """The signed-in person as they see themselves; `discord_avatar` is Discord's hash of the picture."""
+    """The signed-in person as they see themselves; `discordAvatar` is Discord's hash of the picture."""
 
     id: int
     username: str

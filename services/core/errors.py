@@ -15,12 +15,13 @@ from services.core.relative_times import in_seconds
 
 @json_view
 class CollectionView:
-    """A collection on one chain; `slug` is OpenSea's, or None while unknown."""
+    """A collection on one chain."""
 
     name: str
     contract_address: str
     blockchain: str
     slug: Internal[str | None] = None
+    """OpenSea's name of it, or None while unknown."""
 
 
 class HoldfastError(Exception):

@@ -31,7 +31,7 @@ JUST = timedelta(seconds=30)
 
 @json_view
 class WalletView:
-    """One of a person's own wallets; a contract account counts `only_on` the chain on which it was proved."""
+    """One of a person's own wallets; a contract account counts `onlyOn` the chain on which it was proved."""
 
     id: int
     wallet_address: str

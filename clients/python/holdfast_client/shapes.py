@@ -124,7 +124,7 @@ class CollectionPayload(TypedDict):
 
 
 class CollectionView(TypedDict):
-    """A collection on one chain; `slug` is OpenSea's, or None while unknown."""
+    """A collection on one chain."""
 
     name: str
     contractAddress: str
@@ -762,7 +762,7 @@ class ReachOnChain(TypedDict):
 class ReachView(TypedDict):
     """A rule's numbers: `state` is `counting`, `done` or `failed`.
 
-    `holders` and `verified_here` are null until it is done. `reason` says why it failed, or what nobody confirms.
+    `holders` and `verifiedHere` are null until it is done. `reason` says why it failed, or what nobody confirms.
     """
 
     id: int

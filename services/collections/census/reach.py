@@ -58,7 +58,7 @@ class ReachOnChain:
 class ReachView:
     """A rule's numbers: `state` is `counting`, `done` or `failed`.
 
-    `holders` and `verified_here` are null until it is done. `reason` says why it failed, or what nobody confirms.
+    `holders` and `verifiedHere` are null until it is done. `reason` says why it failed, or what nobody confirms.
     """
 
     id: int

@@ -1,10 +1,12 @@
 """The specification's calls (section 7) and the fields of their requests and answers (section 3), by name."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_snake
 from starlette.routing import Route
 
 from app.api import api
@@ -154,6 +156,19 @@ def test_the_document_limits_values_in_words_of_json_schema() -> None:
     found = {word for one in schemas(api.openapi()) for word in one}
     assert "maximum" in found
     assert found - KEYWORDS == set()
+
+
+def test_a_description_names_fields_as_the_json_does() -> None:
+    """Views are declared in services, where their fields have Python's names; their docstrings are the descriptions."""
+    document = api.openapi()
+    shapes = document["components"]["schemas"]
+    pythons = {to_snake(field): field for one in shapes.values() for field in one.get("properties", {})}
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    told = [(str(one.get("title") or one["operationId"]), one.get("description", "")) for one in operations]
+    told += [(name, one.get("description", "")) for name, one in shapes.items()]
+    words = [(of, word) for of, text in told for word in re.findall(r"`(\w+)`", text)]
+    assert len(words) > 50
+    assert [(of, word) for of, word in words if pythons.get(word, word) != word] == []
 
 
 def test_every_call_has_a_row_in_the_specifications_table() -> None:
