@@ -53,6 +53,8 @@ class Client:
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
             transport=transport,
             follow_redirects=False,
+            # A proxy of the environment would get the token in the clear, and its localhost is another machine.
+            trust_env=base.scheme == "https",
         )
 
     def close(self) -> None:

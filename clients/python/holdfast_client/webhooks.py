@@ -14,7 +14,7 @@ from holdfast_client.shapes import WebhookEvent
 TOLERANCE = 300.0
 """Seconds by which a signature may be older, or newer, than this machine's clock."""
 LARGEST = 1_000_000
-"""Bytes of a body; a real one has less than a thousand."""
+"""Bytes of a body; a real one has at most a few thousand."""
 _LONGEST_HEADER, _MOST_SIGNATURES = 1_000, 8
 
 
@@ -48,13 +48,13 @@ class SeenDeliveries:
         """Remember a delivery by its id, and return whether it was not remembered before."""
         with self._lock:
             moment = self._clock()
-            while self._came and (
-                len(self._came) > self._most or next(iter(self._came.values())) <= moment - self._seconds
-            ):
+            while self._came and next(iter(self._came.values())) <= moment - self._seconds:
                 self._came.popitem(last=False)
             if delivery in self._came:
                 return False
             self._came[delivery] = moment
+            if len(self._came) > self._most:
+                self._came.popitem(last=False)
             return True
 
     def forget(self, delivery: str) -> None:

@@ -1,6 +1,8 @@
 """The client: what it sends, where it never sends the token, and how it says what went wrong."""
 
 import json
+import socket
+import socketserver
 from collections.abc import Callable
 
 import httpx
@@ -114,6 +116,26 @@ def test_the_token_is_never_sent_in_the_clear(url: str) -> None:
 @pytest.mark.parametrize("url", ["http://localhost:3000", "http://127.0.0.1:3000", "http://[::1]:3000"])
 def test_this_machine_may_be_asked_without_https(url: str) -> None:
     Holdfast(url, TOKEN).close()
+
+
+def test_no_proxy_of_the_environment_gets_a_token_that_is_sent_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as proxy:
+        proxy.timeout = 0
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_address[1]}")
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        asked = list[object]()
+
+        def note(request: socket.socket, address: object) -> None:
+            asked.append(address)
+            proxy.shutdown_request(request)
+
+        monkeypatch.setattr(proxy, "process_request", note)
+        with Holdfast("http://localhost:9", TOKEN, timeout=0.2) as api, pytest.raises(HoldfastError, match="No answer"):
+            api.list_servers()
+        proxy.handle_request()
+    assert asked == []
 
 
 @pytest.mark.parametrize("token", ["", "whsec_x", "hf_", "hf_a\r\nX: y", "hf_ä"])

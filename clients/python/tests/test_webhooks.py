@@ -100,4 +100,5 @@ def test_what_came_is_forgotten_after_two_days_and_never_grows_without_bounds() 
     assert seen.first("a")
     for number in range(50):
         seen.first(str(number))
-    assert len(seen._came) <= 4
+    assert len(seen._came) == 3
+    assert [seen.first(str(number)) for number in (47, 48, 49)] == [False] * 3
