@@ -122,7 +122,7 @@ def _address(values: Mapping[str, str]) -> Finding:
 def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
     bind = values.get("BIND") or "127.0.0.1"
     # An image sets it itself, because what the container publishes decides who reaches the port.
-    if bind not in LOOPBACK and command_of(ROOT, "doctor") is not None:
+    if bind not in LOOPBACK and not _is_image():
         text = f"BIND is {bind}: anybody who reaches the port bypasses the proxy, its TLS and its limits."
         yield Finding(ADVICE, "Interface", text, "Leave BIND unset, or let only the proxy reach the port (firewall).")
 
@@ -131,6 +131,11 @@ def _proxy(values: Mapping[str, str]) -> Finding:
     if values.get("TRUSTED_PROXIES"):
         return Finding(RIGHT, "Proxy", "TRUSTED_PROXIES names the proxy.")
     how = "Set TRUSTED_PROXIES to the proxy's address; 127.0.0.1 for one on this machine."
+    if _is_image():
+        how = (
+            "Set TRUSTED_PROXIES to the proxy's address as the container sees it; for one on this machine, the gateway "
+            "of Docker's network (docker network inspect holdfast_default)."
+        )
     text = "TRUSTED_PROXIES is not set: behind a proxy everybody counts as one address and shares its limits."
     return Finding(ADVICE, "Proxy", text, how)
 
@@ -151,6 +156,10 @@ def _intent(values: Mapping[str, str]) -> Finding:
         return Finding(ADVICE, name, text, how)
     text = f"Without this switch the bot goes on without it, and knows fewer people; {_live_check()} looks."
     return Finding(ADVICE, name, text, f"{how} docs/privileged-intents.md has what is different.")
+
+
+def _is_image() -> bool:
+    return command_of(ROOT, "doctor") is None
 
 
 def _live_check() -> str:

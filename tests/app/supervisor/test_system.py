@@ -136,6 +136,17 @@ def test_the_address_that_an_image_listens_on_itself_is_no_mistake(
     assert advised == {"clone": True, "product": True, "image": False}
 
 
+def test_an_image_is_not_told_that_the_proxy_beside_it_is_its_own_machine(
+    installations: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {}
+    for root in installations:
+        monkeypatch.setattr(doctor, "ROOT", root)
+        (how,) = [one.how for one in doctor.examine({}) if one.name == "Proxy"]
+        said[root.name] = ("127.0.0.1" in how, "docker network inspect" in how)
+    assert said == {"clone": (True, False), "product": (True, False), "image": (False, True)}
+
+
 OF_A_CLONE = re.compile(r"\bmake (?:run|dev|doctor|live-check|psql|backup|restore|update)\b")
 
 
