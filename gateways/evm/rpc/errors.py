@@ -62,10 +62,11 @@ _BUSY = re.compile(
 _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (required|mandatory)", re.IGNORECASE)
 _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}(not found|doesn't exist)|could not be found"
-    r"|no state available|state ((0x)?[0-9a-f]{8,} )?(is )?(not available|unavailable)",
+    r"|no state available|state ((0x)?[0-9a-f]{8,} )?(is )?(not available|unavailable)"
+    r"|beyond (the )?(current head|latest)",
     re.IGNORECASE,
 )
-"""Of geth, Nethermind, Besu, reth and ZKsync, for a block that they lack or whose state they have deleted."""
+"""Of geth, Nethermind, Besu, reth, erigon and ZKsync, for a block that they lack or whose state they have deleted."""
 _PRUNED = re.compile(r"prun(ed|ing)|receipts? not available|data before .{0,40}not available", re.IGNORECASE)
 _REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)

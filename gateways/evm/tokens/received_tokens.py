@@ -256,14 +256,16 @@ class LogReader:
     async def _logs(self, search: HistorySearch, wanted: Mapping[str, object], end: int) -> object:
         """Return the node's answer to one request for logs up to block `end`. Raises ProviderError.
 
-        Behind one address there may be several machines. One that lags gives no logs of the blocks that it lacks, and
-        no error, so near the head it has to name its newest block in the same request.
+        Behind one address there may be several machines. One that lags refuses blocks that it lacks, or gives no logs
+        of them and no error, so near the head it has to name its newest block in the same request.
         """
         if end <= search.head.block - unsettled(self.node.chain):
             return await self.node.call("eth_getLogs", (wanted,))
         for pause in PAUSES:
             await asyncio.sleep(pause)
             answers = await self.node.batch([("eth_blockNumber", ()), ("eth_getLogs", (wanted,))])
+            if any(isinstance(answer, StateMissing) and not isinstance(answer, Pruned) for answer in answers):
+                continue
             for answer in answers:
                 if isinstance(answer, ProviderError):
                     raise answer

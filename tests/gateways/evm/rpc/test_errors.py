@@ -119,6 +119,10 @@ def test_a_plan_that_is_used_up_asks_to_slow_down_and_not_for_less(code: int, me
         (-32002, f"No state available for block 21000000 (0x{32 * 'ab'})"),
         (-32000, "World state unavailable"),
         (-32602, "Block with such an ID doesn't exist yet"),
+        (-32602, "block range extends beyond current head block"),
+        (-32602, "block range extends beyond current head block: requested 21000100, head 21000000"),
+        (-32000, "requested block range [4096, 8192] is beyond latest executed block 4000 (node is still syncing)"),
+        (-32000, "block 50162452 is beyond the latest block 50162448 of this node, retry later"),
     ],
 )
 def test_a_node_that_lacks_a_block_or_its_state_says_so_in_many_ways(code: int, message: str) -> None:

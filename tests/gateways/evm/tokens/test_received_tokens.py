@@ -156,8 +156,8 @@ async def test_what_was_searched_is_not_searched_again(chains: EvmChains, end: F
     assert sure(other) == sure(again)
 
 
-def lagging(blocks: int, *, says_so: bool) -> Any:
-    """Return a node, one of whose machines lacks the newest blocks: it gives no logs of them, and no error."""
+def lagging(blocks: int, *, says_so: bool, refuses: bool = False) -> Any:
+    """Return a node, one of whose machines lacks the newest blocks: it `refuses` them, or gives no logs of them."""
 
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
         if call["method"] == "eth_chainId":
@@ -169,6 +169,9 @@ def lagging(blocks: int, *, says_so: bool) -> Any:
             return {**true, "result": hex(int(true["result"], 16) - blocks)}
         if call["method"] != "eth_getLogs":
             return true
+        if refuses and blocks:
+            error = {"code": -32602, "message": "block range extends beyond current head block"}
+            return {"jsonrpc": "2.0", "id": call["id"], "error": error}
         last = int(call["params"][0]["toBlock"], 16) - blocks
         return {**true, "result": [log for log in true["result"] if int(log["blockNumber"], 16) <= last]}
 
@@ -184,15 +187,17 @@ async def fast(end: Front, lists: Lists) -> AsyncIterator[EvmChains]:
         yield made
 
 
+@pytest.mark.parametrize("refuses", [False, True])
 async def test_a_machine_that_lacks_the_newest_blocks_has_not_searched_them(
-    fast: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch
+    fast: EvmChains, end: Front, node: str, monkeypatch: pytest.MonkeyPatch, refuses: bool
 ) -> None:
     monkeypatch.setattr(received_tokens, "PAUSES", (0.0, 0.0))
-    owner = address(5_001)
+    owner = address(5_001 + 10 * refuses)
     await mint(node, MANY, owner, 31, 2)
-    end.change = lagging(3, says_so=True)
+    end.change = lagging(3, says_so=True, refuses=refuses)
     sheet = await fast.tokens("arbitrum", MANY, [owner, NOBODY])
     assert owner in sheet.unsure, "what it holds is unknown, and not nothing"
+    assert len(set(spans(end))) == 1, "fewer blocks would be refused too"
     end.change = lagging(0, says_so=True)
     again = await fast.tokens("arbitrum", MANY, [owner], trails=sheet.trails)
     assert (dict(again.of(owner)), again.unsure) == ({"31": 2}, {})
