@@ -47,15 +47,14 @@ def build_app(sandbox: WholeSandbox) -> web.Application:
 async def _listed(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer for a marketplace or a host of metadata only while every chain's collections are complete."""
     chains = request.app[SANDBOX].chains
-    if chains is not None and request.path.split("/")[1] in LISTING:
+    if chains is not None and _places(request.path)[0] in LISTING:
         await chains.restarted()
     return await handler(request)
 
 
 def target_of(path: str) -> str | None:
     """Return the provider of a path, by its name in the fault table; None for control and for people's pages."""
-    _, first, *rest = path.split("/")
-    second = rest[0] if rest else ""
+    first, second = _places(path)
     if first == "discord":
         return "gateway" if second == "gateway" else "discord"
     if first in ("rpc", "rpc2"):
@@ -63,6 +62,12 @@ def target_of(path: str) -> str | None:
     if (first, second) in (("opensea", "api"), ("magiceden", "v2")):
         return first
     return first if first in ("solana", "metadata", "alchemy") else None
+
+
+def _places(path: str) -> tuple[str, str]:
+    """Return the first two parts of a path; empty texts where there are none, as in `OPTIONS *`."""
+    _, first, second, *_ = [*path.split("/", 3), "", ""]
+    return first, second
 
 
 async def _home(_: web.Request) -> web.Response:

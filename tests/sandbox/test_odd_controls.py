@@ -1,5 +1,6 @@
 """Whatever a control call contains, it is done or refused in a sentence, at once."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -155,3 +156,10 @@ async def test_what_discord_does_not_do_is_refused(discord: Outside, path: str, 
     before = await discord.world()
     assert (await discord.http.post(f"/control/{path}", json=body)).status_code == 400
     assert await discord.world() == before
+
+
+async def test_a_request_for_the_whole_server_is_answered_like_one_for_nothing(discord: Outside):
+    reader, writer = await asyncio.open_connection("127.0.0.1", discord.sandbox.port)
+    writer.write(b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 404 ")
+    writer.close()
