@@ -45,7 +45,8 @@ class Anvil:
         self._binary = binary
         self._home = home
         self._chain_id = chain_id
-        self._confirmations = confirmations
+        # `safe` is behind by half, and `finalized` by all, of the blocks that a control call mines afterwards.
+        self.epoch = confirmations // 2
         self._process: asyncio.subprocess.Process | None = None
         self._session: aiohttp.ClientSession | None = None
         self.host, self.port = "127.0.0.1", 0
@@ -89,8 +90,7 @@ class Anvil:
             "--prune-history": STATES_KEPT,
             "--gas-limit": GAS_LIMIT,
             "--block-base-fee-per-gas": 7,
-            # `safe` is behind by half, and `finalized` by all, of the blocks that a control call mines afterwards.
-            "--slots-in-an-epoch": self._confirmations // 2,
+            "--slots-in-an-epoch": self.epoch,
             "--accounts": 1,
             "--threads": 2,
             "--order": "fifo",

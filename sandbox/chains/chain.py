@@ -134,6 +134,11 @@ class Chain:
         known = [head for since, head in self._heads if since <= moment]
         return known[-1] if known else self._heads[0][1]
 
+    def settled(self, head: int, tag: str) -> int:
+        """Return the block that a node with this head calls `safe` or `finalized`."""
+        # As the node is started with --slots-in-an-epoch.
+        return max(0, head - self.node.epoch * (1 if tag == "safe" else 2))
+
     async def note_head(self) -> int:
         """Ask the node for its head, remember when it was seen, and return it."""
         self.head = int(await self.node.call("eth_blockNumber"), 16)

@@ -100,6 +100,15 @@ def test_stale_stops_where_the_fault_began(nodes: Nodes):
         logs = {"fromBlock": hex(before), "toBlock": "latest"}
         assert nodes.rpc("eth_getLogs", logs, chain="arbitrum") == []
         assert len(nodes.rpc("eth_getLogs", logs, chain="arbitrum", front="rpc2")) == 1
+        for first, last, said in (
+            (before, sold["block"], "block range extends beyond current head block"),
+            (before + 1, "latest", "invalid block range params"),
+        ):
+            wanted = {"fromBlock": hex(first), "toBlock": last if isinstance(last, str) else hex(last)}
+            refused = nodes.ask("eth_getLogs", wanted, chain="arbitrum").json()["error"]
+            assert refused == {"code": -32602, "message": said}
+        late = nodes.rpc("eth_getBlockByNumber", "finalized", False, chain="arbitrum")
+        assert int(late["number"], 16) == before - 4, "what was settled when it stopped"
         assert nodes.rpc("eth_getTransactionReceipt", sold["hash"], chain="arbitrum") is None
         assert int(nodes.rpc("eth_getBlockByNumber", "latest", False, chain="arbitrum")["number"], 16) == before
         assert nodes.ask("eth_call", {"to": STRANGER}, hex(sold["block"]), chain="arbitrum").json()["error"]

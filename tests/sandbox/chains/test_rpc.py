@@ -205,6 +205,27 @@ def test_a_range_of_logs_that_ends_before_it_begins_is_refused(nodes: Nodes):
         assert beyond["error"]["message"] == "invalid block range params"
 
 
+def test_a_range_of_logs_beyond_the_head_is_refused(nodes: Nodes):
+    """As most clients of nodes do (https://github.com/ethereum/execution-apis/pull/875)."""
+    said = {"code": -32602, "message": "block range extends beyond current head block"}
+    for chain, clamps in (("optimism", False), ("abstract", True)):
+        head = nodes.act("mine", chain, blocks="1")["block"]
+        ends, begins = ({"fromBlock": hex(head + ahead), "toBlock": hex(head + 100)} for ahead in (-3, 50))
+        assert nodes.ask("eth_getLogs", ends, chain=chain).json().get("error") == (None if clamps else said)
+        assert nodes.ask("eth_getLogs", begins, chain=chain).json()["error"] == said
+        assert "result" in nodes.ask("eth_newFilter", ends, chain=chain).json()
+        assert nodes.rpc("eth_getLogs", {"fromBlock": hex(head), "toBlock": hex(nodes.block(chain))}, chain=chain) == []
+
+
+def test_a_plan_counts_the_blocks_up_to_a_settled_one(nodes: Nodes):
+    nodes.act("mine", "arbitrum", blocks="20")
+    settled = int(nodes.rpc("eth_getBlockByNumber", "finalized", False, chain="arbitrum")["number"], 16)
+    for blocks, refused in ((10, False), (11, True)):
+        wanted = {"fromBlock": hex(settled - blocks + 1), "toBlock": "finalized"}
+        answer = nodes.ask("eth_getLogs", wanted, chain="arbitrum").json()
+        assert ("error" in answer) is refused, answer
+
+
 async def test_a_websocket_refuses_what_it_cannot_read_in_text(nodes: Nodes):
     async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
         for odd, code in (("{", -32700), ("[]", -32600), ("{}", -32600)):
