@@ -108,9 +108,6 @@ async def deploy(chain: Chain, body: Body) -> dict[str, Any]:
         raise Refusal(400, f"standard is one of {', '.join(standards)}.")
     if not _SLUG.fullmatch(slug):
         raise Refusal(400, "slug is made of lower-case letters, digits and single hyphens.")
-    every = (*chain.collections.values(), *chain.coins.values(), *chain.staking.values())
-    if any(listed.slug == slug for listed in every):
-        raise Refusal(409, f"{chain.facts.name} has a collection {slug} already.")
     if standard in staking.STANDARDS:
         return await _deploy_staking(chain, name, slug, standard.removeprefix(staking.PREFIX))
     symbol = "".join(part[0] for part in slug.split("-")).upper()
@@ -145,7 +142,12 @@ async def _deploy_account(chain: Chain, standard: str, owner: str) -> dict[str, 
 
 
 async def _deployed(chain: Chain, record: Record) -> dict[str, Any]:
+    """Deploy what a record lists. Raises Refusal(409) for a slug that something else has."""
+    slug = next((record[kind]["slug"] for kind in ("collection", "coin", "staking") if kind in record), None)
     async with chain.lock:
+        every = (*chain.collections.values(), *chain.coins.values(), *chain.staking.values())
+        if any(listed.slug == slug for listed in every):
+            raise Refusal(409, f"{chain.facts.name} has a collection {slug} already.")
         record = await chain.transact(record)
     return {"contract": record["contract"], "hash": record["hash"], "block": record["block"]}
 

@@ -1,6 +1,7 @@
 """Control calls on the chains: their effects and their refusals."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
@@ -196,6 +197,16 @@ def coin_of(nodes: Nodes, slug: str, chain: str = "base") -> dict[str, Any]:
 
 def called(nodes: Nodes, contract: str, data: str) -> str:
     return nodes.rpc("eth_call", {"to": contract, "data": data}, "latest")
+
+
+def test_of_two_who_deploy_the_same_slug_at_once_one_is_refused(nodes: Nodes):
+    slug = "twice-" + uuid4().hex
+    body = {"standard": "ERC721", "name": "Twice", "slug": slug}
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: nodes.http.post("/control/chains/base/deploy", json=body), range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    listed = [one for one in nodes.world()["chains"]["base"]["collections"] if one["slug"] == slug]
+    assert len(listed) == 1
 
 
 def test_every_chain_begins_with_three_coins(nodes: Nodes):
