@@ -141,12 +141,13 @@ class Chain:
 
     async def note_head(self) -> int:
         """Ask the node for its head, remember when it was seen, and return it."""
-        self.head = int(await self.node.call("eth_blockNumber"), 16)
-        self._head_time = time.monotonic()
-        # A node that starts again begins below the head that was seen last.
-        if not self._heads or self.head >= self._heads[-1][1]:
-            self._heads.append((self._head_time, self.head))
-        return self.head
+        head = int(await self.node.call("eth_blockNumber"), 16)
+        if head != self.head:
+            self.head, self._head_time = head, time.monotonic()
+            # A node that starts again begins below the head that was seen last.
+            if not self._heads or head > self._heads[-1][1]:
+                self._heads.append((self._head_time, head))
+        return head
 
     async def mine(self, blocks: int) -> None:
         """Mine empty blocks that all carry the present time."""

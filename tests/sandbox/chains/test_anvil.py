@@ -1,14 +1,18 @@
-"""One node as the sandbox starts it."""
+"""One node as the sandbox starts it, and what is remembered of its heads."""
 
 import asyncio
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from sandbox.chains import anvil
+from sandbox.base.chain_table import CHAINS
+from sandbox.chains import anvil, chain
 from sandbox.chains.anvil import Anvil, NodeGone
+from sandbox.chains.chain import HEADS_KEPT, Chain
 from sandbox.tools import find_anvil
 from tests.conftest import ROOT
 
@@ -50,3 +54,49 @@ async def test_a_node_that_hangs_counts_as_one_that_is_gone(tmp_path: Path, monk
     finally:
         os.kill(process.pid, signal.SIGCONT)
         await node.stop()
+
+
+class Node:
+    """A node with this head, which mines what it is told to mine."""
+
+    head = 5
+
+    async def call(self, method: str, *params: Any) -> Any:
+        if method == "anvil_mine":
+            self.head += int(params[0], 16)
+        return hex(self.head)
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chain:
+    """A chain whose clock is `clock.now`."""
+    made = Chain(CHAINS["base"], "http://localhost", tmp_path, Path("anvil"))
+    monkeypatch.setattr(made, "node", Node())
+    return made
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now)
+    monkeypatch.setattr(chain, "time", clock)
+    return clock
+
+
+async def test_a_head_that_is_looked_at_again_grows_old_all_the_same(base: Chain, clock: SimpleNamespace):
+    await base.note_head()
+    clock.now = base.facts.block_seconds - 1
+    assert await base.note_head() == 5
+    clock.now += 2
+    await base.freshen()
+    assert base.head == 6
+    base.journal.close()
+
+
+async def test_where_a_stale_node_stopped_is_not_forgotten_by_looking(base: Chain, clock: SimpleNamespace):
+    await base.note_head()
+    clock.now = 1.0
+    await base.mine(1)
+    for _ in range(HEADS_KEPT + 1):
+        await base.note_head()
+    assert (base.head_at(0.5), base.head_at(2.0)) == (5, 6)
+    base.journal.close()
