@@ -261,8 +261,7 @@ class Chain:
         """
         deadline = time.monotonic() + 1.0
         while await self.node.call("eth_getTransactionReceipt", newest) is None and time.monotonic() < deadline:
-            queued = await self.node.call("txpool_status")
-            if int(queued["queued"], 16):
+            if await self._is_queued(newest):
                 break
             await asyncio.sleep(0.005)
         still: list[str] = []
@@ -280,6 +279,11 @@ class Chain:
             self.keep(record)
         self._waiting = still
         await self.note_head()
+
+    async def _is_queued(self, named: str) -> bool:
+        """Return whether a transaction waits for one with an earlier nonce."""
+        queued = (await self.node.call("txpool_content"))["queued"]
+        return any(waiting["hash"] == named for sent in queued.values() for waiting in sent.values())
 
     def _request(self, record: Record) -> dict[str, Any]:
         request = {"from": record["from"], "data": record.get("data", "0x")}

@@ -3,14 +3,17 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import aiohttp
 import httpx
 import psutil
+import pytest
 
 from sandbox.base.chain_table import CHAINS
 from sandbox.chains import names
 from sandbox.chains.abi import ARTEFACTS
+from sandbox.chains.chain import Chain
 from sandbox.chains.replay import DEEPEST_REORG
 from sandbox.contracts.compile import sources
 from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
@@ -203,6 +206,38 @@ def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
         nodes.start()
         assert all(nodes.rpc("eth_getTransactionReceipt", one["hash"])["status"] == "0x1" for one in paid)
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
+
+
+class Slow:
+    """A node that mines a moment after it takes a transaction, while one of somebody else waits for its turn."""
+
+    looked = 0
+
+    async def post(self, body: bytes) -> bytes:
+        return b'{"result": "0xnew"}'
+
+    async def call(self, method: str, *params: Any) -> Any:
+        self.looked += method == "eth_getTransactionReceipt"
+        receipt = {"from": STRANGER, "to": PAUPER, "contractAddress": None, "blockNumber": "0x1"}
+        return {
+            "eth_blockNumber": "0x1",
+            "eth_getBalance": "0x7",
+            "eth_getTransactionByHash": {"value": "0x7"},
+            "eth_getTransactionReceipt": receipt if self.looked > 2 else None,
+            "txpool_content": {"pending": {}, "queued": {STRANGER: {"5": {"hash": "0xother"}}}},
+            "txpool_status": {"pending": "0x0", "queued": "0x1"},
+            "web3_sha3": "0xnew",
+        }[method]
+
+
+async def test_a_payment_is_recorded_at_once_where_another_waits_for_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chain = Chain(CHAINS["base"], "http://localhost", tmp_path, Path("anvil"))
+    monkeypatch.setattr(chain, "node", Slow())
+    await chain.send_raw(b"{}", "0x01")
+    assert [record["raw"] for record in chain.journal.records()] == ["0x01"]
+    chain.journal.close()
 
 
 def test_an_old_payment_of_a_client_is_repeated_after_a_kill(tmp_path: Path):
