@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from eth_hash.auto import keccak
 
 ARTEFACTS: dict[str, dict[str, Any]] = orjson.loads(
     (Path(__file__).parents[1] / "contracts" / "artefacts.json").read_bytes()
@@ -82,6 +83,11 @@ def safe_transfer_1155(sender: str, to: str, token: int, amount: int) -> str:
     """Return the call data for ERC-1155's safeTransferFrom without extra data."""
     form = "safeTransferFrom(address,address,uint256,uint256,bytes)"
     return call("Collection1155", form, sender, to, token, amount, 5 * 32, 0)
+
+
+def topic(form: str) -> str:
+    """Return the first topic of an event's logs."""
+    return "0x" + keccak(form.encode()).hex()
 
 
 def address_in(topic: str) -> str:

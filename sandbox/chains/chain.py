@@ -114,6 +114,11 @@ class Chain:
         self.forget_owners()
         self._waiting = []
 
+    async def drop_waiting(self) -> None:
+        """Drop the transactions that wait for one with an earlier nonce."""
+        await self.node.call("anvil_dropAllTransactions")
+        self._waiting = []
+
     # Heads
 
     @property
@@ -272,6 +277,8 @@ class Chain:
                 still.append(raw)
                 continue
             record: Record = {"kind": "raw", "raw": raw, "from": receipt["from"].lower(), "to": receipt["to"]}
+            if receipt["contractAddress"]:
+                record["contract"] = receipt["contractAddress"].lower()
             sent = await self.node.call("eth_getTransactionByHash", named)
             record["value"] = str(int(sent["value"], 16))
             record |= {"block": int(receipt["blockNumber"], 16), "time": int(time.time())}

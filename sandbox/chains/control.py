@@ -267,22 +267,22 @@ async def delegate(chain: Chain, body: Body) -> dict[str, Any]:
     # Shorter rights are the first of the 32 bytes, as a bytes24 of Solidity would be.
     rights = "0x" + rights[2:].ljust(64, "0")
 
-    def data(enable: int) -> str:
-        if body.get("contract") is None:
-            return abi.call("DelegateRegistry", "delegateAll(address,bytes32,bool)", to, rights, enable)
-        contract = _address(body, "contract")
-        if body.get("token_id") is None:
-            form = "delegateContract(address,address,bytes32,bool)"
-            return abi.call("DelegateRegistry", form, to, contract, rights, enable)
-        token, listed = _number(body, "token_id"), chain.collections.get(contract)
-        if listed and listed.standard == "ERC1155":
-            form = "delegateERC1155(address,address,uint256,bytes32,uint256)"
-            return abi.call("DelegateRegistry", form, to, contract, token, rights, enable * _EVERYTHING)
+    if body.get("contract") is None:
+        data = abi.call("DelegateRegistry", "delegateAll(address,bytes32,bool)", to, rights, 1)
+        return await _transact(chain, vault, chain.facts.registry, data)
+    contract = _address(body, "contract")
+    if body.get("token_id") is None:
+        form = "delegateContract(address,address,bytes32,bool)"
+        data = abi.call("DelegateRegistry", form, to, contract, rights, 1)
+        return await _transact(chain, vault, chain.facts.registry, data)
+    token, listed = _number(body, "token_id"), chain.collections.get(contract)
+    if listed and listed.standard == "ERC1155":
+        form = "delegateERC1155(address,address,uint256,bytes32,uint256)"
+        data = abi.call("DelegateRegistry", form, to, contract, token, rights, _EVERYTHING)
+    else:
         form = "delegateERC721(address,address,uint256,bytes32,bool)"
-        return abi.call("DelegateRegistry", form, to, contract, token, rights, enable)
-
-    record: Record = {"kind": "tx", "from": vault, "to": chain.facts.registry, "data": data(1), "withdraw": data(0)}
-    return await _carried_out(chain, record)
+        data = abi.call("DelegateRegistry", form, to, contract, token, rights, 1)
+    return await _transact(chain, vault, chain.facts.registry, data)
 
 
 async def name(chain: Chain, body: Body) -> dict[str, Any]:

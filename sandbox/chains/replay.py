@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from sandbox.base.chain_table import ACCOUNT_DEPLOYER, KEEPER
@@ -19,6 +20,19 @@ from sandbox.contracts import accounts, staking
 WINDOW = 200
 DEEPEST_REORG = 100
 """The most blocks that a reorganisation replaces."""
+APPROVAL, APPROVAL_FOR_ALL = map(
+    abi.topic, ("Approval(address,address,uint256)", "ApprovalForAll(address,address,bool)")
+)
+"""The topics of approvals; those of a coin and of one token have the same."""
+DELEGATED = tuple(
+    abi.topic(f"Delegate{form}")
+    for form in (
+        "All(address,address,bytes32,bool)",
+        "Contract(address,address,address,bytes32,bool)",
+        "ERC721(address,address,address,uint256,bytes32,bool)",
+        "ERC1155(address,address,address,uint256,bytes32,uint256)",
+    )
+)
 _LOG = logging.getLogger("sandbox.chains")
 MOVES_A_TRANSACTION = 1_000
 PAUSE_SECONDS = 2.0
@@ -74,13 +88,10 @@ async def reset(chain: Chain) -> None:
     """Restore the state of the start, in new blocks."""
     async with chain.lock:
         block = chain.head + 1
-        senders = sorted({record["from"] for record in chain.records if "from" in record})
-        nonces = {
-            sender: int(await chain.node.call("eth_getTransactionCount", sender, "latest"), 16) for sender in senders
-        }
+        await chain.drop_waiting()
         await _undo(chain)
         await chain.note_head()
-        chain.keep({"kind": "reset", "block": block, "time": int(time.time()), "nonces": nonces})
+        chain.keep({"kind": "reset", "block": block, "time": int(time.time())})
         await chain.mine(chain.facts.confirmations)
 
 
@@ -113,6 +124,11 @@ async def _prepare(chain: Chain, records: list[Record], nonces: dict[str, int]) 
     for sender in {record["from"] for record in records if "from" in record}:
         spent = sum(int(record.get("value", "0")) for record in records if record.get("from") == sender)
         await chain.fund(sender, spent)
+    await _set_nonces(chain, nonces)
+
+
+async def _set_nonces(chain: Chain, nonces: Mapping[str, int]) -> None:
+    """Give senders nonces, apart from the keeper and the deployers, which have their own."""
     for sender, nonce in nonces.items():
         if sender not in (KEEPER, *_deployers(chain)):
             await chain.node.call("anvil_setNonce", sender, hex(nonce))
@@ -176,6 +192,8 @@ async def _repeat(chain: Chain, record: Record) -> None:
         chain.reserve(chain.head + 1)
         if record["kind"] == "reset":
             await _undo(chain)
+            # Resets of earlier versions left the nonces as they were.
+            await _set_nonces(chain, record.get("nonces", {}))
         else:
             try:
                 await _fund(chain, record)
@@ -200,7 +218,8 @@ def _lost(chain: Chain, record: Record, refused: Exception) -> None:
 
 
 async def _undo(chain: Chain) -> None:
-    """Take back all that happened: tokens, coins, the own coin, delegations, names, and later contracts."""
+    """Take back all that happened: tokens, coins, the own coin, rights, names, nonces, and later contracts."""
+    await _withdraw_rights(chain)
     await _undo_staking(chain)
     await _undo_coins(chain)
     owners = await chain.owners_so_far()
@@ -219,18 +238,85 @@ async def _undo(chain: Chain) -> None:
         if not account.seeded:
             await _take_off(chain, account.account)
     for record in chain.since_reset():
-        if "withdraw" in record:
-            chain.reserve(chain.head + 1)
-            await chain.fund(record["from"], 0)
-            await chain.sent({**record, "data": record["withdraw"]})
-            await chain.note_head()
+        if record["kind"] == "raw" and "contract" in record:
+            await _take_off(chain, record["contract"])
+            await chain.node.call("anvil_setBalance", record["contract"], "0x0")
     for to, data in names.restored() if chain.facts.names else ():
         await _keeper_sends(chain, to, data, names.GAS)
+    for sender in {record["from"] for record in chain.since_reset() if "from" in record}:
+        has_code = await chain.node.call("eth_getCode", sender, "latest") != "0x"
+        await _set_nonces(chain, {sender: int(has_code)})
     for deployer, count in _deployers(chain).items():
         await chain.node.call("anvil_setNonce", deployer, hex(count))
     await chain.set_balances(
         {"balances": dict.fromkeys(record.get("balances", ()), "0x0")} for record in chain.since_reset()
     )
+
+
+async def _withdraw_rights(chain: Chain) -> None:
+    """Withdraw the approvals of listed contracts and the delegations, whoever's transactions gave them."""
+    listed = sorted({*chain.collections, *chain.coins, chain.facts.registry})
+    wanted = {"fromBlock": "0x0", "toBlock": "latest", "address": listed}
+    topics = [APPROVAL, APPROVAL_FOR_ALL, *DELEGATED]
+    logs: list[Any] = await chain.node.call("eth_getLogs", {**wanted, "topics": [topics]})
+    for contract, name, *about in dict.fromkeys((log["address"], *log["topics"]) for log in logs):
+        owner = abi.address_in(about[0])
+        if name in DELEGATED:
+            await _withdraw_delegations(chain, owner)
+        elif name == APPROVAL_FOR_ALL:
+            operator = abi.address_in(about[1])
+            if await _says(
+                chain, contract, abi.call("Collection721", "isApprovedForAll(address,address)", owner, operator)
+            ):
+                data = abi.call("Collection721", "setApprovalForAll(address,bool)", operator, 0)
+                await _sends(chain, owner, contract, data)
+        elif len(about) == 3:
+            token = int(about[2], 16)
+            if await _says(chain, contract, abi.call("Collection721", "getApproved(uint256)", token)):
+                now = await _says(chain, contract, abi.call("Collection721", "ownerOf(uint256)", token))
+                data = abi.call("Collection721", "approve(address,uint256)", abi.NOBODY, token)
+                await _sends(chain, f"0x{now:040x}", contract, data)
+        elif await _says(
+            chain, contract, abi.call(coins.CONTRACT, "allowance(address,address)", owner, abi.address_in(about[1]))
+        ):
+            data = abi.call(coins.CONTRACT, "approve(address,uint256)", abi.address_in(about[1]), 0)
+            await _sends(chain, owner, contract, data)
+
+
+async def _withdraw_delegations(chain: Chain, vault: str) -> None:
+    registry = chain.facts.registry
+    said = abi.words(
+        await chain.answer(registry, abi.call("DelegateRegistry", "getOutgoingDelegations(address)", vault))
+    )
+    for at in range(2, 2 + 7 * said[1], 7):
+        kind, to, _, rights, contract, token, _ = said[at : at + 7]
+        form, values = {
+            1: ("delegateAll(address,bytes32,bool)", (to, rights)),
+            2: ("delegateContract(address,address,bytes32,bool)", (to, contract, rights)),
+            3: ("delegateERC721(address,address,uint256,bytes32,bool)", (to, contract, token, rights)),
+            5: ("delegateERC1155(address,address,uint256,bytes32,uint256)", (to, contract, token, rights)),
+        }[kind]
+        await _sends(chain, vault, registry, abi.call("DelegateRegistry", form, *values, 0))
+
+
+async def _says(chain: Chain, contract: str, data: str) -> int:
+    """Return the number that a contract answers; 0 where there is none, as for a burnt token."""
+    with suppress(NodeError, ValueError):
+        return int(await chain.answer(contract, data), 16)
+    return 0
+
+
+async def _sends(chain: Chain, sender: str, to: str, data: str) -> None:
+    """Send a transaction of anybody's, in a block of its own, which costs the sender no coin and no nonce."""
+    node = chain.node
+    had = await node.call("eth_getBalance", sender, "latest")
+    nonce = await node.call("eth_getTransactionCount", sender, "latest")
+    chain.reserve(chain.head + 1)
+    await chain.fund(sender, 0)
+    await chain.sent({"kind": "tx", "from": sender, "to": to, "data": data})
+    await node.call("anvil_setNonce", sender, nonce)
+    await node.call("anvil_setBalance", sender, had)
+    await chain.note_head()
 
 
 async def _undo_coins(chain: Chain) -> None:
@@ -283,13 +369,13 @@ def _stake_moves(now: Mapping[int, str], wanted: Mapping[int, str]) -> list[abi.
 
 
 def _compacted(records: list[Record], base: int) -> tuple[list[Record], dict[str, int]]:
-    """Return the records without what a reset older than the window undid, and the nonces that the reset recorded."""
+    """Return the records without what a reset older than the window undid, and the nonces that it left."""
     for at in range(len(records) - 1, -1, -1):
         record = records[at]
         if record["kind"] == "reset" and (_block(record) <= base + 2 or at == 0):
-            # The reset itself is kept, at a block before all others, for its nonces.
+            # The reset itself is kept, at a block before all others, for the nonces of one of an earlier version.
             kept: Record = {**record, "block": 0}
-            return [kept, *records[at + 1 :]], record["nonces"]
+            return [kept, *records[at + 1 :]], record.get("nonces", {})
     return records, {}
 
 

@@ -79,20 +79,20 @@ class Nodes(Process):
     def block(self, chain: str = "base", front: str = "rpc") -> int:
         return int(self.rpc("eth_blockNumber", chain=chain, front=front), 16)
 
-    def signed(self, username: str, to: str, data: str, value: int = 0) -> str:
+    def signed(self, username: str, to: str, data: str, value: int = 0, ahead: int = 0) -> str:
         """Send a person's own transaction on Base as an outside client would, and return its hash.
 
-        Without `to` it deploys what `data` returns.
+        Without `to` it deploys what `data` returns. `ahead` is how many transactions with earlier nonces are missing.
         """
         account = Account.from_key("0x" + sha256(f"sandbox wallet of {username}".encode()).hexdigest())
         transaction = {
             "to": bytes.fromhex(to[2:]),
             "data": data,
             "value": value,
-            "gas": 200_000,
+            "gas": 400_000,
             "maxFeePerGas": 10**9,
             "maxPriorityFeePerGas": 1,
-            "nonce": int(self.rpc("eth_getTransactionCount", account.address, "latest"), 16),
+            "nonce": int(self.rpc("eth_getTransactionCount", account.address, "latest"), 16) + ahead,
             "chainId": 8453,
         }
         return self.rpc("eth_sendRawTransaction", "0x" + account.sign_transaction(transaction).raw_transaction.hex())

@@ -15,9 +15,11 @@ from sandbox.chains import names
 from sandbox.chains.abi import ARTEFACTS
 from sandbox.chains.chain import Chain
 from sandbox.chains.replay import DEEPEST_REORG
+from sandbox.chains.seeds import created
 from sandbox.contracts.compile import sources
 from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
 
+REGISTRY = "0x00000000000000447e69651d841bD8D104Bed493"
 PAUPER = "0x00000000000000000000000000000000000ace01"
 
 
@@ -206,6 +208,57 @@ def test_the_own_coin_outlives_a_kill_and_not_a_reset(tmp_path: Path):
         nodes.start()
         assert all(nodes.rpc("eth_getTransactionReceipt", one["hash"])["status"] == "0x1" for one in paid)
         assert [coin_of(nodes, account) for account in (bob, erin, PAUPER, STRANGER)] == [0, 3, 0, before]
+
+
+def words(*values: str | int) -> str:
+    return "".join((value[2:] if isinstance(value, str) else f"{value:x}").rjust(64, "0") for value in values)
+
+
+def rights(nodes: Nodes, carol: str, made: str) -> list[int]:
+    """Return carol's nonce, what she lets STRANGER do, and the length of the code that she deployed."""
+    cats, coin = nodes.collection(MELLOW_CATS)["contract"], nodes.collection("harbour-dollar")["contract"]
+    asked = [
+        (cats, "0xe985e9c5" + words(carol, STRANGER)),  # isApprovedForAll
+        (cats, "0x081812fc" + words(2)),  # getApproved
+        (coin, "0xdd62ed3e" + words(carol, STRANGER)),  # allowance
+        (REGISTRY, "0xe839bd53" + words(STRANGER, carol, 0)),  # checkDelegateForAll
+        (REGISTRY, "0xb9f36874" + words(STRANGER, carol, cats, 2, 0)),  # checkDelegateForERC721
+    ]
+    given = [int(nodes.rpc("eth_call", {"to": to, "data": data}, "latest"), 16) for to, data in asked]
+    nonce = int(nodes.rpc("eth_getTransactionCount", carol, "latest"), 16)
+    return [nonce, *given, len(nodes.rpc("eth_getCode", made, "latest"))]
+
+
+def test_a_reset_takes_back_what_people_signed(tmp_path: Path):
+    with running(tmp_path / "sandbox") as nodes:
+        carol, none = nodes.wallet("carol"), [0, 0, 0, 0, 0, 0, 2]
+        cats, coin = nodes.collection(MELLOW_CATS)["contract"], nodes.collection("harbour-dollar")["contract"]
+        made = created(carol, 0)
+        assert rights(nodes, carol, made) == none
+        receipts = list[str]()
+        for _ in range(2):
+            nodes.act("send", **{"from": STRANGER}, to=carol, value_wei=str(10**18))
+            # Code that returns the single byte 0xfe as the code of a contract.
+            deployed = nodes.signed("carol", "0x", "0x60fe60005360016000f3")
+            nodes.signed("carol", cats, "0xa22cb465" + words(STRANGER, 1))  # setApprovalForAll
+            nodes.signed("carol", cats, "0x095ea7b3" + words(STRANGER, 2))  # approve
+            nodes.signed("carol", coin, "0x095ea7b3" + words(STRANGER, 5))
+            nodes.signed("carol", REGISTRY, "0x30ff3140" + words(STRANGER, 0, 1))  # delegateAll
+            nodes.signed("carol", REGISTRY, "0xb18e2bbb" + words(STRANGER, cats, 2, 0, 1))  # delegateERC721
+            receipts.append(nodes.rpc("eth_getTransactionReceipt", deployed)["contractAddress"])
+            assert rights(nodes, carol, made) == [6, 1, int(STRANGER, 16), 5, 1, 1, 4]
+            nodes.signed("carol", PAUPER, "0x", value=1, ahead=1)
+            assert nodes.http.post("/control/reset").status_code == 200
+            assert rights(nodes, carol, made) == none
+        assert receipts == [made, made]
+        nodes.act("send", **{"from": STRANGER}, to=carol, value_wei=str(10**18))
+        for _ in range(8):
+            nodes.signed("carol", STRANGER, "0x")
+        assert coin_of(nodes, PAUPER) == 0, "what waited for an earlier nonce does not wait any more"
+        before = rights(nodes, carol, made)
+        nodes.kill()
+        nodes.start()
+        assert rights(nodes, carol, made) == before == [8, 0, 0, 0, 0, 0, 2]
 
 
 class Slow:
