@@ -114,7 +114,6 @@ def _move() -> rx.Component:
             card_title(_("Progress"), filled(_("Holders of each role, counted on {time}."), time=MoveState.counted)),
             _legend(),
             rx.el.ul(rx.foreach(MoveState.roles, _role), class_name="divide-y divide-base-300"),
-            _names(),
         ),
         rx.cond(MoveState.days, _days()),
     )
@@ -159,6 +158,7 @@ def _role(role: rx.vars.ObjectVar[MovingRoleView]) -> rx.Component:
             ),
             class_name="mt-2 grid grid-cols-2 gap-2 sm:grid-cols-4",
         ),
+        rx.cond(MoveState.named_role == role.id, _names()),
         rx.cond(role.undecided != "", rx.el.p(role.undecided, class_name="mt-2 text-sm")),
         rx.cond(role.taken != "", rx.el.p(role.taken, class_name="mt-2 text-sm font-medium")),
         rx.cond(
@@ -201,33 +201,31 @@ def _count(role: rx.vars.ObjectVar[MovingRoleView], standing: str, label: str, c
 
 
 def _names() -> rx.Component:
-    return rx.cond(
-        MoveState.named_role != "",
-        rx.el.div(
-            rx.el.h3(MoveState.named_title, class_name="break-words font-semibold"),
-            rx.cond(
-                MoveState.names_hidden,
-                rx.el.p(
-                    _("So few people meet this, or do not, that names would show which wallets are theirs."),
-                    class_name="muted mt-1 text-sm",
-                ),
-                rx.el.ul(
-                    rx.foreach(MoveState.names, lambda name: rx.el.li(name, dir="auto", class_name="cut-name")),
-                    class_name="mt-2 grid max-h-72 grid-cols-1 gap-x-6 gap-y-1 overflow-y-auto text-sm sm:grid-cols-2",
-                    tab_index=0,
-                    aria_label=MoveState.named_title,
-                ),
+    """Return the names behind the number that was pressed."""
+    return rx.el.div(
+        rx.el.h3(MoveState.named_title, class_name="break-words font-semibold"),
+        rx.cond(
+            MoveState.names_hidden,
+            rx.el.p(
+                _("So few people meet this, or do not, that names would show which wallets are theirs."),
+                class_name="muted mt-1 text-sm",
             ),
-            rx.cond(
-                MoveState.names_more > 0,
-                button(
-                    filled(_("Show more ({count})"), count=MoveState.names_more),
-                    class_name="btn-sm mt-3",
-                    on_click=MoveState.more_names,
-                ),
+            rx.el.ul(
+                rx.foreach(MoveState.names, lambda name: rx.el.li(name, dir="auto", class_name="cut-name")),
+                class_name="mt-2 grid max-h-72 grid-cols-1 gap-x-6 gap-y-1 overflow-y-auto text-sm sm:grid-cols-2",
+                tab_index=0,
+                aria_label=MoveState.named_title,
             ),
-            class_name="mt-2 rounded-field border hairline p-4",
         ),
+        rx.cond(
+            MoveState.names_more > 0,
+            button(
+                filled(_("Show more ({count})"), count=MoveState.names_more),
+                class_name="btn-sm mt-3",
+                on_click=MoveState.more_names,
+            ),
+        ),
+        class_name="mt-2 rounded-field border hairline p-4",
     )
 
 

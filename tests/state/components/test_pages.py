@@ -17,10 +17,11 @@ from components.pages.help.oauth_help import SETUP_PATH
 from components.pages.public.error_pages import not_found
 from components.pages.public.landing import landing
 from components.pages.rule_form.rule_form import rule_form
-from components.pages.server import activity, members
+from components.pages.server import activity, members, move
 from services.accounts.return_paths import MEMBERS_ROUTES, ROUTES
 from setting_checks import setup_path
 from settings import ROOT, settings
+from state.server.move import MoveState
 
 
 @cache
@@ -64,6 +65,11 @@ def test_the_buttons_that_turn_pages_wrap_on_a_narrow_phone(pages: Callable[[], 
     rows = [one for one in classes if "gap-2" in one or "justify-between" in one]
     assert len(rows) == 2
     assert all("flex-wrap" in one for one in rows)
+
+
+def test_names_are_shown_below_the_number_of_the_role_that_was_pressed() -> None:
+    """Below a list of 50 roles nobody would see that a press has shown something."""
+    assert "named_title" in str(rx.foreach(MoveState.roles, move._role))
 
 
 def test_no_two_pages_have_one_address() -> None:
