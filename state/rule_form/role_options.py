@@ -114,8 +114,7 @@ class RoleOptions(rx.State, mixin=True):
         known = {role.id for role in found}
         # Without an option of its own, a deleted role would look as if no role were chosen.
         gone = [before.get(one, stored) for one in self._chosen_roles() if one and one not in known]
-        names = Counter(role.name for role in found)
-        options = [_option(role, alone=names[role.name] == 1) for role in found]
+        options = options_of(found)
         self.roles = [*options, *(_deleted(role) for role in dict.fromkeys(gone))]
         self._name_role()
 
@@ -178,6 +177,12 @@ class RoleOptions(rx.State, mixin=True):
         """Set whether vaults that delegated to members' wallets count too."""
         self.delegated = value
         self._recheck()
+
+
+def options_of(found: Sequence[servers.RoleView]) -> list[RoleOptionView]:
+    """Return a server's roles to choose from, those that cannot be given with the reason."""
+    names = Counter(role.name for role in found)
+    return [_option(role, alone=names[role.name] == 1) for role in found]
 
 
 def _option(role: servers.RoleView, *, alone: bool) -> RoleOptionView:

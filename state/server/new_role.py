@@ -21,17 +21,18 @@ from state.core.gate import public, signed_in, writes
 from state.core.toasts import say
 from state.dashboard.server_page import ServerPageState, page_of
 from state.rule_form.preview import RulePreviewState
+from state.rule_form.role_options import options_of
 from state.server.protected_roles import ProtectedRolesState
 from state.server.rules import RulesState
 
 
 @dataclass(frozen=True)
 class RoleChoiceView:
-    """A role to choose; `refusal` says why no rule can give it."""
+    """A role to choose; the label of one that no rule can give says why."""
 
     id: str
     label: str
-    refusal: str
+    assignable: bool = True
 
 
 class NewRoleState(FormFault, Dialog, rx.State):
@@ -76,10 +77,10 @@ class NewRoleState(FormFault, Dialog, rx.State):
             there = {one.id: one.name for one in found}
             given = {row.role_id: row.role_name for row in rules.rows}
             self.old_roles = [
-                RoleChoiceView(one, there.get(one) or _("{role} (deleted)").format(role=name), "")
+                RoleChoiceView(one, there.get(one) or _("{role} (deleted)").format(role=name))
                 for one, name in given.items()
             ]
-            self.new_roles = [RoleChoiceView(one.id, one.name, one.reason or "") for one in found]
+            self.new_roles = [RoleChoiceView(one.id, one.label, one.assignable) for one in options_of(found)]
             self.old = role_id if role_id in given else next((one.id for one in self.old_roles), "")
             self.new, self.is_open, self._opened_for = "", True, page.server_id
         finally:

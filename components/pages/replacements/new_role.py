@@ -75,7 +75,7 @@ def _form() -> rx.Component:
 
 
 def _option(one: rx.vars.ObjectVar[RoleChoiceView]) -> rx.Component:
-    return rx.el.option(one.label, value=one.id, disabled=one.refusal != "", title=one.refusal)
+    return rx.el.option(one.label, value=one.id, disabled=~one.assignable)
 
 
 def _found() -> rx.Component:

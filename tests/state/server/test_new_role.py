@@ -35,7 +35,10 @@ async def test_a_deleted_role_is_replaced_from_the_rule_that_named_it(sign_in: S
     card = await tab.state(NewRoleState)
     await tab.run(card.open_form(row.role_id))
     assert (card.is_open, card.old, [one.label for one in card.old_roles]) == (True, "4242", ["Holder (deleted)"])
-    assert new in {one.id for one in card.new_roles if not one.refusal}
+    assert new in {one.id for one in card.new_roles if one.assignable}
+    left_out = [one.label for one in card.new_roles if not one.assignable]
+    assert left_out
+    assert [one for one in left_out if " – " not in one] == [], "what cannot be chosen says why"
 
     await tab.run(card.look())
     assert (card.fault_field, card.fault_text) == ("newRole", "Choose the role that takes its place.")
