@@ -101,7 +101,8 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
       // The field may be left to save the rule, or to open another condition.
       onBlur: () => text.trim() && text !== sent.current && send(text),
       disabled: busy,
-      "aria-describedby": "addresses-hint",
+      "aria-invalid": fault !== null,
+      "aria-describedby": fault ? "addresses-hint addresses-error" : "addresses-hint",
     }),
     h("p", { id: "addresses-hint", className: "muted text-sm" }, hint),
     h(
@@ -152,7 +153,7 @@ export function Addresses({ place, server, name, count, onStored, label, hint, w
     fault
       ? h(
           "div",
-          { role: "alert", className: "text-sm font-medium text-error" },
+          { id: "addresses-error", role: "alert", className: "text-sm font-medium text-error" },
           mistakes.length
             ? h(
                 "ul",

@@ -210,7 +210,7 @@ function offered(rule, on, busy, turn) {
         rule.lines.map((line, at) =>
           h(
             "span",
-            { key: at, className: "muted block break-words text-sm", style: { paddingLeft: `${line.depth * 1.25}rem` } },
+            { key: at, className: "muted block break-words text-sm", style: { paddingInlineStart: `${line.depth * 1.25}rem` } },
             line.text,
           ),
         ),

@@ -18,3 +18,9 @@ export const counted = (forms, values, count = values.count) => {
   const kind = new Intl.PluralRules(document.documentElement.lang).select(count);
   return filled(parts[parts.indexOf(parts.includes(kind) ? kind : "other") + 1], values);
 };
+
+/** The first letter of a name, which may be a sign of several characters, such as an emoji. */
+export const initial = (name) => {
+  const signs = Intl.Segmenter ? Array.from(new Intl.Segmenter().segment(name), (one) => one.segment) : Array.from(name);
+  return (signs.find((one) => one.trim()) ?? "").toUpperCase();
+};

@@ -2,6 +2,8 @@
 
 import reflex as rx
 
+from components.ui.effects.texts import initial
+
 
 def server_icon(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12") -> rx.Component:
     """Return a server's icon over its first letter, which shows when there is no picture."""
@@ -15,7 +17,7 @@ def avatar(name: rx.Var[str] | str, url: rx.Var[str] | str, size: str = "size-12
 
 def _picture(name: rx.Var[str] | str, url: rx.Var[str] | str, class_name: str) -> rx.Component:
     return rx.el.span(
-        rx.Var.create(name).to(str)[:1].upper(),
+        initial(name),
         # Empty alt text: the name is beside it. Without a width of its own a picture that fails to load leaves no mark.
         rx.cond(
             url, rx.el.img(src=url, alt="", loading="lazy", class_name="absolute inset-0 m-auto max-h-full max-w-full")

@@ -23,6 +23,11 @@ def counted(one: str, several: str, count: rx.Var[Any] | int, **values: Value) -
     return _call("counted", forms(one, several), {"count": count, **values})
 
 
+def initial(name: Value) -> rx.Var[str]:
+    """Return the first letter of a name as a capital; an emoji counts as one."""
+    return _imported("initial").call(name).to(str)
+
+
 def about(label: str, name: Value) -> rx.Var[str]:
     """Return what is read aloud for one of many buttons that look alike: what it says, and what it is about."""
     # Translators: read aloud for a button: what it says, such as "Delete", and the name of what it is about.
@@ -35,5 +40,8 @@ def sentence(text: str, **parts: rx.Component | Value) -> rx.Component:
 
 
 def _call(function: str, text: str, values: dict[str, Value]) -> rx.Var[str]:
-    imported = VarData(imports={_LIBRARY: [ImportVar(tag=function)]})
-    return FunctionStringVar.create(function, _var_data=imported).call(text, values).to(str)
+    return _imported(function).call(text, values).to(str)
+
+
+def _imported(function: str) -> FunctionStringVar[Any]:
+    return FunctionStringVar.create(function, _var_data=VarData(imports={_LIBRARY: [ImportVar(tag=function)]}))

@@ -13,12 +13,14 @@ SIDES = re.compile(
         | -?(?:left|right)-(?!1/2\b)(?:\d|\[|auto|px|full)
         | text-(?:left|right) | float-(?:left|right) | clear-(?:left|right)
         | border-[lr](?![a-z]) | rounded-(?:[lr]|tl|tr|bl|br)(?![a-z])
-        | (?:margin|padding|border|scroll-margin|scroll-padding)[-_](?:left|right)
+        | (?:margin|padding|border|scroll-margin|scroll-padding)(?:[-_](?:left|right)|Left|Right)
         | text[-_]align["']?:\s*["']?(?:left|right)
     )""",
     re.VERBOSE,
 )
-LOOKED_AT = (*(ROOT / "components").rglob("*.py"), *(ROOT / "assets").glob("*.css"))
+LOOKED_AT = (
+    *(ROOT / "components").rglob("*.py"), *(ROOT / "assets").glob("*.css"), *(ROOT / "assets" / "screens").glob("*.js"),
+)  # fmt: skip
 
 
 CUT_NAME = re.compile(r"rx\.el\.\w+\(\s*[\w.]*\bname,([^()]*)")
@@ -40,7 +42,7 @@ def test_nothing_on_the_screens_is_left_or_right() -> None:
     [
         ('class_name="pl-4"', True), ("sm:pl-[4.25rem]", True), ("max-sm:[&>a]:-ml-4", True), ("sm:right-6", True),
         ("text-right", True), ("border-l-2", True), ('{"padding_left": "1rem"}', True), ("margin-left: 1px", True),
-        ("text-align: right", True), ("rounded-tl-box", True), ("left-auto", True),
+        ("text-align: right", True), ("{ paddingLeft: 1 }", True), ("rounded-tl-box", True), ("left-auto", True),
         ("ps-4 pe-2 -ms-4 text-end border-s-2 start-0", False), ("left-1/2 -translate-x-1/2", False),
         ("plan-1 html-4 border-line upright-1", False), ("padding-inline-start: 1px", False),
     ],

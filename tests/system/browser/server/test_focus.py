@@ -87,3 +87,32 @@ async def test_a_button_that_was_disabled_for_a_while_gets_the_focus_back(produc
     await expect(page.get_by_role("button", name="Not yet")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(create).to_be_focused()
+
+
+async def test_what_is_chosen_before_an_added_condition_is_there_stays_in_its_own(visit: NewVisitor) -> None:
+    ada, server = await visit(), Slow()
+    page = ada.page
+    await open_form_through(ada, server.through)
+    more = page.get_by_role("button", name="Add another condition")
+    await expect(more).to_be_enabled()
+    server.holds = True
+    await more.press("Enter")
+    await page.get_by_label("Rule Type").select_option("any_nft")
+    server.answers()
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
+    await expect(page.get_by_text("Not filled in yet")).to_be_visible()
+    await expect(page.get_by_role("button", name="Edit Condition 2")).to_be_visible()
+    await expect(page.get_by_label("Rule Type")).to_have_value("any_nft")
+
+
+async def test_a_button_that_chooses_a_file_shows_that_it_has_the_focus(visit: NewVisitor) -> None:
+    ada = await visit()
+    page = ada.page
+    await open_form_through(ada, Slow().through)
+    await page.get_by_label("Rule Type").select_option("address_list")
+    button = page.locator("label", has_text="Choose a CSV file")
+    await expect(button).to_have_css("outline-style", "none")
+    await page.get_by_label("Addresses", exact=True).focus()
+    await page.keyboard.press("Tab")
+    await expect(button.locator("input")).to_be_focused()
+    await expect(button).to_have_css("outline-style", "solid")
