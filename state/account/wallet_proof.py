@@ -262,7 +262,9 @@ class WalletProofState(rx.State):
             await rate_limits.spend(rate_limits.PROOFS, actor.user_id)
             async with transaction() as db:
                 verdict = await wallets.verify(db, gateways(), actor, self.address, self.method, self.pasted)
-        except HoldfastError:
+        except HoldfastError as fault:
+            # Shown once the toast is gone: trying again helps only if that says so.
+            self.note = fault.message
             await refuse(self, _("Error"), _("Failed to verify wallet. Please try again."))
             return
         finally:

@@ -57,6 +57,21 @@ async def test_each_outcome_has_its_toast(
     )
 
 
+async def test_why_no_proof_could_be_looked_for_stays_after_the_toast(
+    sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LIMIT_PROOFS", "1")
+    settings.cache_clear()
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    state = await tab.state(WalletProofState)
+    state.address = ADDRESS
+    for _ in range(2):
+        await tab.run(state.verify())
+    assert await tab.toast() == "Error: Failed to verify wallet. Please try again."
+    assert "again in " in state.note, "it says when"
+
+
 async def test_a_second_press_is_not_answered_with_an_error(sign_in: SignIn, monkeypatch: pytest.MonkeyPatch) -> None:
     async def verify(*_: object) -> Verdict:
         return Verdict(success=True, message="")
