@@ -50,7 +50,7 @@ def _frame(bar: rx.Component, main: rx.Component, foot: rx.Component) -> rx.Comp
 
 
 _ACTIONS = (
-    "flex flex-wrap gap-2 sm:shrink-0 sm:flex-nowrap "
+    "flex flex-wrap gap-2 sm:max-w-full sm:shrink-0 "
     # Below the heading, a button without a border aligns left with it; beside it, right with the page.
     # The margin is the group's: a button's own one would make the group too narrow for it.
     "max-sm:has-[>.btn-ghost:first-child]:-ms-4 sm:has-[>.btn-ghost:last-child]:-me-4 "
@@ -67,8 +67,9 @@ def page_head(title: str | rx.Var[str] | rx.Component, hint: str | rx.Var[str], 
         rx.el.div(
             rx.el.h1(title, class_name="break-words text-2xl font-bold sm:text-3xl"),
             rx.el.p(hint, class_name="muted mt-1.5 max-w-2xl"),
-            class_name="min-w-0 max-w-full",
+            class_name="min-w-0 max-w-full sm:flex-1 sm:basis-40",
         ),
         rx.el.div(*actions, class_name=_ACTIONS) if actions else rx.fragment(),
-        class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:items-center",
+        # With large text the buttons go below the heading, which would have no room beside them.
+        class_name="mb-8 flex flex-col items-start justify-between gap-4 sm:flex-row sm:flex-wrap sm:items-center",
     )

@@ -21,6 +21,9 @@ from state.core.timing import ANALYTICS_STALE_SECONDS
 from state.dashboard.analytics import AnalyticsState
 from state.dashboard.servers import DashboardState, ServerCardView
 
+# As many in a row as their text has room for: with large text the three are below each other.
+_STATS = "mb-8 grid grid-cols-1 gap-5 sm:grid-cols-[repeat(auto-fit,minmax(min(100%,11rem),1fr))]"
+
 
 def dashboard() -> rx.Component:
     """Return the members' screen at / and /dashboard."""
@@ -55,9 +58,7 @@ def dashboard() -> rx.Component:
 
 
 def _stats_to_come() -> rx.Component:
-    return rx.el.div(
-        *[skeleton("h-[8.125rem]") for _ in range(3)], class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3"
-    )
+    return rx.el.div(*[skeleton("h-[8.125rem]") for _ in range(3)], class_name=_STATS)
 
 
 def _content() -> rx.Component:
@@ -83,7 +84,7 @@ def _content() -> rx.Component:
                         _("servers that you administer"),
                     ),
                 ),
-                class_name="mb-8 grid grid-cols-1 gap-5 sm:grid-cols-3",
+                class_name=_STATS,
             ),
             # While the numbers fail, the section about analytics says so.
             rx.cond(AnalyticsState.failed, rx.fragment(), _stats_to_come()),
