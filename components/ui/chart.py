@@ -73,12 +73,17 @@ def line_chart(rule: rx.vars.ObjectVar[RuleChartView]) -> rx.Component:
     )
 
 
-def table_behind(label: str, *parts: rx.Component, caption: str) -> rx.Component:
+def table_behind(label: str, *headings: rx.Component, rows: rx.Component, caption: str) -> rx.Component:
     """Return the same numbers as a collapsed table, which scrolls on its own, by keyboard too."""
     return rx.el.details(
         rx.el.summary(label, class_name="cursor-pointer rounded-field text-sm font-medium text-primary"),
         rx.el.div(
-            rx.el.table(rx.el.caption(caption, class_name="sr-only"), *parts, class_name="table table-sm"),
+            rx.el.table(
+                rx.el.caption(caption, class_name="sr-only"),
+                rx.el.thead(rx.el.tr(*headings)),
+                rx.el.tbody(rows),
+                class_name="table table-sm",
+            ),
             class_name="mt-3 max-h-72 overflow-auto rounded-field border hairline",
             tab_index=0,
             role="region",

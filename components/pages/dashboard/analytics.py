@@ -165,12 +165,9 @@ def _day_table(*, proofs: bool) -> rx.Component:
 
     return table_behind(
         _("Show as a table"),
-        rx.el.thead(
-            rx.el.tr(
-                heading_cell(_("Day (UTC)"), "col"), *[heading_cell(column, "col", "text-end") for column in columns]
-            )
-        ),
-        rx.el.tbody(rx.foreach(AnalyticsState.day_rows, row)),
+        heading_cell(_("Day (UTC)"), "col"),
+        *[heading_cell(column, "col", "text-end") for column in columns],
+        rows=rx.foreach(AnalyticsState.day_rows, row),
         caption=_("Wallets verified per day") if proofs else _("Roles given and taken per day"),
     )
 
@@ -237,14 +234,8 @@ def _holder_table() -> rx.Component:
 
     return table_behind(
         _("Show as a table"),
-        rx.el.thead(
-            rx.el.tr(
-                heading_cell(_("Rule"), "col"),
-                rx.foreach(
-                    AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-end")
-                ),
-            )
-        ),
-        rx.el.tbody(rx.foreach(AnalyticsState.rules, row)),
+        heading_cell(_("Rule"), "col"),
+        rx.foreach(AnalyticsState.day_names, lambda day: heading_cell(day, "col", "whitespace-nowrap text-end")),
+        rows=rx.foreach(AnalyticsState.rules, row),
         caption=_("Holders of each rule at the end of each day"),
     )

@@ -72,12 +72,8 @@ def _days() -> rx.Component:
         rx.el.p(ReachState.summary, class_name="muted mt-3 text-sm"),
         table_behind(
             _("Numbers as a table"),
-            rx.el.thead(
-                rx.el.tr(
-                    heading_cell(_("Day"), "col"), heading_cell(_("Holders"), "col"), heading_cell(_("Verified"), "col")
-                )
-            ),
-            rx.el.tbody(rx.foreach(ReachState.days, _row)),
+            *(heading_cell(label, "col") for label in (_("Day"), _("Holders"), _("Verified"))),
+            rows=rx.foreach(ReachState.days, _row),
             caption=_("Holders and verified ones by day"),
         ),
     )  # fmt: skip

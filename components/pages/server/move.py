@@ -236,13 +236,9 @@ def _days() -> rx.Component:
         rx.el.p(MoveState.chart_summary, class_name="muted mt-3 text-sm"),
         table_behind(
             _("Numbers as a table"),
-            rx.el.thead(
-                rx.el.tr(
-                    heading_cell(_("Day"), "col"),
-                    *(heading_cell(label, "col") for _key, label, _bg, _fill in _STANDINGS),
-                )
-            ),
-            rx.el.tbody(rx.foreach(MoveState.days, _row)),
+            heading_cell(_("Day"), "col"),
+            *(heading_cell(label, "col") for _key, label, _bg, _fill in _STANDINGS),
+            rows=rx.foreach(MoveState.days, _row),
             caption=_("Holders by day"),
         ),
     )  # fmt: skip
