@@ -406,14 +406,11 @@ def _token_ids() -> rx.Component:
         field(
             _("Token IDs"),
             rx.el.div(
-                rx.el.input(
-                    id=TOKEN_INPUT,
-                    name=TOKEN_INPUT,
+                text_input(
+                    TOKEN_INPUT,
                     form=TOKEN_FORM,
-                    auto_complete="off",
                     on_blur=lambda value: RuleFormState.leave_tokens(_OPEN, value),
                     placeholder=rx.cond(solana, _("The token's mint address"), "42, or 100-200, or 1, 2, 3"),
-                    class_name="input",
                 ),
                 when_changed(rx.Var.create(RuleFormState.token_entries).to_string(), _settle_entry()),
                 button(_("Add"), icon="plus", type="submit", form=TOKEN_FORM),
