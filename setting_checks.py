@@ -77,6 +77,19 @@ def is_postgresql(url: str) -> bool:
     return scheme in POSTGRESQL and encoded and bool(SERVER.fullmatch(server))
 
 
+def psycopg_url(url: str) -> str:
+    """Return a database's URL with psycopg 3 as its driver, whatever form the operator used."""
+    for prefix in ("postgres://", "postgresql://"):
+        if url.startswith(prefix):
+            return "postgresql+psycopg://" + url.removeprefix(prefix)
+    return url
+
+
+def libpq_url(url: str) -> str:
+    """Return a database's URL for libpq, for plain psycopg connections (LISTEN, advisory locks)."""
+    return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)
+
+
 def is_an_origin(url: str) -> bool:
     """Return whether a URL names only a scheme, a host and perhaps a port, as a browser's Origin header does."""
     if not is_readable(url):

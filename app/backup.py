@@ -28,14 +28,14 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from app.postgres import restore_swap
 from app.postgres.account import NoDatabaseAccount, Say
+from app.postgres.addresses import is_unreadable
 from app.postgres.binaries import PostgresFailed, program_dir
 from app.postgres.server import Postgres
 from app.supervisor.installed import command_of, journal, update_under_way
 from app.supervisor.processes import data_dir, database_dir, home_dir
 from app.supervisor.single_instance import AlreadyRunning, Lock, Running, running
 from app.supervisor.system import escape_output, tell, unusable
-from models.db.database import is_unreadable, libpq_url
-from models.db.schema_swap import has_tables, moving_aside
+from setting_checks import libpq_url
 from settings import ROOT, Settings, SettingsError, load, newest_migration, version
 
 TABLES = "--schema=public"
@@ -212,6 +212,9 @@ def restore_elsewhere(file: Path, url: str, *, force: bool, say: Say) -> None:
 
     All of it is one transaction, so they stay in their place if the restore fails, is stopped or killed.
     """
+    # Imported only if needed: with it come all tables.
+    from models.db.schema_swap import has_tables, moving_aside
+
     check(file)
     refuse_newer(file)
     aside = f"before_{_stamp().replace('-', '_')}"

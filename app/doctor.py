@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
+from app.postgres.addresses import is_unreadable
 from app.supervisor.installed import check_of, command_of
 from app.supervisor.processes import tilde_warning
 from app.supervisor.system import escape_output
@@ -25,7 +26,6 @@ from gateways.provider_plans import FREE_BY_DOMAIN
 from gateways.transport.errors import ProviderError
 from locales import listed
 from models.db import rights
-from models.db.database import is_unreadable
 from services.guilds.gateway import identifies
 from services.health.following_cost import calls_a_day
 from services.roles import writer_lease

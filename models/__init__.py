@@ -2,18 +2,7 @@
 
 from models.counts import Audience, HolderCount, Rollup, RollupDelta, VerifiedCount, VerifiedPerson, VerifiedStale
 from models.db.clock import corrected, now
-from models.db.database import (
-    DatabaseUrlMissing,
-    connect,
-    engine,
-    libpq_url,
-    limit_statements,
-    psycopg_url,
-    reading,
-    release,
-    transaction,
-    use,
-)
+from models.db.database import DatabaseUrlMissing, connect, engine, limit_statements, reading, release, transaction, use
 from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
 from models.delegation import Delegation, DelegationRead, EndedDelegation
@@ -65,5 +54,5 @@ __all__ = [
     "ServerMove", "Session", "ShardRow", "Sighting", "SignIn", "SpentTransaction", "Survey", "Surveyed", "Tally",
     "Token", "TokenTrail", "Trail", "Truce", "Unanswered", "User", "VerifiedCount", "VerifiedPerson", "VerifiedStale",
     "Wallet", "WatchedChange", "WatchedConnection", "Webhook", "WebhookDelivery", "connect", "corrected", "engine",
-    "libpq_url", "limit_statements", "now", "psycopg_url", "reading", "release", "transaction", "use",
+    "limit_statements", "now", "reading", "release", "transaction", "use",
 ]  # fmt: skip

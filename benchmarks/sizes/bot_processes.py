@@ -25,7 +25,7 @@ from benchmarks.sizes.strangers import control
 from benchmarks.support import community
 from benchmarks.support.nft_chain import ROOT
 from benchmarks.support.rounds import goal, options
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from tests.conftest import running_sandbox, temporary_dir
 
 NAME = "bot processes"

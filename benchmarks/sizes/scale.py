@@ -23,8 +23,8 @@ from benchmarks.support import community
 from benchmarks.support.nft_chain import nft_chain
 from benchmarks.support.rounds import goal, options, prepared
 from models import transaction
-from models.db.database import libpq_url
 from services.runtime.task_cancellation import stop
+from setting_checks import libpq_url
 from tests.support.distant_node import far, tally
 
 SCALE = "scale"

@@ -24,7 +24,7 @@ import psycopg
 from app.supervisor import single_instance
 from benchmarks.attacks import within
 from benchmarks.support.rounds import goal, options
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from tests.support.product import DAY, Machine, members_of_session, running
 
 NAME = "strangers"

@@ -16,7 +16,7 @@ import httpx
 import psycopg
 
 from benchmarks.support.rounds import goal
-from models import libpq_url
+from setting_checks import libpq_url
 from tests.conftest import running_sandbox
 from tests.system.web.conftest import running_web, sign_in
 

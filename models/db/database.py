@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from models.db import clock
 from models.db.lost_connections import WatchedConnection
 from models.db.session import AsyncSession
+from setting_checks import libpq_url, psycopg_url
 from settings import settings
 
 _engine: AsyncEngine | None = None
@@ -108,27 +109,6 @@ def _check_connection(connection: Any, record: object, proxy: object) -> None:
     quiet.register(raw.fileno(), waiting.POLLIN)
     if quiet.poll(0):
         raise DisconnectionError("the server has left, or said something that nobody asked for")
-
-
-def psycopg_url(url: str) -> str:
-    """Return the URL with psycopg 3 as its driver, whatever form the operator used."""
-    for prefix in ("postgres://", "postgresql://"):
-        if url.startswith(prefix):
-            return "postgresql+psycopg://" + url.removeprefix(prefix)
-    return url
-
-
-def is_unreadable(fault: psycopg.Error) -> bool:
-    """Return whether the client could not read the address of a database.
-
-    Never show the text of such an error: it contains the whole address, with the password.
-    """
-    return isinstance(fault, psycopg.ProgrammingError) and fault.sqlstate is None
-
-
-def libpq_url(url: str) -> str:
-    """Return the URL for libpq, for plain psycopg connections (LISTEN, advisory locks)."""
-    return psycopg_url(url).replace("postgresql+psycopg://", "postgresql://", 1)
 
 
 async def use(url: str | None) -> None:

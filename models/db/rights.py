@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from sqlmodel import SQLModel
 
 from models.db import schema_version
-from models.db.database import libpq_url
 from models.db.lost_connections import WatchedConnection
+from setting_checks import libpq_url
 
 _QUESTION = """
     SELECT current_user, current_setting('transaction_read_only') = 'on',

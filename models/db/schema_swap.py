@@ -3,8 +3,8 @@
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from models.db.database import libpq_url
 from models.db.lost_connections import parameters
+from setting_checks import libpq_url
 
 
 def has_tables(url: str) -> bool:

@@ -14,9 +14,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlmodel import SQLModel
 
-from models.db.database import libpq_url, psycopg_url
 from models.db.lost_connections import NOTICE_OUR_END, WatchedConnection
-from setting_checks import NO_POSTGRESQL, is_postgresql
+from setting_checks import NO_POSTGRESQL, is_postgresql, libpq_url, psycopg_url
 from settings import environment, version
 
 LOCK_SECONDS, TRIES, PAUSE_SECONDS = 5.0, 12, 5.0

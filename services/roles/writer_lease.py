@@ -7,10 +7,11 @@ from typing import Any
 
 import psycopg
 
-from models import WatchedConnection, connect, libpq_url
+from models import WatchedConnection, connect
 from models.db.lost_connections import NOTICE_OUR_END
 from models.db.session import Question, ask
 from services.runtime.database_faults import first_line, is_absent
+from setting_checks import libpq_url
 
 Connect = Callable[..., Awaitable[psycopg.AsyncConnection[tuple[Any, ...]]]]
 KEY = 4_815_162_342

@@ -26,7 +26,7 @@ from app.supervisor.installed import journal
 from app.supervisor.single_instance import Lock, Running
 from app.supervisor.update import _alone
 from models import Grant, Rule, SpentTransaction, Wallet, transaction
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from settings import ROOT
 from tests.app.postgres.test_server import copied
 from tests.conftest import temporary_dir

@@ -17,8 +17,8 @@ from app.supervisor import processes
 from gateways.chains.catalogue import CHAINS
 from gateways.discord.application import SessionStarts
 from models import transaction, use
-from models.db.database import libpq_url
 from services.guilds.gateway import identifies
+from setting_checks import libpq_url
 from tests.support.databases import by
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,7 +14,7 @@ from app import backup
 from app.backup import BackupFailed
 from app.postgres.binaries import program_dir
 from app.postgres.server import Postgres
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from settings import ROOT
 from tests.conftest import temporary_dir
 from tests.support.databases import named

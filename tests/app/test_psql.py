@@ -12,7 +12,7 @@ import pytest
 
 from app.postgres.server import Postgres
 from app.supervisor.single_instance import Lock, Running
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from tests.app.postgres.test_server import copied
 from tests.conftest import ROOT, temporary_dir
 

@@ -29,7 +29,7 @@ ARROWS: Mapping[str, frozenset[str]] = {
 FRONT_DOORS = frozenset({"state", "bot", "jobs"})
 HANDED_ON = {
     "models": frozenset({"transaction", "reading", "use", "now"}),
-    "models.db.database": frozenset({"transaction", "use", "libpq_url"}),
+    "models.db.database": frozenset({"transaction", "use"}),
     "models.db.row_ids": frozenset({"row_id"}),  # a text of an address, a form or a button becomes an id at the door
     "gateways": frozenset({"gateways", "Gateways", "close_gateways"}),
 }

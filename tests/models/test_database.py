@@ -9,11 +9,12 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 import models
-from models import SpentTransaction, libpq_url, reading, transaction
+from models import SpentTransaction, reading, transaction
 from models.db import clock
 from models.db import database as pool
 from models.db.lost_connections import WatchedConnection
 from services.runtime.task_cancellation import stop
+from setting_checks import libpq_url
 
 
 async def backend() -> int:

@@ -12,7 +12,7 @@ import pytest
 import models
 from app import backup
 from app.postgres.server import Postgres
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from tests.models.log_months import first_id, month
 from tests.models.test_migrations import alembic
 

@@ -14,12 +14,13 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 import models
-from models import connect, libpq_url, reading, transaction
+from models import connect, reading, transaction
 from models.db import lost_connections
 from models.db.lost_connections import NETWORK, parameters
 from services.roles.writer_lease import Lease, LeaseLost, lease
 from services.runtime import postgres_listen
 from services.runtime.postgres_listen import Listener
+from setting_checks import libpq_url
 from settings import settings
 
 

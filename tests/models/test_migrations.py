@@ -11,7 +11,7 @@ import pytest
 from alembic.config import CommandLine
 
 from models import WatchedConnection
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from tests.conftest import free_port
 from tools.release.way_back import FILL, KEPT, kept, rows_of
 

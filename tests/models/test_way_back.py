@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psycopg
 
-from models import libpq_url
+from setting_checks import libpq_url
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "operating.md"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 
 from app.postgres.server import Postgres
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 
 ROOT = Path(__file__).resolve().parents[2]
 OLDER = "HEAD~60"

@@ -14,9 +14,10 @@ from gateways import Gateways
 from gateways.discord.application import SessionStarts
 from gateways.transport.errors import ProviderError
 from locales import _, number
-from models import WatchedConnection, libpq_url
+from models import WatchedConnection
 from models.db.session import AsyncSession, Question, ask
 from services.core.relative_times import length
+from setting_checks import libpq_url
 
 DAILY, KEPT_BACK = 1_000, 50
 """Identifies that Discord allows in a day, and how many of them are reserved for an operator's restarts."""

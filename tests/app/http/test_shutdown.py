@@ -18,9 +18,9 @@ import psycopg
 import pytest
 
 from app.http.shutdown import Leaving
-from models.db.database import libpq_url
 from services.triggers.gateway_events import BOT_READY
 from services.triggers.sweep import SCHEDULE
+from setting_checks import libpq_url
 from tests.conftest import free_port
 from tests.system.whole.people import until
 

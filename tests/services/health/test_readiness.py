@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from models.db.database import libpq_url
 from services.health import readiness
+from setting_checks import libpq_url
 from settings import settings
 
 

@@ -11,13 +11,13 @@ from sqlmodel import col, select
 
 from jobs import scheduler
 from models import Event, User, Wallet, now, transaction
-from models.db.database import libpq_url
 from models.db.session import AsyncSession
 from services.core import audit, rollups
 from services.core.actors import Actor
 from services.privacy import erasure, log_partitions, retention
 from services.servers import activity, verified_counts
 from services.servers.activity import LogFilter
+from setting_checks import libpq_url
 from settings import settings
 from tests.models.log_months import first_id, middle, month, months_since
 from tests.services.privacy.test_export import exported

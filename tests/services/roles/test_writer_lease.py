@@ -9,8 +9,9 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from models import WatchedConnection, libpq_url, transaction
+from models import WatchedConnection, transaction
 from services.roles.writer_lease import KEY, LeaseLost, keeps_sessions, lease
+from setting_checks import libpq_url
 from settings import settings
 
 pytestmark = pytest.mark.usefixtures("database")

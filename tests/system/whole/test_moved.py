@@ -19,7 +19,7 @@ import models
 from app.postgres.server import Postgres
 from app.supervisor.single_instance import MARK, running
 from models import Grant, Rule, Wallet, transaction
-from models.db.database import libpq_url
+from setting_checks import libpq_url
 from settings import CALLBACK_PATH
 from tests.bot.conftest import Club
 from tests.bot.conftest import club as club
