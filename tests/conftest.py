@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -29,13 +28,14 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from xdist.scheduler import LoadFileScheduling
 
-from app.postgres.memory import memory_bytes
 from app.postgres.server import Postgres
 from app.supervisor.single_instance import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
 from tests.support.plugins.midnight import pytest_runtest_setup as pytest_runtest_setup
 from tests.support.plugins.patience import pytest_sessionstart as pytest_sessionstart
 from tests.support.plugins.process_memory import pytest_runtest_protocol as pytest_runtest_protocol
+from tests.support.plugins.temporary_dirs import short_dir as short_dir
+from tests.support.plugins.temporary_dirs import temporary_dir as temporary_dir
 from tests.support.plugins.types_beside import pytest_configure as pytest_configure
 from tests.support.plugins.types_beside import pytest_sessionfinish as pytest_sessionfinish
 from tools.browser import NAMES
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 PORTS, PORT_SHARES = range(12_000, 32_000), 8
 """The ports of tests, below those that systems assign; each worker takes its own share of the range."""
-ROOM_BYTES = 12 * 2**30
-"""Memory that the machine and its `/dev/shm` must have for the tests' directories to be put there."""
 PRODUCT, WAITING, NOTHING, MACHINE, SANDBOX, LITTLE = range(6)
 """What a test needs, in the order in which tests run; LITTLE is a file of few tests that need nothing."""
 RECURSION_LIMIT = sys.getrecursionlimit()
@@ -108,22 +106,6 @@ for part in ("connect", "read", "write", "pool"):
 
 ANSWER_SECONDS = "30"
 """Seconds that the sandbox's Discord waits for the bot's answer: on a busy machine three pass before the bot runs."""
-
-# Outlives a killed test run to clean up after it: it reads until its input closes, then ends the processes that the
-# run started and removes their directory.
-WATCHDOG = """
-import os, shutil, signal, sys
-from pathlib import Path
-from app.supervisor.single_instance import end_survivors
-sys.stdin.read()
-directory = sys.argv[1]
-end_survivors(Path(directory), patience=2)
-try:
-    os.kill(int(open(os.path.join(directory, 'db/cluster/postmaster.pid')).readline()), signal.SIGQUIT)
-except (OSError, ValueError):
-    pass
-shutil.rmtree(directory, ignore_errors=True)
-"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -222,32 +204,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
             shared.finish(cast(Any, item)._request)
 
 
-@cache
-def _place() -> Path:
-    """Return where temporary directories go: in memory if there is enough, since databases create many files."""
-    disk, memory = Path("/tmp"), Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
-        return disk
-    there = os.statvfs(memory)
-    roomy = min(there.f_bavail * there.f_frsize, memory_bytes()) >= ROOM_BYTES
-    return memory if roomy and not there.f_flag & os.ST_NOEXEC else disk
-
-
-@contextmanager
-def temporary_dir() -> Iterator[Path]:
-    """Yield a directory that is removed afterwards, even if this process is killed; a database in it is ended first."""
-    directory = Path(tempfile.mkdtemp(prefix="hf-", dir=_place()))
-    watchdog = subprocess.Popen(
-        [sys.executable, "-c", WATCHDOG, str(directory)], cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True
-    )
-    try:
-        yield directory
-    finally:
-        assert watchdog.stdin is not None
-        watchdog.stdin.close()
-        watchdog.wait()
-
-
 def _ports_of_this_worker() -> Iterator[int]:
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_SHARES
     share = len(PORTS) // PORT_SHARES
@@ -292,13 +248,6 @@ def wait_for(url: str, process: subprocess.Popen[bytes], log: Path, seconds: flo
         except OSError:
             time.sleep(0.05)
     pytest.fail(f"{url} did not answer (exit code {process.poll()}):\n{log.read_text(errors='replace')[-4000:]}")
-
-
-@pytest.fixture
-def short_dir() -> Iterator[Path]:
-    """An empty directory with a short path that other accounts can be given access to (pytest's own cannot)."""
-    with temporary_dir() as directory:
-        yield directory
 
 
 @pytest.fixture(scope="session")

@@ -1,1 +1,1 @@
-"""What every test run has besides the tests: time limits, and the type check."""
+"""What every test run has besides the tests: time limits, directories, and the type check."""
