@@ -7,8 +7,7 @@ from functools import cache
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from eth_utils.address import to_checksum_address
-from eth_utils.crypto import keccak
+from eth_hash.auto import keccak
 
 from sandbox.base.refusal import Refusal
 
@@ -107,7 +106,13 @@ def _address(key: bytes) -> str:
     """Return the checksummed EVM address of a secp256k1 key, without eth_account, whose import takes a second."""
     public = ec.derive_private_key(int.from_bytes(key), ec.SECP256K1()).public_key()
     point = public.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    return to_checksum_address(keccak(point[1:])[-20:])
+    return _checksummed(keccak(point[1:])[-20:].hex())
+
+
+def _checksummed(digits: str) -> str:
+    """Return an address with the letter case of ERC-55, without eth_utils, whose import takes a sixth of a start."""
+    marks = keccak(digits.encode()).hex()
+    return "0x" + "".join(one.upper() if int(mark, 16) > 7 else one for one, mark in zip(digits, marks, strict=False))
 
 
 def base58(content: bytes) -> str:
