@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from app import doctor
 from gateways.chains.catalogue import CHAINS, OWN
 from gateways.chains.chain_file import added_chains
 from settings import ROOT, settings
@@ -135,27 +136,42 @@ async def test_without_the_file_the_chain_is_refused(town: Town, browser: Browse
     assert (answer.status_code, answer.json()["message"]) == (400, "Collections on Ninth cannot be used in rules.")
 
 
-def typed(module: str, **changed: str) -> str:
-    """Return what a failing command prints in this process's environment with these changes."""
-    done = subprocess.run(
-        [sys.executable, "-m", module], cwd=ROOT, env=os.environ | changed, capture_output=True, text=True, check=False
-    )
-    assert "Traceback" not in done.stdout + done.stderr
-    assert done.returncode == 1
-    return done.stdout
-
-
-def test_the_doctor_names_the_chain_and_asks_its_nodes_which_they_serve(file: Path, sandbox_url: str) -> None:
-    said = typed("app.doctor", RPC_NINTH=f"{sandbox_url}/rpc/ninth {sandbox_url}/rpc2/base", RPC_NINHT="https://x")
+def test_the_doctor_names_the_chain_and_asks_its_nodes_which_they_serve(
+    file: Path, sandbox_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, chain in added_chains(file, OWN).items():
+        monkeypatch.setitem(CHAINS, key, chain)
+    monkeypatch.setenv("RPC_NINTH", f"{sandbox_url}/rpc/ninth {sandbox_url}/rpc2/base")
+    monkeypatch.setenv("RPC_NINHT", "https://x")
+    assert doctor.main() == 1
+    said = capsys.readouterr().out
     assert "ok       Chains of your own: CHAINS_FILE adds Ninth Chain (ninth, chain id 424242).\n" in said
     assert "ok       Chain ninth: Ninth Chain (node 1) serves chain 424242; its newest block is " in said
     assert "lacking  Chain ninth: Ninth Chain (node 2): it serves chain 8453, not 424242.\n" in said
     assert "advice   Chains of your own: RPC_NINHT is set, and no chain is called ninht.\n" in said
 
 
+# One process for all: each of them would load the table of chains, and with it every client.
+STARTS = """
+import sys
+from app import __main__ as start
+from app import doctor, live_check
+sys.argv = ["app"]
+for one in (start, doctor, live_check):
+    print(f"ended with {one.main()}")
+"""
+
+
 def test_a_file_that_cannot_be_taken_stops_every_start_with_a_sentence(file: Path, tmp_path: Path) -> None:
     file.write_text(NINTH.replace("424242", "8453"))
+    done = subprocess.run(
+        [sys.executable, "-c", STARTS], cwd=ROOT, env=os.environ | {"DATA_DIR": str(tmp_path)}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    assert "Traceback" not in done.stdout + done.stderr
+    started, examined, asked, end = done.stdout.split("ended with 1\n")
     sentence = f"CHAINS_FILE {file}: [ninth] chain_id: 8453 is base's."
-    assert typed("app", DATA_DIR=str(tmp_path)).endswith(f"holdfast| {sentence}\n")
-    assert f"lacking  Chains of your own: {sentence}\n" in typed("app.doctor")
-    assert typed("app.live_check").startswith(sentence)
+    assert started.endswith(f"holdfast| {sentence}\n")
+    assert f"lacking  Chains of your own: {sentence}\n" in examined
+    assert asked.startswith(sentence)
+    assert end == ""
