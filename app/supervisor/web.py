@@ -21,7 +21,7 @@ def command() -> tuple[list[str], dict[str, str]]:
         "--host", host, "--port", str(settings().port), "--workers", workers,
         # No screen and no proxy needs HTTP/2 here. A client that does not finish its headers is dropped soon.
         "--http", "1", "--http1-header-read-timeout", "10000",
-        # Bytes behind the head of a request wait in this uncounted buffer (app/http/sockets/unfinished.py).
+        # Bytes behind the head of a request wait in this uncounted buffer (app/http/sockets/unfinished_messages.py).
         "--http1-buffer-size", "65536",
         "--log-level", "warning", "--no-access-log", "--workers-kill-timeout", "10",
     ]  # fmt: skip

@@ -13,7 +13,6 @@ from gateways.discord.own_guilds import LONGEST_WINDOW, WINDOW, Listing, OwnGuil
 from gateways.discord.rest import VERSION, json_of
 from gateways.discord.types import DISCORD, OAuthUser, UserGuild, refusal
 from gateways.transport import provider_reports
-from gateways.transport.bounded_client import BoundedClient
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     ProviderBusy,
@@ -27,6 +26,7 @@ from gateways.transport.errors import (
 )
 from gateways.transport.fair_turns import FairGate
 from gateways.transport.json_shape import Shape, listed
+from gateways.transport.size_limited_client import SizeLimitedClient
 
 with warnings.catch_warnings(record=True):
     # The import warns, despite every filter, that httpx will have a successor.
@@ -69,7 +69,7 @@ _AUTHLIBS_CLIENT: Any = AsyncOAuth2Client
 """Authlib's client has no types; everything that it returns is checked below."""
 
 
-class _SignInClient(_AUTHLIBS_CLIENT, BoundedClient):
+class _SignInClient(_AUTHLIBS_CLIENT, SizeLimitedClient):
     """Authlib's client, with bounded answers."""
 
 
@@ -117,7 +117,7 @@ class DiscordOAuth:
 
         self._oauth: GatedClient[Any] = GatedClient("Discord's sign-in", oauth, FairGate(CONNECTIONS))
         self._http = GatedClient(
-            "Discord's sign-in", lambda: BoundedClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
+            "Discord's sign-in", lambda: SizeLimitedClient(follow_redirects=False, **common), FairGate(CONNECTIONS)
         )
 
     async def close(self) -> None:

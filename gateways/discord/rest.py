@@ -34,7 +34,6 @@ from gateways.discord.types import (
     refusal,
 )
 from gateways.transport import corrected_clock, provider_reports
-from gateways.transport.bounded_client import BoundedClient
 from gateways.transport.connections import GatedClient, timeouts, tls
 from gateways.transport.errors import (
     LONGEST_PAUSE,
@@ -48,6 +47,7 @@ from gateways.transport.errors import (
 )
 from gateways.transport.fair_turns import FairGate
 from gateways.transport.json_shape import Shape, listed
+from gateways.transport.size_limited_client import SizeLimitedClient
 
 VERSION = "1.0"
 ATTEMPTS = 5
@@ -107,7 +107,7 @@ class Discord(ChannelCalls, AuditLogCalls):
         headers = {"Authorization": f"Bot {token}", "User-Agent": f"DiscordBot ({public_url}, {VERSION})"}
 
         def client() -> httpx.AsyncClient:
-            return BoundedClient(
+            return SizeLimitedClient(
                 headers=headers, transport=transport, timeout=timeouts(deadline), follow_redirects=False, verify=tls(),
                 limits=httpx.Limits(max_connections=CONNECTIONS),
             )  # fmt: skip

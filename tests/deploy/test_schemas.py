@@ -44,7 +44,7 @@ NO_SCHEMA = {
     "deploy/monitoring/alerts.yaml": "tests/deploy/test_monitoring.py, promtool",
     "deploy/monitoring/alerts.test.yaml": "promtool, in .github/workflows/checks.yml",
     "deploy/monitoring/grafana.json": "tests/deploy/test_monitoring.py, by Grafana's own types",
-    ".pre-commit-config.yaml": "tests/house/test_habits.py",
+    ".pre-commit-config.yaml": "tests/house/test_contributor_files.py",
     "gateways/chains/chains.toml": "gateways/chains/chain_file.py, which refuses unknown fields",
     "sandbox/base/chains.toml": "tests/sandbox",
     "services/rules/documents/rules.schema.json": "the metaschema, below",

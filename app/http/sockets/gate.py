@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.caller_address import caller_address, peer
-from app.http.sockets.unfinished import Meter, Unfinished
+from app.http.sockets.unfinished_messages import Meter, Unfinished
 from services.core.errors import TooMany
 from services.core.untrusted_json import has_utf_8, is_deeper
 from services.runtime import rate_limits, rejected_requests

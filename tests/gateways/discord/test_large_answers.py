@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from gateways.discord.rest import Discord
-from gateways.transport import bounded_client
+from gateways.transport import size_limited_client
 from gateways.transport.errors import ProviderBusy, ProviderConfused
 from tests.gateways.discord.test_rest import GUILD, role
 from tests.gateways.discord.test_rest import discord as discord
@@ -18,7 +18,7 @@ from tests.gateways.wire import Wire
 async def test_an_answer_that_is_too_large_is_neither_kept_nor_asked_for_again(
     discord: Discord, server: Wire, monkeypatch: pytest.MonkeyPatch, packed: bool
 ) -> None:
-    monkeypatch.setattr(bounded_client, "LARGEST_ANSWER", 1_000_000)
+    monkeypatch.setattr(size_limited_client, "LARGEST_ANSWER", 1_000_000)
     body = b'"' + b"x" * 1_000_000 + b'"'
     headers = {"Content-Type": "application/json"} | ({"Content-Encoding": "gzip"} if packed else {})
     server.says(web.Response(body=gzip.compress(body) if packed else body, headers=headers))

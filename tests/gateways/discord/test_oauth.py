@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateways.discord.oauth import DiscordOAuth, GrantRefused, TokenSet
-from gateways.transport import bounded_client
+from gateways.transport import size_limited_client
 from gateways.transport.errors import (
     ProviderBusy,
     ProviderConfused,
@@ -272,7 +272,7 @@ async def test_every_other_answer_to_a_persons_read_is_an_error(
 async def test_a_token_in_an_answer_that_is_too_large_is_not_read(
     oauth: DiscordOAuth, server: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded_client, "LARGEST_ANSWER", 1_000)
+    monkeypatch.setattr(size_limited_client, "LARGEST_ANSWER", 1_000)
     server.says(web.json_response(TOKEN | {"more": "x" * 1_000}))
     with pytest.raises(ProviderConfused, match="HTTP 200 without a token"):
         await oauth.exchange("the-code", "the-verifier", "http://localhost:3000/cb")

@@ -13,7 +13,7 @@ LARGEST_ANSWER = 16_000_000
 """Bytes, once unpacked; the largest answer that we ask Discord for, a thousand members, has about 5 MB."""
 
 
-class BoundedClient(httpx.AsyncClient):
+class SizeLimitedClient(httpx.AsyncClient):
     """A client whose answers have at most LARGEST_ANSWER bytes; of a larger one, the body is empty.
 
     The status and the headers of such an answer still count: a change may have been made, or a limit be used up.

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from app.http.caller_address import Peer, Proxies, peer
-from app.http.sockets import unfinished
-from app.http.sockets.unfinished import CUT, Meter, Unfinished
+from app.http.sockets import unfinished_messages
+from app.http.sockets.unfinished_messages import CUT, Meter, Unfinished
 from services.runtime import rejected_requests
 from settings import settings
 
@@ -25,8 +25,8 @@ LIMIT = 64 * KIB
 @pytest.fixture(autouse=True)
 def limits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Limits that fit into the kernel's own buffers, since nothing reads the sockets here."""
-    monkeypatch.setattr(unfinished, "ADDRESS_BYTES", LIMIT)
-    monkeypatch.setattr(unfinished, "ALL_BYTES", 3 * LIMIT)
+    monkeypatch.setattr(unfinished_messages, "ADDRESS_BYTES", LIMIT)
+    monkeypatch.setattr(unfinished_messages, "ALL_BYTES", 3 * LIMIT)
     rejected_requests.write()
     yield
     rejected_requests.write()
@@ -149,7 +149,7 @@ def test_what_came_with_the_head_of_the_request_counts(line: Connect) -> None:
 
 def test_pings_do_not_add_up_on_a_socket_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(unfinished.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(unfinished_messages.time, "monotonic", lambda: now[0])
     meter = Meter(0, (ip_address("192.0.2.1"), 1), "192.0.2.1", 0)
     received = 0
     for _ in range(10_000):
@@ -182,7 +182,7 @@ def test_a_connection_that_ended_leaves_nothing_and_its_number_is_anothers(line:
 def test_where_nothing_is_counted_it_is_said_once(
     line: Connect, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(unfinished, "_COUNTS", False)
+    monkeypatch.setattr(unfinished_messages, "_COUNTS", False)
     watch, one = Unfinished(), line()
     assert [watch.open(one.peer, "192.0.2.1") for _ in range(3)] == [None] * 3
     assert [record.levelname for record in caplog.records] == ["WARNING"]
