@@ -242,8 +242,7 @@ def _leaf(node: Mapping[str, Any]) -> Requirement:
     needed = ("type", "chain", "contract")
     if not all(isinstance(node.get(name), str) and node[name] for name in needed):
         raise ExpressionRefused(_("A condition needs type, chain and contract."))
-    if kind.source != "nothing":
-        _only(node, _LEAF_FIELDS | kind.names, N_("A condition has no field {field}."))
+    _only(node, _LEAF_FIELDS | kind.names, N_("A condition has no field {field}."))
     most = node.get("maxTokens")
     floor = 1 if most is None else 0
     least = node.get("minTokens", 1)

@@ -81,6 +81,14 @@ def test_a_value_that_only_a_newer_version_knows_answers_nothing(stored: dict[st
     assert (leaf.type, leaf.kind.source) == (UNREADABLE, "nothing")
 
 
+def test_a_type_that_only_a_newer_version_has_leaves_the_conditions_beside_it_readable() -> None:
+    tree = parse_stored({"all": [LEAF, {"type": "newer", "points": 3}, {"type": "any_wallet"}]})
+    assert [leaf.type for leaf in requirements(tree)] == [LEAF["type"], "newer", "any_wallet"]
+    answers = {"newer": Answer.UNKNOWN, "any_wallet": Answer.YES}
+    for said, expected in ((Answer.NO, Answer.NO), (Answer.YES, Answer.UNKNOWN)):
+        assert evaluate(tree, lambda leaf, said=said: answers.get(leaf.type, said)) is expected
+
+
 def test_any_nft_names_no_contract() -> None:
     assert parse({"type": "any_nft", "chain": "base"}) == parse({"type": "any_nft", "chain": "base", "contract": "any"})
 
