@@ -121,8 +121,7 @@ def _address(values: Mapping[str, str]) -> Finding:
 
 def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
     bind = values.get("BIND") or "127.0.0.1"
-    # An image sets it itself, because what the container publishes decides who reaches the port.
-    if bind not in LOOPBACK and not _is_image():
+    if bind not in LOOPBACK and not _is_image():  # an image sets it, because what it publishes decides who gets in
         text = f"BIND is {bind}: anybody who reaches the port bypasses the proxy, its TLS and its limits."
         yield Finding(ADVICE, "Interface", text, "Leave BIND unset, or let only the proxy reach the port (firewall).")
 
@@ -130,12 +129,8 @@ def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
 def _proxy(values: Mapping[str, str]) -> Finding:
     if values.get("TRUSTED_PROXIES"):
         return Finding(RIGHT, "Proxy", "TRUSTED_PROXIES names the proxy.")
-    how = "Set TRUSTED_PROXIES to the proxy's address; 127.0.0.1 for one on this machine."
-    if _is_image():
-        how = (
-            "Set TRUSTED_PROXIES to the proxy's address as the container sees it; for one on this machine, the gateway "
-            "of Docker's network (docker network inspect holdfast_default)."
-        )
+    beside = "the gateway in `docker network inspect holdfast_default`" if _is_image() else "127.0.0.1"
+    how = f"Set TRUSTED_PROXIES to the proxy's address; {beside} for one on this machine."
     text = "TRUSTED_PROXIES is not set: behind a proxy everybody counts as one address and shares its limits."
     return Finding(ADVICE, "Proxy", text, how)
 

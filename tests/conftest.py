@@ -31,6 +31,7 @@ from xdist.scheduler import LoadFileScheduling
 from app.postgres.server import Postgres
 from app.supervisor.single_instance import MARK
 from tests.support.databases import TEMPLATE, Databases, compile_once, named, plain
+from tests.support.plugins.logged_faults import no_error_was_logged_before as no_error_was_logged_before
 from tests.support.plugins.midnight import pytest_runtest_setup as pytest_runtest_setup
 from tests.support.plugins.patience import pytest_sessionstart as pytest_sessionstart
 from tests.support.plugins.process_memory import pytest_runtest_protocol as pytest_runtest_protocol
@@ -357,14 +358,6 @@ def shared_sandbox() -> Iterator[str]:
 def sandbox_url(shared_sandbox: str) -> str:
     """The address of the worker's sandbox; tests use fresh people and guilds in it."""
     return shared_sandbox
-
-
-@pytest.fixture(autouse=True)
-def no_error_was_logged_before() -> None:
-    """The log of each test has its own errors of the database, of which a process logs repeated ones rarely."""
-    if known := sys.modules.get("services.runtime.database_faults"):
-        known._told.clear()
-        known._repeated.clear()
 
 
 @pytest.fixture(autouse=True)

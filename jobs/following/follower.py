@@ -11,8 +11,8 @@ from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead, worker_name
 from services.holdings import delegations
+from services.runtime.logs import RareWarnings
 from services.runtime.postgres_listen import wait
-from services.runtime.rare_warnings import RareWarnings
 from services.runtime.retries import database_errors_logged
 from services.triggers import chain_cursor, quarantine, sightings, unreached_blocks
 from services.triggers.chain_cursor import COINS, CONTRACTS, Position, cursor_of

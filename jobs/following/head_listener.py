@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from gateways import gateways
-from services.runtime.rare_warnings import RareWarnings
+from services.runtime.logs import RareWarnings
 from services.runtime.retries import backoff
 from services.triggers import transfer_poller
 from services.triggers.transfer_poller import UnreadableTransfers

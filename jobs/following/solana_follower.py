@@ -10,7 +10,7 @@ from jobs.following.follower_turns import FollowerTurns
 from models import transaction
 from services.core import queue
 from services.core.queue.worker_names import is_dead
-from services.runtime.rare_warnings import RareWarnings
+from services.runtime.logs import RareWarnings
 from services.runtime.retries import database_errors_logged
 from services.triggers import chain_cursor, sightings, solana_poller
 from services.triggers.chain_cursor import Position

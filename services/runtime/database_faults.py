@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, SQLAlch
 from sqlalchemy.exc import TimeoutError as NoneFree
 
 from models import DatabaseUrlMissing
-from services.runtime.rare_warnings import RareWarnings
+from services.runtime.logs import RareWarnings
 
 DATABASE_FAULTS = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
 """The classes of errors raised when the database is absent or overloaded."""
@@ -73,7 +73,7 @@ def log_fault(log: logging.Logger, fault: BaseException, then: str) -> None:
     """Log an error and its consequence `then`.
 
     If the database is absent, that is one line, otherwise the whole error once an hour. When the same comes again, it
-    is logged in one line in ten minutes (`rare_warnings`), with how often it came.
+    is logged in one line in ten minutes (`RareWarnings`), with how often it came.
     """
     moment, kind = time.monotonic(), _ABSENT if is_unanswered(fault) else _kind(fault)
     if kind != _ABSENT and moment - _told.get(kind, -TOLD_FOR_SECONDS) >= TOLD_FOR_SECONDS:

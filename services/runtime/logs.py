@@ -7,6 +7,7 @@ import sys
 import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 from gateways.transport.errors import ACCOUNTS
@@ -26,6 +27,8 @@ _HEADERS = re.compile(
 # An API token or a webhook's secret, which a program may put anywhere, an address for example.
 _TOKENS = re.compile(r"\b(hf_|whsec_)[A-Za-z0-9_-]{43}")
 _SCHEMES = re.compile(r"\b((?:Bearer|Bot|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
+LOGGED_EVERY = 600.0
+"""Seconds between two lines about a failure that comes again and again; Health shows the newest at once."""
 
 
 def set_up() -> None:
@@ -124,3 +127,26 @@ class JsonLines(logging.Formatter):
         if record.exc_text:
             line["traceback"] = record.exc_text
         return json.dumps(line, ensure_ascii=False)
+
+
+class RareWarnings:
+    """The failures of one kind in one part; the first is logged, and then one of them in each LOGGED_EVERY seconds.
+
+    While a provider is down for a day, all polls of it fail, up to one a second.
+    """
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log: logging.Logger = log
+        self._logged_at = float("-inf")
+        self._count = 0
+
+    def add(self, said: str, *arguments: object) -> None:
+        """Count a failure; when a line is due, log it with the number of failures since the last line."""
+        self._count += 1
+        if monotonic() - self._logged_at >= LOGGED_EVERY:
+            self._log.warning(f"{said} times=%d", *arguments, self._count)
+            self._logged_at, self._count = monotonic(), 0
+
+    def logged(self) -> None:
+        """Note that the failure was just logged elsewhere, in full."""
+        self._logged_at, self._count = monotonic(), 0

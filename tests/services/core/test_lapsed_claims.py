@@ -79,7 +79,7 @@ async def left_for_a_retry(db: AsyncSession, worker: str, claims: list[Claim]) -
 async def test_the_end_of_a_lapsed_claim_leaves_the_next_one_of_the_same_worker_alone(
     end: Callable[[AsyncSession, str, list[Claim]], Awaitable[None]], marks: int
 ) -> None:
-    """A part that stood still past its lease ends while the worker's next look at the member is under way."""
+    """A part that stood still past its lease ends while the worker's next reconcile of the member is under way."""
     await mark(1, "5")
     (first,) = await claimed()
     # As if that had been a lease and a second ago.

@@ -11,9 +11,9 @@ from sqlmodel import col, select
 import models
 from models import Due, transaction
 from models.db.database import engine
-from services.runtime import database_faults, rare_warnings
+from services.runtime import database_faults, logs
 from services.runtime.database_faults import first_line, is_absent, is_the_databases, log_fault
-from services.runtime.rare_warnings import LOGGED_EVERY
+from services.runtime.logs import LOGGED_EVERY
 from services.runtime.retries import database_errors_logged
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -123,7 +123,7 @@ async def test_a_disk_that_is_full_all_hour_writes_few_lines(
 ) -> None:
     """Each poll of each follower fails then, and so does what looks for work each second."""
     seconds, fault = 0.0, await raised(state)
-    monkeypatch.setattr(rare_warnings, "monotonic", lambda: seconds)
+    monkeypatch.setattr(logs, "monotonic", lambda: seconds)
     while seconds < 3 * LOGGED_EVERY:
         for _ in range(24):
             with database_errors_logged(log, "following will be retried"):

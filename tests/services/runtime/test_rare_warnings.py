@@ -4,15 +4,15 @@ import logging
 
 import pytest
 
-from services.runtime import rare_warnings
-from services.runtime.rare_warnings import LOGGED_EVERY, RareWarnings
+from services.runtime import logs
+from services.runtime.logs import LOGGED_EVERY, RareWarnings
 
 
 def test_polls_that_fail_all_day_write_few_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     seconds = 0.0
-    monkeypatch.setattr(rare_warnings, "monotonic", lambda: seconds)
+    monkeypatch.setattr(logs, "monotonic", lambda: seconds)
     faults = RareWarnings(logging.getLogger("polls"))
     while seconds < 3 * LOGGED_EVERY:
         faults.add("failed to poll cursor=%s", "base")
