@@ -254,7 +254,7 @@ async def _undo(chain: Chain) -> None:
 
 
 async def _withdraw_rights(chain: Chain) -> None:
-    """Withdraw the approvals of listed contracts and the delegations, whoever's transactions gave them."""
+    """Withdraw the approvals of listed contracts and the delegations, also those that people signed."""
     listed = sorted({*chain.collections, *chain.coins, chain.facts.registry})
     wanted = {"fromBlock": "0x0", "toBlock": "latest", "address": listed}
     topics = [APPROVAL, APPROVAL_FOR_ALL, *DELEGATED]

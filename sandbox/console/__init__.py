@@ -119,7 +119,7 @@ class Console:
     async def dismiss(self, request: web.Request) -> web.Response:
         """Close an answer that only this person sees."""
         form = await submitted(request)
-        # Those that nobody sees any more are forgotten, and so is a text that is no message.
+        # Those that nobody sees any more are forgotten, and so is a text that names none.
         self.dismissed = (
             self.dismissed | {str(form.get("message", ""))}
         ) & self.sandbox.discord.interactions.hidden_ids()

@@ -57,7 +57,7 @@ async def test_a_node_that_hangs_counts_as_one_that_is_gone(tmp_path: Path, monk
 
 
 class Node:
-    """A node with this head, which mines what it is told to mine."""
+    """A node with this head, which mines on request."""
 
     head = 5
 
