@@ -79,7 +79,8 @@ async def keep_running(chain: Chain) -> None:
                 chain.forget_node()
                 try:
                     await start(chain)
-                except (NodeError, NodeGone, Refusal) as failed:
+                except (NodeError, NodeGone, OSError, Refusal) as failed:
+                    # OSError: the machine has no process or no space on the disk for it just now.
                     _LOG.warning("%s: the node does not start: %s", chain.facts.name, failed)
                     await asyncio.sleep(PAUSE_SECONDS)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sandbox.base.chain_table import CHAINS
-from sandbox.chains import anvil, chain
+from sandbox.chains import anvil, chain, replay
 from sandbox.chains.anvil import Anvil, NodeGone
 from sandbox.chains.chain import HEADS_KEPT, Chain
 from sandbox.tools import find_anvil
@@ -100,3 +100,31 @@ async def test_where_a_stale_node_stopped_is_not_forgotten_by_looking(base: Chai
         await base.note_head()
     assert (base.head_at(0.5), base.head_at(2.0)) == (5, 6)
     base.journal.close()
+
+
+async def test_a_node_that_the_machine_has_no_room_for_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tries, started = iter((OSError("no process is left"), None)), asyncio.Event()
+
+    async def start(one: Chain) -> None:
+        if (fault := next(tries)) is not None:
+            raise fault
+        started.set()
+        one.running.set()
+
+    async def ended() -> None:
+        if started.is_set():
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(replay, "start", start)
+    monkeypatch.setattr(replay, "PAUSE_SECONDS", 0.0)
+    made = Chain(CHAINS["base"], "http://localhost", tmp_path, Path("anvil"))
+    monkeypatch.setattr(made.node, "ended", ended)
+    keeper = asyncio.create_task(replay.keep_running(made))
+    waiting = asyncio.create_task(started.wait())
+    await asyncio.wait({keeper, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    assert not keeper.done(), "it keeps the node running"
+    keeper.cancel()
+    await asyncio.gather(keeper, waiting, return_exceptions=True)
+    made.journal.close()
