@@ -22,6 +22,8 @@ from sandbox.discord.world.entities import (
 from sandbox.discord.world.snowflakes import Snowflakes
 
 Entity = Application | User | Guild | Role | Member | Channel | Message | Command | Grant | AuditEntry
+SPARE = 100_000
+"""The lines of history that a journal may have beside twice those of what exists, while it is open."""
 AUDIT_KEPT = 10_000
 """The most entries of one guild's audit log. Discord keeps them for 45 days, however many they are."""
 
@@ -41,6 +43,8 @@ class World:
         self.audit: dict[str, dict[str, AuditEntry]] = {}
         """The entries of each guild by id, oldest first."""
         self._journal: Journal | None = None
+        self._lines = 0
+        self._room = SPARE
 
     def open(self, path: Path) -> None:
         """Replay the journal and write to it from now on; a journal that is mostly history is compacted."""
@@ -48,8 +52,10 @@ class World:
         records = journal.records()
         for record in records:
             self._replay(record)
-        self._journal = journal
-        if len(records) > 2 * sum(1 for _ in self.entities()) + 1000:
+        self._journal, self._lines = journal, len(records)
+        there = sum(1 for _ in self.entities())
+        self._room = 2 * there + SPARE
+        if self._lines > 2 * there + 1000:
             self.compact()
 
     def close(self) -> None:
@@ -61,21 +67,28 @@ class World:
     def compact(self) -> None:
         """Rewrite the journal with only what exists now."""
         if self._journal is not None:
-            self._journal.rewrite([_record(entity) for entity in self.entities()])
+            records = [_record(entity) for entity in self.entities()]
+            self._journal.rewrite(records)
+            self._lines, self._room = len(records), 2 * len(records) + SPARE
 
     def save(self, *entities: Entity) -> None:
         """Save new or changed entities; they are on disk before this returns."""
         for entity in entities:
             self._hold(entity)
-        if self._journal is not None:
-            self._journal.extend([_record(entity) for entity in entities])
+        self._write([_record(entity) for entity in entities])
 
     def remove(self, *entities: Entity) -> None:
         """Delete entities; the deletion is on disk before this returns."""
         for entity in entities:
             self._drop(entity)
+        self._write([{"gone": _kind(entity), **_record(entity)} for entity in entities])
+
+    def _write(self, records: list[Record]) -> None:
         if self._journal is not None:
-            self._journal.extend([{"gone": _kind(entity), **_record(entity)} for entity in entities])
+            self._journal.extend(records)
+            self._lines += len(records)
+            if self._lines > self._room:
+                self.compact()
 
     def entities(self) -> Iterator[Entity]:
         """Yield all entities, in an order in which they can be replayed."""

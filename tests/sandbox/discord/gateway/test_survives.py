@@ -7,6 +7,9 @@ import pytest
 
 from sandbox.__main__ import environment as environment_with
 from sandbox.__main__ import port_of, refusal_to_run
+from sandbox.discord.world import world
+from sandbox.discord.world.entities import Grant, User
+from sandbox.discord.world.world import World
 from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, Process, role_of
 
 CAROL = "1150000000000000303"
@@ -100,3 +103,20 @@ def test_live_credentials_in_the_file_count_too(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(("given", "port"), [("", 3210), ("4000", 4000), ("70000", 0), ("0", 0), ("-1", 0), ("web", 0)])
 def test_what_is_no_port_is_seen_before_anything_starts(given: str, port: int) -> None:
     assert port_of({"SANDBOX_PORT": given}) == port
+
+
+def test_a_journal_does_not_grow_with_what_is_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(world, "SPARE", 10)
+    journal = tmp_path / "discord.jsonl"
+    first, again = World(), World()
+    first.open(journal)
+    for number in range(100):
+        first.save(User("1", f"name{number}", None, None))
+        grant = Grant(f"token{number}", "refresh", "1", [], 0.0)
+        first.save(grant)
+        first.remove(grant)
+    assert len(journal.read_text().splitlines()) < 20
+    again.open(journal)
+    assert (again.users, again.grants) == (first.users, {})
+    again.close()
+    first.close()
