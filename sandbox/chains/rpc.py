@@ -158,7 +158,7 @@ class _Socket:
             back.cancel()
 
     async def _forward(self, upstream: aiohttp.ClientWebSocketResponse) -> None:
-        """Pass on the node's events and its answers to subscriptions; a front end with a fault loses them."""
+        """Pass on the node's answers to subscriptions and its events; a front end with a fault loses the events."""
         async for message in upstream:
             if message.type != aiohttp.WSMsgType.TEXT:
                 continue
@@ -166,9 +166,9 @@ class _Socket:
             if (answered := self._in_batch.pop(said.get("id"), None)) is not None:
                 answered.set_result(said)
                 continue
-            if self._sandbox.faults.active(self._target) is not None:
-                continue
             if "id" not in said:
+                if self._sandbox.faults.active(self._target) is not None:
+                    continue
                 if self._held is None:
                     await self._client.send_str(message.data)
                 else:

@@ -1,5 +1,6 @@
 """The effect of each fault on one front end of a chain, while the other front end works."""
 
+import asyncio
 from collections.abc import Iterator
 
 import aiohttp
@@ -134,6 +135,18 @@ def test_a_stale_node_has_no_later_block_by_its_hash_or_through_a_filter(nodes: 
         assert int(block["calls"][0]["returnData"], 16) == 0
     assert len(nodes.rpc("eth_getFilterChanges", watched, chain="polygon")) == 1, "it has them when it goes on"
     assert len(nodes.rpc("eth_getLogs", {"blockHash": later}, chain="polygon")) == 1
+
+
+@pytest.mark.parametrize("kind", ["stale", "zero"])
+async def test_a_faulty_node_answers_a_subscription_and_sends_no_event(nodes: Nodes, kind: str):
+    asked = {"jsonrpc": "2.0", "method": "eth_subscribe", "params": ["newHeads"]}
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{nodes.url}/rpc/optimism") as socket:
+        with nodes.fault("rpc:optimism", kind):
+            await socket.send_json({**asked, "id": 1})
+            assert "result" in await socket.receive_json(timeout=5)
+            await asyncio.to_thread(nodes.act, "mine", "optimism", blocks="1")
+            await socket.send_json({**asked, "id": 2})
+            assert (await socket.receive_json(timeout=5))["id"] == 2, "the block came before"
 
 
 def test_malformed_is_no_json(nodes: Nodes):
