@@ -82,6 +82,11 @@ READ_THE_PRODUCT = (
     "tests/house/test_words.py", "tests/bot/locales/test_sentences.py",
 )  # fmt: skip
 """Files that parse every module of the product, which takes two seconds and is done once in a process."""
+WITH_WHOLE_SANDBOX = (
+    *(f"tests/sandbox/chains/test_{name}.py" for name in ("accounts", "control", "faults", "punks", "rpc", "staking")),
+    "tests/sandbox/marketplaces/", "tests/sandbox/test_odd_questions.py",
+)  # fmt: skip
+"""Files that share a sandbox of their own, which they begin with a reset."""
 UNLIMITED: dict[str, str] = {
     "tests/jobs/deciding/test_solana.py": "would wait for minutes: an index gives two lists a second",
     "tests/jobs/following/test_solana_follower.py": "reads without a pause, which no plan gives",
@@ -193,6 +198,8 @@ class TwoProducts(LoadFileScheduling):
             return "product"
         if nodeid.startswith(READ_THE_PRODUCT):
             return "read the product"
+        if nodeid.startswith(WITH_WHOLE_SANDBOX):
+            return "whole sandbox"
         return "web" if nodeid.startswith("tests/system/web/") else super()._split_scope(nodeid)
 
 

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +11,10 @@ import httpx
 import pytest
 from aiohttp import web
 
-from sandbox.assembly import WholeSandbox, product_settings
+from sandbox.assembly import WholeSandbox
 from sandbox.server import build_app
 from tests.conftest import free_port
+from tests.sandbox.chains.nodes import Nodes, Process, running
 from tests.sandbox.control import SandboxControl
 
 CLUB, BASE, QUIET = "1170000000000001000", "1170000000000002000", "1170000000000003000"
@@ -130,45 +129,6 @@ async def discord(tmp_path: Path) -> AsyncIterator[Outside]:
     await runner.cleanup()
 
 
-@dataclass
-class Process:
-    """A sandbox in its own process, so that it can be killed."""
-
-    data: Path
-    port: int
-    strict: bool = True
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://localhost:{self.port}"
-
-    @property
-    def bot(self) -> dict[str, str]:
-        return {"Authorization": f"Bot {product_settings(self.port)['DISCORD_BOT_TOKEN']}"}
-
-    def start(self) -> None:
-        environment = {
-            **os.environ,
-            "SANDBOX_DATA": str(self.data),
-            "SANDBOX_PORT": str(self.port),
-            "SANDBOX_WITHOUT": "chains,marketplaces",
-            "PUBLIC_URL": "",
-            **({"SANDBOX_STRICT": "1"} if self.strict else {}),
-        }
-        self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
-        assert b"/console" in self.process.stdout.readline()
-
-    def kill(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            if self.process.stdout is not None:
-                self.process.stdout.close()
-            self.process = None
-
-
 @pytest.fixture
 def sandbox_process(tmp_path: Path) -> Iterator[Process]:
     """A started sandbox process."""
@@ -176,3 +136,18 @@ def sandbox_process(tmp_path: Path) -> Iterator[Process]:
     process.start()
     yield process
     process.kill()
+
+
+@pytest.fixture(scope="session")
+def whole_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """The sandbox with all its parts that the tests of this folder share."""
+    with running(tmp_path_factory.mktemp("whole") / "sandbox") as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
+def nodes(whole_sandbox: Nodes) -> Nodes:
+    """The same sandbox with what it has at the start; only its blocks go on."""
+    for method, path in (("POST", "reset"), ("DELETE", "limits"), ("DELETE", "faults")):
+        assert whole_sandbox.http.request(method, f"/control/{path}").is_success
+    return whole_sandbox

@@ -16,7 +16,7 @@ from sandbox.chains.plans import PLANS
 from sandbox.marketplaces import alchemy
 from sandbox.solana.rpc import MOST_IN_A_BATCH
 from tests.sandbox.chains import otters as solana
-from tests.sandbox.chains.nodes import MELLOW_CATS, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, Nodes
 from tests.sandbox.chains.otters import Otters
 from tests.sandbox.conftest import some
 
@@ -41,12 +41,6 @@ DAS_FIELDS = (
     "limit", "page", "before", "after", "sortBy", "options", "ids", "id", "ownerAddress", "groupKey", "groupValue",
     "tokenType", "grouping", "burnt", "cursor",
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("odd") / "sandbox") as nodes:
-        yield nodes
 
 
 @pytest.fixture

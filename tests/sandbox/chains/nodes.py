@@ -1,10 +1,11 @@
-"""A sandbox process with its chains and marketplaces, as an outside client sees it."""
+"""A sandbox in a process of its own, and one with its chains and marketplaces, as an outside client sees it."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,50 @@ from typing import Any
 import httpx
 from eth_account import Account
 
+from sandbox.assembly import product_settings
 from tests.conftest import free_port
-from tests.sandbox.conftest import Process
 
 MELLOW_CATS, CORNER_SHOP = "mellow-cats", "corner-shop-cards"
 STRANGER = "0x00000000000000000000000000000000000ace00"
+
+
+@dataclass
+class Process:
+    """A sandbox in its own process, so that it can be killed."""
+
+    data: Path
+    port: int
+    strict: bool = True
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    @property
+    def bot(self) -> dict[str, str]:
+        return {"Authorization": f"Bot {product_settings(self.port)['DISCORD_BOT_TOKEN']}"}
+
+    def start(self) -> None:
+        environment = {
+            **os.environ,
+            "SANDBOX_DATA": str(self.data),
+            "SANDBOX_PORT": str(self.port),
+            "SANDBOX_WITHOUT": "chains,marketplaces",
+            "PUBLIC_URL": "",
+            **({"SANDBOX_STRICT": "1"} if self.strict else {}),
+        }
+        self.process = subprocess.Popen([sys.executable, "-m", "sandbox"], env=environment, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert b"/console" in self.process.stdout.readline()
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+            self.process = None
 
 
 class Nodes(Process):

@@ -1,23 +1,16 @@
 """Contract accounts: a Safe and an ERC-4337 account that pay themselves, and refuse every other caller."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from sandbox.contracts import accounts
-from tests.sandbox.chains.nodes import STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import STRANGER, Nodes
 
 DONE = {
     "Safe": "0x442e715f626346e8c54381002da614f62bee8d27386535b2521ec8540898556e",
     "Account4337": "0x49628fd1471006c1482da88028e9ce4dbb080b815c9b0344d39e5a8e6ec1419f",
 }
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("accounts") / "sandbox") as nodes:
-        yield nodes
 
 
 def listed(nodes: Nodes, chain: str = "base") -> dict[str, dict[str, str]]:

@@ -1,6 +1,5 @@
 """Control calls on the chains: their effects and their refusals."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -8,13 +7,7 @@ from uuid import uuid4
 import pytest
 
 from sandbox.chains.control import LONGEST_NAME, MOST_ACTS
-from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes, running
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("control") / "sandbox") as nodes:
-        yield nodes
+from tests.sandbox.chains.nodes import CORNER_SHOP, MELLOW_CATS, STRANGER, Nodes
 
 
 def test_mint_transfer_and_burn_show_on_the_chain_and_in_the_world(nodes: Nodes):

@@ -1,19 +1,12 @@
 """The effect of each fault on one front end of a chain, while the other front end works."""
 
 import asyncio
-from collections.abc import Iterator
 
 import aiohttp
 import httpx
 import pytest
 
-from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("faults") / "sandbox") as nodes:
-        yield nodes
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes
 
 
 def test_down_closes_the_connection(nodes: Nodes):

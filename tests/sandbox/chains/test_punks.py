@@ -1,21 +1,13 @@
 """A collection from before the standards: its own events and functions, and no ERC-165."""
 
-from collections.abc import Iterator
-
 import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
-from tests.sandbox.chains.nodes import STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import STRANGER, Nodes
 
 BUYER = "0x00000000000000000000000000000000000b0e4e"
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("punks") / "sandbox") as nodes:
-        yield nodes
 
 
 @pytest.fixture(scope="module")

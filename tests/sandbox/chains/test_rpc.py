@@ -2,14 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 import aiohttp
 import pytest
 
-from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes
 
 IDS = {
     "ethereum": 1,
@@ -22,12 +21,6 @@ IDS = {
 }
 # Loops until 5 million gas are left, then returns the word 1.
 HUNGRY = "0x5b5a63004c4b40106000576001600052602" + "06000f3"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("rpc") / "sandbox") as nodes:
-        yield nodes
 
 
 def test_every_chain_answers_with_its_own_id_and_three_collections(nodes: Nodes):

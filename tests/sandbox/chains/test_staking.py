@@ -1,6 +1,5 @@
 """Staking contracts: the answers of each kind, and staking and unstaking by control calls."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -8,13 +7,7 @@ from eth_abi.abi import decode, encode
 from eth_utils.crypto import keccak
 
 from sandbox.contracts.staking import KINDS
-from tests.sandbox.chains.nodes import STRANGER, Nodes, running
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("staking") / "sandbox") as nodes:
-        yield nodes
+from tests.sandbox.chains.nodes import STRANGER, Nodes
 
 
 def told(nodes: Nodes, one: dict[str, Any], wallet: str) -> Any:

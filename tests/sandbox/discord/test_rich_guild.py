@@ -4,7 +4,8 @@ from typing import Any
 
 import httpx
 
-from tests.sandbox.conftest import BASE, Outside, Process
+from tests.sandbox.chains.nodes import Process
+from tests.sandbox.conftest import BASE, Outside
 from tests.sandbox.discord.gateway.test_gateway import ready
 
 

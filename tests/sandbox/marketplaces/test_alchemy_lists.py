@@ -1,19 +1,11 @@
 """Alchemy's list of an account's tokens: which collections it is asked for."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
-import pytest
 
 from sandbox.marketplaces.alchemy import KEY
-from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("alchemy") / "sandbox") as nodes:
-        yield nodes
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes
 
 
 def ask(nodes: Nodes, *contracts: str, **query: Any) -> httpx.Response:

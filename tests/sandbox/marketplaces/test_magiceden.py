@@ -1,21 +1,14 @@
 """Magic Eden in the sandbox: its answers about Solana, and its faults."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.sandbox.chains.nodes import Nodes, running
+from tests.sandbox.chains.nodes import Nodes
 
 API = "/magiceden/v2"
 OTTERS = "tidepool-otters"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("magiceden") / "sandbox") as nodes:
-        yield nodes
 
 
 def ask(nodes: Nodes, path: str, **query: Any) -> httpx.Response:

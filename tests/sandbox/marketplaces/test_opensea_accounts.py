@@ -1,20 +1,13 @@
 """The marketplaces: accounts, their holdings, pages and faults."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes, running
+from tests.sandbox.chains.nodes import MELLOW_CATS, STRANGER, Nodes
 
 API = "/opensea/api/v2"
-
-
-@pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
-    with running(tmp_path_factory.mktemp("opensea") / "sandbox") as nodes:
-        yield nodes
 
 
 def ask(nodes: Nodes, path: str, **query: Any) -> httpx.Response:

@@ -10,7 +10,8 @@ from sandbox.__main__ import port_of, refusal_to_run
 from sandbox.discord.world import world
 from sandbox.discord.world.entities import Grant, User
 from sandbox.discord.world.world import World
-from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, Process, role_of
+from tests.sandbox.chains.nodes import Process
+from tests.sandbox.conftest import BASE, CALLBACK, CLUB, HOLDER, role_of
 
 CAROL = "1150000000000000303"
 
