@@ -2,9 +2,6 @@
 
 import asyncio
 import base64
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -97,13 +94,14 @@ def test_no_secret_is_repeated() -> None:
     assert "one.example" not in told
 
 
-def test_the_program_ends_with_the_code_and_the_line_for_something_that_is_lacking() -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in WHOLE}
-    done = subprocess.run(
-        [sys.executable, "-m", "app.doctor"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert done.stdout.splitlines()[-1].endswith("lacking for a live start. Until then a start uses the sandbox.")
+def test_without_an_application_the_end_says_that_a_start_uses_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in WHOLE:
+        monkeypatch.delenv(name, raising=False)
+    assert main() == 1
+    said = capsys.readouterr().out
+    assert said.splitlines()[-1].endswith("lacking for a live start. Until then a start uses the sandbox.")
 
 
 @pytest.mark.parametrize(
