@@ -1,5 +1,6 @@
 """The chains and accounts after a kill, and after a reset."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -23,21 +24,18 @@ REGISTRY = "0x00000000000000447e69651d841bD8D104Bed493"
 PAUPER = "0x00000000000000000000000000000000000ace01"
 
 
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """A sandbox for the tests that leave nothing behind in it; the first of them find it fresh."""
+    with running(tmp_path_factory.mktemp("survive") / "sandbox") as nodes:
+        yield nodes
+
+
 def content(nodes: Nodes) -> dict[str, object]:
     """Return the whole content of the chains and marketplaces, without block numbers."""
     world = nodes.world()
     chains = {name: {**chain, "block": None} for name, chain in world["chains"].items()}
     return {"chains": chains, "accounts": world["accounts"]}
-
-
-def test_no_node_outlives_a_killed_sandbox(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes:
-        assert nodes.process is not None
-        children = psutil.Process(nodes.process.pid).children(recursive=True)
-        assert len(children) == 7
-        nodes.kill()
-        _, alive = psutil.wait_procs(children, timeout=10)
-        assert alive == []
 
 
 def node_of(nodes: Nodes, chain: str) -> psutil.Process:
@@ -46,6 +44,74 @@ def node_of(nodes: Nodes, chain: str) -> psutil.Process:
     number = str(nodes.world()["chains"][chain]["chain_id"])
     children = psutil.Process(nodes.process.pid).children()
     return next(child for child in children if number in child.cmdline())
+
+
+def test_a_fresh_chain_has_settled_blocks(nodes: Nodes):
+    for chain in set(nodes.world()["chains"]) - {"solana", "apechain"}:
+        for tag in ("safe", "finalized"):
+            block = nodes.rpc("eth_getBlockByNumber", tag, False, chain=chain)
+            assert block is not None, (chain, tag)
+            assert int(block["number"], 16) <= nodes.block(chain)
+
+
+def test_the_deepest_reorg_leaves_a_fresh_chain_with_what_it_began_with(nodes: Nodes):
+    seeded = content(nodes)
+    for chain in CHAINS:
+        nodes.act("reorg", chain, depth=str(DEEPEST_REORG))
+    assert content(nodes) == seeded
+
+
+async def test_a_node_that_starts_again_looks_as_if_it_were_down(nodes: Nodes):
+    killed = node_of(nodes, "base")
+    killed.kill()
+    answers = list[str]()
+    while "result" not in answers:
+        try:
+            answers.append(next(name for name in ("error", "result") if name in nodes.ask("eth_chainId").json()))
+        except httpx.RemoteProtocolError:
+            answers.append("closed")
+    assert set(answers) <= {"closed", "result"}
+    mined = nodes.act("mine", "base", blocks="1")
+    assert nodes.block("base") >= mined["block"]
+
+
+def test_no_node_outlives_a_killed_sandbox_and_a_quiet_chain_keeps_its_head_too(nodes: Nodes):
+    assert nodes.process is not None
+    head = nodes.act("mine", "ethereum", blocks="7")["block"]
+    children = psutil.Process(nodes.process.pid).children(recursive=True)
+    assert len(children) == 7
+    nodes.kill()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+    nodes.start()
+    assert nodes.block("ethereum") >= head
+
+
+def test_the_world_and_a_market_are_read_while_a_reorg_or_a_reset_takes_contracts_back(nodes: Nodes):
+    with ThreadPoolExecutor(2) as pool:
+        done, key = Event(), {"X-API-KEY": "sandbox-opensea-key"}
+        listed = f"/opensea/api/v2/chain/base/account/{nodes.wallet('carol')}/nfts"
+        limit = {"target": "opensea", "left": 1_000_000, "seconds": 600}
+        assert nodes.http.put("/control/limits", json=limit).status_code == 200
+
+        def statuses(path: str) -> set[int]:
+            found = set[int]()
+            while not done.is_set():
+                found.add(nodes.http.get(path, headers=key).status_code)
+            return found
+
+        reading = [pool.submit(statuses, path) for path in ("/control/world", listed)]
+        try:
+            for number in range(8):
+                for standard in ("ERC20", "ERC721", "Staking:number"):
+                    slug = f"{standard.lower().replace(':', '-')}-{number}"
+                    block = nodes.act("deploy", standard=standard, name="Brief", slug=slug)["block"]
+                nodes.act("reorg", depth=str(nodes.block() - block + 12))
+            nodes.act("deploy", standard="ERC20", name="Brief", slug="brief")
+            assert nodes.http.post("/control/reset").status_code == 200
+        finally:
+            done.set()
+        assert [one.result() for one in reading] == [{200}, {200}]
 
 
 async def test_a_killed_node_comes_back_with_everything_and_its_socket_is_closed(tmp_path: Path):
@@ -74,38 +140,6 @@ async def test_a_killed_node_comes_back_with_everything_and_its_socket_is_closed
         nodes.kill()
         nodes.start()
         assert nodes.owners("late-show", "7", "abstract") == {STRANGER: "39"}
-
-
-async def test_a_node_that_starts_again_looks_as_if_it_were_down(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes:
-        killed = node_of(nodes, "base")
-        killed.kill()
-        answers = list[str]()
-        while "result" not in answers:
-            try:
-                answers.append(next(name for name in ("error", "result") if name in nodes.ask("eth_chainId").json()))
-            except httpx.RemoteProtocolError:
-                answers.append("closed")
-        assert set(answers) <= {"closed", "result"}
-        mined = nodes.act("mine", "base", blocks="1")
-        assert nodes.block("base") >= mined["block"]
-
-
-def test_a_quiet_chain_keeps_its_head_too(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes:
-        head = nodes.act("mine", "ethereum", blocks="7")["block"]
-        nodes.kill()
-        nodes.start()
-        assert nodes.block("ethereum") >= head
-
-
-def test_a_fresh_chain_has_settled_blocks(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes:
-        for chain in set(nodes.world()["chains"]) - {"solana", "apechain"}:
-            for tag in ("safe", "finalized"):
-                block = nodes.rpc("eth_getBlockByNumber", tag, False, chain=chain)
-                assert block is not None, (chain, tag)
-                assert int(block["number"], 16) <= nodes.block(chain)
 
 
 def test_the_committed_artefacts_belong_to_the_sources():
@@ -168,14 +202,6 @@ def test_nothing_is_lost_by_a_kill_and_a_reset_leads_back(tmp_path: Path):
         nodes.start()
         assert content(nodes) == changed
         assert nodes.block() >= head
-
-
-def test_the_deepest_reorg_leaves_a_fresh_chain_with_what_it_began_with(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes:
-        seeded = content(nodes)
-        for chain in CHAINS:
-            nodes.act("reorg", chain, depth=str(DEEPEST_REORG))
-        assert content(nodes) == seeded
 
 
 def coin_of(nodes: Nodes, account: str) -> int:
@@ -306,30 +332,3 @@ def test_an_old_payment_of_a_client_is_repeated_after_a_kill(tmp_path: Path):
         assert int(nodes.rpc("eth_getTransactionCount", erin, "latest"), 16) == 2
         assert [nodes.rpc("eth_getTransactionReceipt", one)["status"] for one in paid] == ["0x1", "0x1"]
         assert [coin_of(nodes, account) for account in (erin, PAUPER)] == [before, 6 * 10**18]
-
-
-def test_the_world_and_a_market_are_read_while_a_reorg_or_a_reset_takes_contracts_back(tmp_path: Path):
-    with running(tmp_path / "sandbox") as nodes, ThreadPoolExecutor(2) as pool:
-        done, key = Event(), {"X-API-KEY": "sandbox-opensea-key"}
-        listed = f"/opensea/api/v2/chain/base/account/{nodes.wallet('carol')}/nfts"
-        limit = {"target": "opensea", "left": 1_000_000, "seconds": 600}
-        assert nodes.http.put("/control/limits", json=limit).status_code == 200
-
-        def statuses(path: str) -> set[int]:
-            found = set[int]()
-            while not done.is_set():
-                found.add(nodes.http.get(path, headers=key).status_code)
-            return found
-
-        reading = [pool.submit(statuses, path) for path in ("/control/world", listed)]
-        try:
-            for number in range(8):
-                for standard in ("ERC20", "ERC721", "Staking:number"):
-                    slug = f"{standard.lower().replace(':', '-')}-{number}"
-                    block = nodes.act("deploy", standard=standard, name="Brief", slug=slug)["block"]
-                nodes.act("reorg", depth=str(nodes.block() - block + 12))
-            nodes.act("deploy", standard="ERC20", name="Brief", slug="brief")
-            assert nodes.http.post("/control/reset").status_code == 200
-        finally:
-            done.set()
-        assert [one.result() for one in reading] == [{200}, {200}]
