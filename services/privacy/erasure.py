@@ -255,8 +255,9 @@ _LINES = tuple(
     """
     for column in ("subject", "actor")
 )
-# All rows of a table are locked in the order of their keys, whomever they name: person by person, this could deadlock
-# with what locks several of them. The tables are in the order in which a reconcile and a change of rules lock them.
+# All rows of a table are locked in the order of their keys, also where they name different people: person by person,
+# this could deadlock with what locks several of them. The tables are in the order in which a reconcile and a change of
+# rules lock them.
 _LOCKS = tuple(
     f"SELECT 1 FROM {table} WHERE {which} ORDER BY {key} FOR {strength}".replace(":any", "ANY(CAST(:people AS text[]))")
     for table, which, key, strength in (
