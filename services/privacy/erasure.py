@@ -211,7 +211,7 @@ async def finish(db: AsyncSession) -> int:
     LINES_AT_ONCE lines of the log. For people who have returned, it rewrites only lines from before their return.
     """
     gone, left = 0, LINES_AT_ONCE
-    renamed: list[tuple[Farewell, datetime | None, bool, dict[str, object]]] = []
+    renamed: list[tuple[Farewell, datetime | None, bool, dict[str, str | datetime]]] = []
     for row, returned_at, over in (await db.exec(_ADVANCING.limit(PEOPLE_AT_ONCE))).all():
         back = cast("datetime | None", returned_at)
         # Without a return there is no time limit, so lines that another process dated by its own clock count too.
