@@ -54,7 +54,7 @@ TABS: dict[Any, str] = {
 
 
 @pytest.fixture
-def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+def silence(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Switches that make Discord silent, and make it answer again."""
     kept = {
         name: getattr(permissions, name)
@@ -73,13 +73,13 @@ def storm(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
 
 async def test_each_tab_says_what_is_wrong_and_shows_its_content_when_asked_again(
-    sign_in: SignIn, storm: Callable[[bool], None]
+    sign_in: SignIn, silence: Callable[[bool], None]
 ) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
     await browser.client.get("/api/servers")
     for kind, name in TABS.items():
-        storm(True)
+        silence(True)
         tab.go("/server-config", serverId=server_id, tab=name)
         page = await tab.state(ServerPageState)
         await tab.run(page.load())
@@ -87,16 +87,16 @@ async def test_each_tab_says_what_is_wrong_and_shows_its_content_when_asked_agai
         state: Any = await tab.state(kind)
         await tab.run(state.load())
         assert (state.fault, state.shown_for) == (SILENT, 0), name
-        storm(False)
+        silence(False)
         await tab.run(state.load())
         assert (state.fault, state.shown_for) == ("", server_id), name
 
 
-async def test_health_and_the_banner_need_no_answer_of_discords(sign_in: SignIn, storm: Callable[[bool], None]) -> None:
+async def test_health_and_the_banner_need_no_answer_of_discords(sign_in: SignIn, silence: Callable[[bool], None]) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
     await browser.client.get("/api/servers")
-    storm(True)
+    silence(True)
     tab.go("/server-config", serverId=server_id, tab="health")
     await tab.run((await tab.state(ServerPageState)).load())
     health = await tab.state(ServerHealthState)
@@ -143,26 +143,26 @@ async def test_one_failure_of_what_is_around_the_tabs_is_not_seen(
 
 
 async def test_the_rule_form_stays_usable_without_the_roles_and_never_shows_a_rule_it_has_not_read(
-    sign_in: SignIn, storm: Callable[[bool], None]
+    sign_in: SignIn, silence: Callable[[bool], None]
 ) -> None:
     tab, browser = await sign_in("ada")
     rule = await with_rule(browser)
     form = await tab.state(RuleFormState)
-    storm(True)
+    silence(True)
     tab.go("/add-verification-rule", serverId=rule["serverId"])
     await tab.run(form.load())
     assert (form.loaded, form.roles_failed, form.fault, form.load_fault) == (True, True, "", "")
     assert form.roles_fault, "people read why there are no roles, such as that the bot is not in the server"
     assert "roles_fault" in str(_role())
-    storm(False)
+    silence(False)
     await tab.run(form.load_roles())
     assert (form.roles_failed, bool(form.roles)) == (False, True)
     form.visit = -1
-    storm(True)
+    silence(True)
     tab.go("/add-verification-rule", serverId=rule["serverId"], ruleId=rule["id"])
     await tab.run(form.load())
     assert (form.loaded, form.load_fault) == (False, SILENT)
-    storm(False)
+    silence(False)
     await tab.run(form.load())
     assert (form.loaded, form.load_fault, form.rule_name) == (True, "", rule["ruleName"])
 
@@ -176,7 +176,7 @@ async def test_the_form_of_somebody_elses_server_is_not_shown(sign_in: SignIn) -
 
 
 async def test_a_page_that_could_not_be_read_is_not_turned_to(
-    sign_in: SignIn, storm: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+    sign_in: SignIn, silence: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
@@ -188,33 +188,33 @@ async def test_a_page_that_could_not_be_read_is_not_turned_to(
     for kind, name in ((MembersState, "members"), (ActivityState, "activity")):
         state: Any = await opened(tab, kind, server_id, name)
         first = state.rows
-        storm(True)
+        silence(True)
         with pytest.raises(ProviderUnavailable):
             await tab.run(state.turn(1))
         assert (state.page, state.rows) == (1, first), name
-        storm(False)
+        silence(False)
         await tab.run(state.turn(1))
         assert state.page == 2, name
         assert state.rows != first, name
 
 
 async def test_what_reads_itself_again_waits_in_silence_for_discord(
-    sign_in: SignIn, storm: Callable[[bool], None]
+    sign_in: SignIn, silence: Callable[[bool], None]
 ) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
     move = await opened(tab, MoveState, server_id, "move")
     move.state = RUNNING
-    storm(True)
+    silence(True)
     await tab.run(move.look())
     assert move.state == RUNNING
-    storm(False)
+    silence(False)
     members = await opened(tab, MembersState, server_id, "members")
     members.checking, members._settled = EVERYBODY, True
-    storm(True)
+    silence(True)
     await tab.run(members.follow())
     assert members.checking == EVERYBODY
-    storm(False)
+    silence(False)
     await tab.run(members.follow())
     assert members.checking == ""
 
