@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from settings import Settings, settings
+from tests.support.plugins.types_of_settings import examine_once
 
 REMEMBERED = {
     "gateways.evm.rpc.node_limits": ("_known", "_news"),
@@ -23,6 +24,7 @@ REMEMBERED = {
 ROOT = Path(__file__).resolve().parents[3]
 if gone := [name for name in REMEMBERED if not ROOT.joinpath(*name.split(".")).with_suffix(".py").exists()]:
     raise pytest.UsageError(f"REMEMBERED names what is not there: {gone}")
+examine_once()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
