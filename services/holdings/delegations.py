@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from sqlalchemy import case, delete, tuple_
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import delete, tuple_
 from sqlmodel import col, select
 
 import models
@@ -37,9 +36,6 @@ settings, and another node may have that place by now."""
 MOST_KEPT = 200
 """Maximum delegations to one wallet on one chain, because anybody can give any number to anybody. The registry lists
 the oldest first."""
-ROWS_A_STATEMENT = 5_000
-"""Maximum rows of one statement, which takes at most 65,535 parameters."""
-
 AGE_KEPT = timedelta(days=1)
 """How long a delegation that a read did not name keeps its place among the others, should a later read name it."""
 
@@ -48,6 +44,23 @@ DelegateKey = tuple[str, str]
 DelegationKey = tuple[str, str, str]
 """A vault, a contract and a token id."""
 _KEYS = ("chain", "delegate", "vault", "contract", "token_id")
+_OF_A_READ = ("block", "endpoint", "read_at", "more", "fault")
+# With a parameter for each column instead of each value: SQLAlchemy would compile thousands of rows for a second.
+_STORE_READS = """
+INSERT INTO delegation_read AS r (chain, delegate, block, endpoint, read_at, more, fault)
+SELECT * FROM unnest(
+    CAST(:chains AS text[]), CAST(:delegates AS text[]), CAST(:block AS bigint[]), CAST(:endpoint AS integer[]),
+    CAST(:read_at AS timestamptz[]), CAST(:more AS boolean[]), CAST(:fault AS text[])
+)
+ON CONFLICT (chain, delegate) DO UPDATE SET
+    block = CASE WHEN excluded.fault IS NULL THEN excluded.block ELSE r.block END,
+    endpoint = CASE WHEN excluded.fault IS NULL THEN excluded.endpoint ELSE r.endpoint END,
+    read_at = CASE WHEN excluded.fault IS NULL THEN excluded.read_at ELSE r.read_at END,
+    more = CASE WHEN excluded.fault IS NULL THEN excluded.more ELSE r.more END,
+    fault = excluded.fault
+WHERE excluded.fault IS NOT NULL OR r.block <= excluded.block
+RETURNING r.chain, r.delegate
+"""
 
 Row = TypeVar("Row", models.Delegation, models.EndedDelegation)
 
@@ -274,27 +287,15 @@ async def remember(db: AsyncSession, fetched: Iterable[Fetched]) -> None:
 
 async def _accepted(db: AsyncSession, reads: Mapping[DelegateKey, Mapping[str, object]]) -> list[DelegateKey]:
     """Store these last reads; return those that succeeded and are not older than the stored ones."""
-    accepted = list[DelegateKey]()
+    if not reads:
+        return []
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
-    for part in chunks(sorted(reads), ROWS_A_STATEMENT):
-        statement = insert(models.DelegationRead).values(
-            [{"chain": chain, "delegate": delegate, **reads[chain, delegate]} for chain, delegate in part]
-        )
-        new = statement.excluded
-        succeeded = new.fault.is_(None)
-        values = {
-            name: case((succeeded, new[name]), else_=getattr(models.DelegationRead, name))
-            for name in ("block", "endpoint", "read_at", "more")
-        }
-        stored = await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "delegate"],
-                set_={**values, "fault": new.fault},
-                where=~succeeded | (col(models.DelegationRead.block) <= new.block),
-            ).returning(col(models.DelegationRead.chain), col(models.DelegationRead.delegate))
-        )
-        accepted += [pair for chain, delegate in stored.all() if reads[pair := (chain, delegate)]["fault"] is None]
-    return accepted
+    asked = sorted(reads)
+    columns = {name: [reads[pair][name] for pair in asked] for name in _OF_A_READ}
+    keys = {"chains": [chain for chain, _ in asked], "delegates": [delegate for _, delegate in asked]}
+    stored = await db.execute(_STORE_READS, {**keys, **columns})
+    told = ((str(chain), str(delegate)) for chain, delegate in stored.all())
+    return [pair for pair in told if reads[pair]["fault"] is None]
 
 
 async def _without_removed(
