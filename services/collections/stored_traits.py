@@ -1,5 +1,6 @@
 """Store the traits of single tokens for a while; `trait_sources.py` reads them, `trait_match.py` compares them."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -22,6 +23,14 @@ KEPT_FOR = timedelta(days=90)
 KEPT_BYTES = 1 << 30
 """How much is kept of all traits. Anybody can make tokens with long traits, and what is deleted can be read again."""
 ROWS_A_STATEMENT = 5_000
+# As one parameter: SQLAlchemy would compile a statement of thousands of rows for a second.
+_STORE = """
+INSERT INTO token (collection_id, token_id, traits, updated_at)
+SELECT collection_id, token_id, traits, updated_at FROM json_to_recordset(CAST(:rows AS json))
+    AS new (collection_id integer, token_id text, traits jsonb, updated_at timestamptz)
+ON CONFLICT (collection_id, token_id) DO UPDATE SET traits = excluded.traits, updated_at = excluded.updated_at
+WHERE token.updated_at <= excluded.updated_at
+"""
 
 
 def fresh_for() -> timedelta:
@@ -56,19 +65,12 @@ async def remember(db: AsyncSession, found: Mapping[TokenKey, TokenTraits | str]
     rows = [
         {
             "collection_id": ids[place[:2]], "token_id": place[2], "traits": _document(traits),
-            "updated_at": traits.read_at,
+            "updated_at": traits.read_at.isoformat(),
         }
         for place, traits in sorted(known_now.items())
     ]  # fmt: skip
     for part in chunks(rows, ROWS_A_STATEMENT):
-        statement = insert(Token).values(part)
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["collection_id", "token_id"],
-                set_={name: statement.excluded[name] for name in ("traits", "updated_at")},
-                where=col(Token.updated_at) <= statement.excluded.updated_at,
-            )
-        )
+        await db.execute(_STORE, {"rows": json.dumps(part)})
 
 
 def _document(traits: TokenTraits) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlalchemy import func, text
-from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import select
 
 import models
@@ -16,6 +14,16 @@ ROWS_A_STATEMENT = 2_000
 
 Trails = Mapping[str, Mapping[str, TokenHints]]
 """Contract → wallet → hints, on one chain."""
+
+# As one parameter: SQLAlchemy would compile a statement of thousands of rows for a second.
+_STORE = """
+INSERT INTO token_trail (chain, contract, address, ids, searched, gone, updated_at)
+SELECT chain, contract, address, ids, searched, gone, now() FROM json_to_recordset(CAST(:rows AS json))
+    AS new (chain text, contract text, address text, ids text[], searched jsonb, gone jsonb)
+ON CONFLICT (chain, contract, address) DO UPDATE SET
+    ids = (SELECT coalesce(array_agg(DISTINCT one), '{}') FROM unnest(token_trail.ids || excluded.ids) AS one),
+    searched = excluded.searched, gone = excluded.gone, updated_at = now()
+"""
 
 
 async def load(db: AsyncSession, chain: str, contracts: Sequence[str], owners: Sequence[str]) -> Trails:
@@ -47,29 +55,16 @@ async def remember(db: AsyncSession, found: Iterable[tuple[str, str, str, TokenH
     merged: dict[tuple[str, str, str], TokenHints] = {}
     for chain, contract, address, trail in found:
         merged[chain, contract, address] = _both(merged.get((chain, contract, address), TokenHints()), trail)
-    rows = {
-        (chain, contract, address): {
+    # In a fixed order, so that overlapping calls wait for each other instead of deadlocking.
+    rows = [
+        {
             "chain": chain, "contract": contract, "address": address, "ids": sorted(trail.ids),
             "searched": {str(node): list(span) for node, span in trail.searched.items()}, "gone": dict(trail.gone),
-            "updated_at": models.now(),
         }
-        for (chain, contract, address), trail in merged.items()
-    }  # fmt: skip
-    values = [rows[key] for key in sorted(rows)]
-    for part in chunks(values, ROWS_A_STATEMENT):
-        statement = insert(models.TokenTrail).values(part)
-        both = text(
-            "(SELECT coalesce(array_agg(DISTINCT one), '{}') FROM unnest(token_trail.ids || excluded.ids) AS one)"
-        )
-        await db.execute(
-            statement.on_conflict_do_update(
-                index_elements=["chain", "contract", "address"],
-                set_={
-                    "ids": both, "searched": statement.excluded.searched, "gone": statement.excluded.gone,
-                    "updated_at": func.now(),
-                },
-            )
-        )  # fmt: skip
+        for (chain, contract, address), trail in sorted(merged.items(), key=lambda one: one[0])
+    ]  # fmt: skip
+    for part in chunks(rows, ROWS_A_STATEMENT):
+        await db.execute(_STORE, {"rows": json.dumps(part)})
     await _drop(db, {key: trail.dropped - trail.ids for key, trail in merged.items()})
 
 
