@@ -366,7 +366,8 @@ def _confirm_losses(
         found[rule.id] = [one.reading for one in both]
         for role_id in roles:
             waits.setdefault(role_id, []).extend(one.wait for one in both if one.wait is not None)
-            first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now, means))
+            marks = confirmation.marked(first, second, earlier, now)
+            first_no.setdefault(role_id, {}).update(confirmation.noted(first, second, earlier, now, means) | marks)
     item.found, item.first_no = found, first_no
     item.again_in = min((max(seconds) for seconds in waits.values() if seconds), default=None)
 

@@ -32,6 +32,8 @@ NOT_SETTLED = N_("not settled yet")
 CONTRADICTED = N_("two readings disagree")
 KEPT = timedelta(days=1)
 """How long a first answer waits for its confirmation."""
+DENIED = "-"
+"""Ends the stored name of an answer that another source contradicted."""
 _FORMER = " before"
 """Follows the name of a node that the settings had at this place before, and have no more."""
 
@@ -312,7 +314,7 @@ def noted(
             continue
         question = question_of(reading)
         kept = before.get(question)
-        denied = second.answer not in {reading.answer, Answer.UNKNOWN} or second.reason == CONTRADICTED
+        denied = _denies(second, reading)
         usable = kept is not None and _counts(kept, reading, now) and not (denied and (second.block or 0) >= kept.block)
         lone = second.source == reading.source
         if kept is not None and lone and kept.source != reading.source and now - kept.at > OTHERS_SILENT:
@@ -323,6 +325,26 @@ def noted(
             provider = means(reading.requirement.chain).providers.get(reading.source, "") if means is not None else ""
             found[question] = Earlier(reading.answer, reading.source, reading.block, now, provider)
     return found
+
+
+def marked(first: Iterable[Reading], confirmed: Iterable[Reading], before: Before, now: datetime) -> dict[str, Earlier]:
+    """Return a mark for each answer that another source contradicts; no question finds it, so it confirms nothing.
+
+    By a mark, the ledger stores the readings of a yes that follows (see `opposed_at`): the settled block still had the
+    token that was sold, and may be older than its purchase by the same wallet since.
+    """
+    found: dict[str, Earlier] = {}
+    for reading, second in zip(first, confirmed, strict=True):
+        if reading.source is None or reading.block is None or reading.answer is Answer.UNKNOWN:
+            continue
+        if _denies(second, reading):
+            mark = question_of(reading) + DENIED
+            found[mark] = before.get(mark) or Earlier(reading.answer, reading.source, reading.block, now)
+    return found
+
+
+def _denies(second: Reading, first: Reading) -> bool:
+    return second.answer not in {first.answer, Answer.UNKNOWN} or second.reason == CONTRADICTED
 
 
 def document(found: Before) -> dict[str, Any]:

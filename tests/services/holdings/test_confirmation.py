@@ -20,6 +20,7 @@ from services.holdings.confirmation import (
     Means,
     confirm,
     document,
+    marked,
     noted,
     opposed_at,
     parsed,
@@ -111,6 +112,16 @@ def test_no_block_from_before_the_answer_that_gave_the_role_confirms_the_opposit
     assert confirm(reading(), at, None, TWO, NOW, opposed).reading.answer is NO
     assert second_of(reading(), [before, at], None, TWO, NOW, opposed) is at, "a node that is not behind counts"
     assert opposed_at(reading(UNKNOWN), given) == 0
+
+
+def test_a_contradicted_answer_is_marked_once_and_confirms_nothing() -> None:
+    (mark,) = found = marked([reading(NO, 100)], [reading(YES, 98, 2)], {}, NOW)
+    assert parsed(json.dumps(document(found))) == found
+    assert question_of(reading(NO, 100)) not in found
+    later = marked([reading(NO, 130)], [reading(YES, 99, 2)], found, NOW + timedelta(minutes=1))
+    assert later == {mark: found[mark]}, "no write for each further reconcile"
+    for first, second in ((NO, UNKNOWN), (NO, NO), (UNKNOWN, YES)):
+        assert marked([reading(first, 100)], [reading(second, 98, 2)], {}, NOW) == {}
 
 
 def test_one_node_confirms_itself_only_at_a_block_that_its_first_answer_has_settled() -> None:

@@ -279,6 +279,29 @@ async def test_a_token_that_is_bought_back_counts_as_a_purchase(
     assert await states(town) == ["held"]
 
 
+async def test_a_token_that_is_bought_back_before_its_sale_is_settled_counts_as_a_purchase_too(
+    town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other node's settled block is from between the sale and the new purchase."""
+    settles_after(monkeypatch, 30)
+    token = await town.buys("carol")
+    await town.call("chains/base/mine", blocks=30)
+    await town.rule("Holder")
+    await earned(town, engine)
+    await town.call("chains/base/mine", blocks=30)
+    await town.sells(token)
+    await looked_at(town)
+    assert any("not settled yet" in (reason or "") for reason in await reasons(town))
+    await town.call("chains/base/mine", blocks=10)
+    await town.buys("carol")
+    await looked_at(town)
+    await town.call("chains/base/mine", blocks=25)
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await looked_at(town)
+    assert await states(town) == ["held"]
+
+
 async def test_who_sells_soon_after_the_purchase_loses_the_role_when_the_purchase_is_settled(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
