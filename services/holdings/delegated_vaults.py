@@ -106,13 +106,17 @@ def _vaults(
 def _ahead(
     who: Who, mine: set[DelegateKey], said: Mapping[DelegateKey, Said], claims: Claims, owned: Owned
 ) -> Iterator[DelegateKey]:
-    """Yield the wallets of others whose claims on the member's vaults come before a claim of the member."""
+    """Yield the wallets of others whose claims on the member's vaults come before a claim of the member.
+
+    A vault with more than MOST_CLAIMS is unknown, so nobody loses a role by the older claims on it.
+    """
     for chain, address in sorted({(pair[0], one[0]) for pair in mine for one in said.get(pair, ())}):
         place = who[0], chain, address
-        if (chain, address) in mine or owned.get(place) is not None:
+        listed = claims.get(place, ())
+        if (chain, address) in mine or owned.get(place) is not None or len(listed) > MOST_CLAIMS:
             continue
         others = set[DelegateKey]()
-        for whose, stake in claims.get(place, ()):
+        for whose, stake in listed:
             if whose == who[1]:
                 yield from others
             else:

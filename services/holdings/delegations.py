@@ -169,7 +169,8 @@ async def read_again(outside: Gateways, known: Mapping[DelegateKey, KnownVaults]
                 said = told
             if not isinstance(told, str) and NOT_IN_TIME not in told.unsure.values():
                 break
-        if isinstance(said, str):
+        # A stored answer can be of a node that the settings have no more.
+        if isinstance(said, str) and endpoint < outside.chains.endpoints(chain):
             said = await _attempt(outside, chain, delegates, ReadPoint(endpoint, newest, settled=True))
         if not isinstance(said, str) and origin(chain, said.endpoint) == origin(chain, endpoint):
             several = any(origin(chain, node) != origin(chain, endpoint) for node in others)

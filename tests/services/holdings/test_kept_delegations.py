@@ -14,6 +14,7 @@ import models
 from gateways import Gateways
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.delegate_registry import NOT_IN_TIME, DelegationSheet, RegisteredDelegation
+from gateways.transport.errors import ProviderDown
 from locales import speaking
 from locales.stored_texts import said
 from models.db.session import AsyncSession
@@ -110,6 +111,22 @@ async def test_where_a_node_had_no_time_for_everybody_the_next_one_is_asked(
     known = {("base", wallet): KnownVaults(7, 0, frozenset()) for wallet in (ONE, OTHER)}
     again = await delegations.read_again(cast("Gateways", SimpleNamespace(chains=chains, delegations=registry)), known)
     assert {wallet for _, wallet in delegations.disagreements(known, again)} == doubted
+
+
+async def test_a_stored_answer_of_a_node_that_is_not_set_any_more_is_compared_with_the_others_alone() -> None:
+    """Answers about wallets of others can be weeks old, and the settings had more nodes then."""
+    nodes = [asked := list[int | None]()]
+
+    async def incoming(_: str, wallets: Sequence[str], *, at: ReadPoint) -> DelegationSheet:
+        nodes[at.endpoint or 0].append(at.endpoint)
+        raise ProviderDown("Base (node 1)", "no answer")
+
+    chains, registry = SimpleNamespace(endpoints=lambda _: 1), SimpleNamespace(incoming=incoming)
+    outside = cast("Gateways", SimpleNamespace(chains=chains, delegations=registry))
+    known = {("base", ONE): KnownVaults(7, 1, frozenset())}
+    again = await delegations.read_again(outside, known)
+    assert set(delegations.disagreements(known, again)) == {("base", ONE)}
+    assert asked == [0]
 
 
 VAULT = WALLETS[9]
@@ -338,3 +355,18 @@ async def test_of_a_member_with_very_many_vaults_some_are_read_and_the_rest_is_u
     assert (sum(each.values()), set(each)) == (read, set(mine))
     assert max(each.values()) - min(each.values()) <= 1
     assert set(found.doubts) == ({"base"} if read < wallets * delegations.MOST_KEPT else set())
+
+
+async def test_older_claims_on_a_vault_with_too_many_of_them_are_not_read_for_each_of_its_claimants() -> None:
+    """It is unknown to all of them anyway, and each would have the answers about all others."""
+    async with models.transaction() as db:
+        server, members = await a_server(db), list[models.Member]()
+        for wallet in WALLETS[: delegated_vaults.MOST_CLAIMS + 1]:
+            members.append(await a_member(db, server, wallet=wallet))
+            db.add(models.Delegation(chain="base", delegate=wallet, vault=WALLETS[-1], contract="", token_id=""))
+            db.add(models.DelegationRead(chain="base", delegate=wallet, block=7, endpoint=0, read_at=models.now()))
+    mine = {(one.server_id, one.discord_id): [("evm", wallet)] for one, wallet in zip(members, WALLETS, strict=False)}
+    async with models.transaction() as db:
+        found = await delegated_vaults.load(db, {server.id or 0: frozenset({"base"})}, mine)
+    assert {len(one.known) for one in found.values()} == {1}
+    assert all(one.doubts for one in found.values())
