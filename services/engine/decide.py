@@ -42,8 +42,8 @@ class GrantFacts:
     never_given: bool = False
     """Its removal was called off before it was given: if the member lacks the role, nobody took it, and it may come."""
     readings: str = field(default="", compare=False)
-    """JSON of the readings by which it was last given or kept, if they are at most an hour or two old. No decision
-    depends on them, but the confirmation of a loss does."""
+    """JSON of the readings by which it was given or kept within the last two hours. No decision depends on them; the
+    confirmation of a loss does."""
 
 
 @dataclass(frozen=True, slots=True)

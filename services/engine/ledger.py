@@ -365,7 +365,7 @@ async def _keep(db: AsyncSession, ones: Sequence[RoleDecision]) -> None:
         (one, grant) for one in ones if (grant := one.grant) is not None and keeps_differently(one.decision, grant)
     ]
     rows = [(one.line, one.reasons) async for one, _ in in_steps(changed)]
-    await _update(db, rows, _NOTHING_WAITS, ("held", "giving"))
+    await _update(db, rows, {**_NOTHING_WAITS, "updated_at": func.now()}, ("held", "giving"))
     lines = [
         audit.role_line("role.reasons", one.line, data={"ruleIds": list(one.decision.rule_ids)})
         for one, grant in changed

@@ -220,9 +220,6 @@ async def _wallets(rows: Rows) -> dict[Who, tuple[tuple[str, str], ...]]:
     return {who: tuple(mine) for who, mine in found.items()}
 
 
-# Times compare as texts in the form in which the evidence has them. A separate SELECT runs once and not for each grant.
-_LATELY = """(SELECT jsonb_build_object(
-               'since', to_char(now() AT TIME ZONE 'UTC' - interval '1 hour', 'YYYY-MM-DD"T"HH24')))"""
 _GRANTS = f"""
     SELECT g.server_id, g.discord_id, g.role_id, g.state, g.rule_ids, g.no_since,
            CASE WHEN g.state = 'lost' THEN g.updated_at END,
@@ -230,8 +227,8 @@ _GRANTS = f"""
            {PROTECTED},
            g.created_at, COALESCE(CAST(g.first_no AS text), ''), g.had_before, f.discord_id IS NOT NULL,
            COALESCE(g.evidence ->> 'given' = 'false', false),
-           CASE WHEN jsonb_path_exists(g.evidence, '$.readings[*] ? (@.observedAt >= $since)', {_LATELY}, true)
-                THEN CAST(g.evidence -> 'readings' AS text) ELSE '' END
+           COALESCE(CASE WHEN g.updated_at > now() - interval '2 hours'
+                    THEN CAST(g.evidence -> 'readings' AS text) END, '')
     FROM {_WHOM} JOIN "grant" g ON g.server_id = c.server_id AND g.discord_id = c.discord_id
     JOIN server s ON s.id = g.server_id LEFT JOIN farewell f ON f.discord_id = g.discord_id ORDER BY g.role_id
 """

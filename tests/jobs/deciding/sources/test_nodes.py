@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 from sqlmodel import col, select
 
 from gateways import close_gateways, gateways, use_gateways
@@ -235,6 +236,12 @@ async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_th
     assert await states(town) == ["held"]
 
 
+async def two_hours_pass() -> None:
+    """Let two hours pass since the roles were given or kept."""
+    async with transaction() as db:
+        await db.execute(text("UPDATE \"grant\" SET updated_at = updated_at - interval '2 hours'"))
+
+
 async def test_a_purchase_that_is_not_settled_yet_is_not_undone_by_the_word_of_one_node(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +269,7 @@ async def test_a_token_that_is_bought_back_counts_as_a_purchase(
     await town.call("chains/base/mine", blocks=30)
     await town.rule("Holder")
     await earned(town, engine)
+    await two_hours_pass()
     await town.break_("down", BOTH[1])
     await town.sells(token)
     await looked_at(town)
@@ -288,6 +296,7 @@ async def test_a_token_that_is_bought_back_before_its_sale_is_settled_counts_as_
     await town.call("chains/base/mine", blocks=30)
     await town.rule("Holder")
     await earned(town, engine)
+    await two_hours_pass()
     await town.call("chains/base/mine", blocks=30)
     await town.sells(token)
     await looked_at(town)
@@ -314,6 +323,24 @@ async def test_who_sells_soon_after_the_purchase_loses_the_role_when_the_purchas
     await looked_at(town)
     assert await states(town) == ["held"]
     await town.call("chains/base/mine", blocks=30)
+    await looked_at(town)
+    assert await states(town) == ["taking"]
+
+
+async def test_a_block_of_the_far_future_by_which_the_role_was_given_delays_its_removal_for_two_hours(
+    town: Town, engine: Engine
+) -> None:
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    ahead = "UPDATE \"grant\" SET evidence = jsonb_set(evidence, '{readings,0,block}', '1000000000')"
+    async with transaction() as db:
+        await db.execute(text(ahead))
+    await town.sells(token)
+    await town.call("chains/base/mine", blocks=5)
+    await looked_at(town)
+    assert await states(town) == ["held"]
+    await two_hours_pass()
     await looked_at(town)
     assert await states(town) == ["taking"]
 
