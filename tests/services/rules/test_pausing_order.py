@@ -301,21 +301,23 @@ def grant_of(member: Member, role_id: str) -> Step:
 
 
 async def two_servers(db: AsyncSession) -> tuple[Rule, Rule, list[Grant]]:
-    """Return a rule and a removal in each of two servers, the first one with the older rule and the greater guild id.
+    """Return a rule and a removal in each of two servers, the first one with the younger rule and the greater guild id.
 
-    The grants are in the order of their keys.
+    The rules and the grants are in the order of their keys.
     """
     lesser, greater = sorted((snowflake(), snowflake()))
     first, last = [
         Server(discord_id=guild_id, name="A server", bot_invited=True) for guild_id in (greater, lesser)
     ]  # fmt: skip
-    rules, removals = list[Rule](), list[Grant]()
     for server in (first, last):
         db.add(server)
         await db.flush()
-        rules.append(await a_rule(db, server, snowflake()))
-        removals.append(await a_grant(db, await a_member(db, server), rules[-1], state="taking"))
-    return rules[0], rules[1], removals
+    older, younger = await a_rule(db, last, snowflake()), await a_rule(db, first, snowflake())
+    removals = [
+        await a_grant(db, await a_member(db, server), rule, state="taking")
+        for server, rule in ((first, younger), (last, older))
+    ]
+    return older, younger, removals
 
 
 @pytest.mark.parametrize("rows", ["rules", "grants"])
@@ -323,7 +325,7 @@ async def test_servers_that_the_bot_left_wait_for_who_changes_several_of_them_in
     rows: str,
 ) -> None:
     async with transaction() as db:
-        first, last, (of_first, of_last) = await two_servers(db)
+        older, younger, (of_first, of_last) = await two_servers(db)
 
     def removal(one: Grant) -> Step:
         return lambda db: db.exec(select(Grant.id).where(Grant.id == one.id).with_for_update())
@@ -332,7 +334,7 @@ async def test_servers_that_the_bot_left_wait_for_who_changes_several_of_them_in
         await gateway_events.left_others(db, list)
 
     if rows == "rules":
-        await meet(leave, locked(first), locked(last))
+        await meet(leave, locked(older), locked(younger))
     else:
         await meet(leave, removal(of_first), removal(of_last))
     async with transaction() as db:
