@@ -62,7 +62,7 @@ async def _said(chain: Chain, item: Item, kind: str | None, pinned: int | None) 
         return success(item, methods.emptiness(method))
     if method in methods.FIXED:
         return success(item, methods.FIXED[method])
-    if method in methods.OF_LOGS and params and (wrong := await _out_of_range(chain, method, params[0], pinned)):
+    if method in methods.OF_LOGS and params and (wrong := await _out_of_range(chain, params[0], pinned)):
         return refusal(item, INVALID, wrong)
     if pinned is None:
         if method == "eth_blockNumber" or (method == "eth_getBlockByNumber" and params[:1] and _is_head(params[0])):
@@ -146,11 +146,11 @@ def _place(chain: Chain, block: Any, head: int) -> int:
     return head if number is None else number
 
 
-async def _out_of_range(chain: Chain, method: str, wanted: Item, pinned: int | None) -> str | None:
-    """Return what the node says of a range that ends before it begins or beyond its head; None for any other.
+async def _out_of_range(chain: Chain, wanted: Item, pinned: int | None) -> str | None:
+    """Return what the node says of a range that ends before it begins, or begins beyond its head; None for any other.
 
-    Five of six clients refuse the latter, and clamp no range (https://github.com/ethereum/execution-apis/pull/875). A
-    filter may end later. ZKsync's nodes are not among those six, so they still answer for the blocks that they have.
+    One that ends beyond the head is answered for the blocks that are there, as by the versions of clients that most
+    providers run. The newest ones refuse it as well (https://github.com/ethereum/execution-apis/pull/875).
     """
     first, last = _range(chain, wanted, pinned)
     if max(first, last) > chain.head and pinned is None:
@@ -160,9 +160,7 @@ async def _out_of_range(chain: Chain, method: str, wanted: Item, pinned: int | N
     if first > last:
         return "invalid block range params"
     head = chain.head if pinned is None else pinned
-    if first > head or (last > head and method == "eth_getLogs" and not chain.facts.zksync):
-        return "block range extends beyond current head block"
-    return None
+    return "block range extends beyond current head block" if first > head else None
 
 
 def _is_head(block: Any) -> bool:
