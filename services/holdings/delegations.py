@@ -36,6 +36,8 @@ settings, and another node may have that place by now."""
 MOST_KEPT = 200
 """Maximum delegations to one wallet on one chain, because anybody can give any number to anybody. The registry lists
 the oldest first."""
+PAIRS_A_STATEMENT = 4_000
+"""Maximum pairs of a chain and a wallet that one statement names; it takes at most 65,535 parameters."""
 AGE_KEPT = timedelta(days=1)
 """How long a delegation that a read did not name keeps its place among the others, should a later read name it."""
 
@@ -313,7 +315,7 @@ async def _without_removed(
     found = await db.execute(_REMOVED, values)
     gone = {(str(chain), str(delegate)) for chain, delegate in found.all()}
     for table in (models.Delegation, models.EndedDelegation, models.DelegationRead) if gone else ():
-        for some in chunks(sorted(gone), ROWS_A_STATEMENT):
+        for some in chunks(sorted(gone), PAIRS_A_STATEMENT):
             await db.execute(delete(table).where(tuple_(col(table.chain), col(table.delegate)).in_(some)))
     return [pair for pair in accepted if pair not in gone]
 
@@ -379,7 +381,7 @@ async def _removed(
 async def said_before(db: AsyncSession, pairs: Sequence[DelegateKey]) -> dict[DelegateKey, Said]:
     """Return the stored delegations of these wallets."""
     found: dict[DelegateKey, set[tuple[str, str, str, int | None, bool]]] = {}
-    for some in chunks(pairs, 4_000):
+    for some in chunks(pairs, PAIRS_A_STATEMENT):
         rows = await db.exec(
             select(models.Delegation).where(
                 tuple_(col(models.Delegation.chain), col(models.Delegation.delegate)).in_(some)

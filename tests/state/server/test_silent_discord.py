@@ -92,7 +92,9 @@ async def test_each_tab_says_what_is_wrong_and_shows_its_content_when_asked_agai
         assert (state.fault, state.shown_for) == ("", server_id), name
 
 
-async def test_health_and_the_banner_need_no_answer_of_discords(sign_in: SignIn, silence: Callable[[bool], None]) -> None:
+async def test_health_and_the_banner_need_no_answer_of_discords(
+    sign_in: SignIn, silence: Callable[[bool], None]
+) -> None:
     tab, browser = await sign_in("ada")
     server_id = (await with_rule(browser))["serverId"]
     await browser.client.get("/api/servers")
