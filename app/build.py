@@ -74,9 +74,12 @@ def ensure_built(say: Say = print) -> bool:
 
 def _refuse_beside_a_product() -> None:
     """Raise BuildFailed if a product serves the screens, whose open pages would miss their parts after a build."""
-    found = running((ROOT / settings().data_dir).resolve())
+    try:
+        found = running((ROOT / settings().data_dir).resolve())
+    except OSError:  # of another account, or on a disk that only reads: a build needs no data
+        return
     # An update and a restore have the lock too, and serve nothing.
-    if found is not None and "://" in found.url:
+    if found is not None and found.has_web and "://" in found.url:
         raise BuildFailed(
             f"The screens have to be built again, and Holdfast serves them at {found.url} (process {found.pid}). "
             "Stop it first."

@@ -18,7 +18,8 @@ MARK = "HOLDFAST_RUN"
 
 @dataclass(frozen=True)
 class Running:
-    """A supervisor's published state: process id, URL, and its database's URL once that is migrated.
+    """A supervisor's published state: process id, URL, its database's URL once that is migrated, and whether it has a
+    web process.
 
     A restore or an update of the data publishes what it is in place of a URL: `a restore`, `an update`.
     """
@@ -26,6 +27,7 @@ class Running:
     pid: int
     url: str
     database_url: str | None = None
+    has_web: bool = True
 
 
 class AlreadyRunning(Exception):

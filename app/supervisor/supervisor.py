@@ -85,7 +85,7 @@ class Supervisor:
         Raises AlreadyRunning if another supervisor has the data directory, StartFailed or PostgresFailed if the
         database cannot be started; whatever has started by then is stopped first.
         """
-        said = Running(os.getpid(), self._plan.url)
+        said = Running(os.getpid(), self._plan.url, has_web=self._plan.health is not None)
         self._lock.take(said)
         # Seconds since this machine's boot: nobody sets them, unlike its clock, and they continue while it sleeps.
         self._environment["HOLDFAST_STARTED"] = str(time.clock_gettime(time.CLOCK_BOOTTIME))

@@ -107,6 +107,40 @@ def test_nothing_is_built_under_a_product_that_serves_the_screens(
     lock.release()
 
 
+def test_screens_are_built_beside_a_product_without_a_web_process(
+    monkeypatch: pytest.MonkeyPatch, short_dir: Path
+) -> None:
+    """Beside `python -m app --without-web`, the web alone and `python -m app.build` build them."""
+    index = short_dir / "index.html"
+    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
+    monkeypatch.setattr(build, "INDEX", index)
+    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
+    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
+    monkeypatch.setattr(build, "settings", lambda: settings().model_copy(update={"data_dir": short_dir}))
+    lock = Lock(short_dir)
+    lock.take(Running(os.getpid(), "http://localhost:3000", has_web=False))
+    assert build.ensure_built(print)
+    lock.release()
+
+
+@pytest.mark.parametrize("fault", [PermissionError, OSError], ids=["of another account", "unreadable"])
+def test_a_data_directory_that_cannot_be_opened_keeps_nobody_from_building(
+    fault: type[OSError], monkeypatch: pytest.MonkeyPatch, short_dir: Path
+) -> None:
+    """`make wheel` needs no data, and `DATA_DIR` may belong to the account of the service."""
+
+    def refuse(_: Path) -> None:
+        raise fault
+
+    index = short_dir / "index.html"
+    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
+    monkeypatch.setattr(build, "INDEX", index)
+    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
+    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
+    monkeypatch.setattr(build, "running", refuse)
+    assert build.ensure_built(print)
+
+
 def test_what_is_committed_is_what_npm_writes_so_that_no_build_changes_it() -> None:
     build.ensure_built(lambda _: None)
     made, kept = build.ROOT / ".web" / "package.json", build.PACKAGES

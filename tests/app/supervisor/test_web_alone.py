@@ -1,12 +1,20 @@
 """The web without bot, jobs and database on its machine."""
 
+import asyncio
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from app.supervisor import web
+from app.supervisor.single_instance import Running, running
+from app.supervisor.supervisor import Supervisor
 from settings import settings
+from tests.app.supervisor.test_supervisor import notes, patient, plan, until
+from tests.conftest import free_port
 
 
 def test_without_a_database_it_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,3 +70,18 @@ def test_with_the_sandbox_it_serves_this_machine_only(
     monkeypatch.setattr(web, "settings", lambda: settings().model_copy(update=chosen))
     argv, _ = web.command()
     assert argv[argv.index("--host") + 1] == host
+
+
+@pytest.mark.parametrize("has_web", [True, False])
+async def test_a_supervisor_publishes_whether_it_has_a_web_process(has_web: bool, tmp_path: Path) -> None:
+    """The web alone builds the screens beside one that has none."""
+    base = plan(tmp_path, patient("bot"))
+    supervisor = Supervisor(
+        replace(base, health=(free_port(), "/health", "localhost", "localhost") if has_web else None),
+        say=lambda _: None,
+    )
+    task = asyncio.create_task(supervisor.run())
+    await until(lambda: "bot begins" in notes(tmp_path))
+    assert running(tmp_path) == Running(os.getpid(), base.url, has_web=has_web)
+    supervisor.stop()
+    await task
