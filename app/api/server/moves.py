@@ -52,15 +52,23 @@ class MovePayload(Payload):
     @property
     def may_replace(self) -> SeenMove | None:
         """The open move that this may replace; None for any."""
-        if "seen" not in self.model_fields_set:
-            return None
-        return SeenMove() if self.seen is None else self.seen.move
+        return _seen(self)
 
 
 class MoveApprovalPayload(Payload):
-    """The open move whose end is approved, as it was read; without `seen`, any that is open."""
+    """The open move whose end is approved, as it was read: `seen` is null if none was open, which approves nothing.
+
+    Without the field, the end of any is approved.
+    """
 
     seen: SeenMovePayload | None = None
+
+
+def _seen(payload: MovePayload | MoveApprovalPayload) -> SeenMove | None:
+    """Return the move that the caller has read; None for any, if the caller names none."""
+    if "seen" not in payload.model_fields_set:
+        return None
+    return SeenMove() if payload.seen is None else payload.seen.move
 
 
 @router.get("")
@@ -140,7 +148,7 @@ async def approve_move(caller: Caller, server_id: PathId, payload: MoveApprovalP
 
     With `seen`, the end of a move that somebody else has changed meanwhile is not approved: the answer is 409.
     """
-    seen = None if payload is None or payload.seen is None else payload.seen.move
+    seen = None if payload is None else _seen(payload)
     async with transaction() as db:
         is_told = await lifecycle.approve(db, gateways(), caller, server_id, seen)
     async with transaction() as db:

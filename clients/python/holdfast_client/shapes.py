@@ -481,7 +481,10 @@ class MissingPermission(TypedDict):
 
 
 class MoveApprovalPayload(TypedDict):
-    """The open move whose end is approved, as it was read; without `seen`, any that is open."""
+    """The open move whose end is approved, as it was read: `seen` is null if none was open, which approves nothing.
+
+    Without the field, the end of any is approved.
+    """
 
     seen: NotRequired[SeenMovePayload | None]
 

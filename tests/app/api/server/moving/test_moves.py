@@ -309,3 +309,14 @@ async def test_a_program_approves_only_the_end_of_the_move_that_it_has_seen(owne
         f"{call}/approve", json={"seen": {**seen, "roles": roles, "until": over.isoformat()}}
     )
     assert (approved.status_code, approved.json()["state"]) == (200, "approved")
+
+
+async def test_a_program_that_has_seen_no_move_approves_none(owner: Browser, town: Town) -> None:
+    """`seen` means the same as in PUT: null stands for no move at all, and without it any is meant."""
+    await put(owner, town)
+    call = f"/api/servers/{town.server_id}/move"
+    async with transaction() as db:
+        await db.exec(update(ServerMove).values(begins_at=now() - timedelta(days=1), until=now()))
+    assert (await owner.client.post(f"{call}/approve", json={"seen": None})).status_code == 409
+    assert (await owner.client.get(call)).json()["state"] == "over"
+    assert (await owner.client.post(f"{call}/approve", json={})).status_code == 200
