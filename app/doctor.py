@@ -129,7 +129,7 @@ def _bind(values: Mapping[str, str]) -> Iterator[Finding]:
 def _proxy(values: Mapping[str, str]) -> Finding:
     if values.get("TRUSTED_PROXIES"):
         return Finding(RIGHT, "Proxy", "TRUSTED_PROXIES names the proxy.")
-    beside = "the gateway in `docker network inspect holdfast_default`" if _is_image() else "127.0.0.1"
+    beside = "the gateway of the container's network (`docker network inspect`)" if _is_image() else "127.0.0.1"
     how = f"Set TRUSTED_PROXIES to the proxy's address; {beside} for one on this machine."
     text = "TRUSTED_PROXIES is not set: behind a proxy everybody counts as one address and shares its limits."
     return Finding(ADVICE, "Proxy", text, how)

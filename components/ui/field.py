@@ -122,8 +122,8 @@ def text_field(label: str, name: str, *, hint: Hint = "", error: Error = None, *
 def _number_or_null(event: rx.vars.ObjectVar[dict[str, Any]]) -> tuple[rx.Var[float | None]]:
     """Return the number in a field as an event sends it: null when the field is empty, where Reflex would send 0.
 
-    A number that a browser cannot represent exactly becomes the largest that it can: the server refuses the event else
-    (`state.core.gate`), and keeps the number before it.
+    A number that a browser cannot represent exactly becomes the largest that it can: the server would refuse the event
+    (`state.core.gate`), and keep the number before it.
     """
     typed, most = f"{event!s}.target.value", "Number.MAX_SAFE_INTEGER"
     number = f"Math.max(-{most}, Math.min({most}, Number({typed})))"
