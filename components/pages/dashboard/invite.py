@@ -58,6 +58,7 @@ def _servers() -> rx.Component:
 
 
 def _server(guild: rx.vars.ObjectVar[GuildView]) -> rx.Component:
+    inviting = InviteState.inviting == guild.id
     bot = settings().bot_name
     return rx.el.li(
         server_icon(guild.name, guild.icon_url),
@@ -86,10 +87,12 @@ def _server(guild: rx.vars.ObjectVar[GuildView]) -> rx.Component:
                 _("Add {bot}").format(bot=bot),
                 kind="primary",
                 icon="plus",
-                busy=InviteState.inviting == guild.id,
+                busy=inviting,
                 busy_label=_("Inviting..."),
                 on_click=InviteState.invite(guild.id),
-                aria_label=about(_("Add {bot}").format(bot=bot), guild.name),
+                aria_label=rx.cond(
+                    inviting, about(_("Inviting..."), guild.name), about(_("Add {bot}").format(bot=bot), guild.name)
+                ),
             ),
         ),
         key=guild.id,

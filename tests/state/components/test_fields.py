@@ -8,10 +8,12 @@ import pytest
 import reflex as rx
 
 from components.pages.account.wallets import wallets
+from components.pages.dashboard import invite
 from components.pages.dashboard.server_form import server_form
 from components.pages.rule_form.rule_form import rule_form
 from components.pages.server_config import server_config
 from settings import ROOT
+from state.dashboard.invite import InviteState
 
 SCREENS = sorted((ROOT / "components").rglob("*.py"))
 BUTTONS = {"button": True, "link_button": True, "rx.el.button": False, "rx.el.a": False}
@@ -42,6 +44,14 @@ def test_a_button_in_a_list_names_what_it_is_about() -> None:
         f"{path.name}:{call.lineno}" for path in SCREENS for call in nameless_calls(ast.parse(path.read_text()))
     ]
     assert nameless == []
+
+
+def test_a_button_that_adds_the_bot_is_read_aloud_as_what_it_says_while_it_does() -> None:
+    said = re.findall(r'"aria-label":(.*?),className', str(rx.foreach(InviteState.guilds, invite._server)))
+    assert len(said) == 2
+    assert "Configure" in said[0]
+    assert "Inviting..." in said[1]
+    assert "Add " in said[1]
 
 
 def nameless_calls(module: ast.AST) -> Iterator[ast.Call]:
