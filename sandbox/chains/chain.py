@@ -66,7 +66,8 @@ class Chain:
         self._heads: deque[tuple[float, int]] = deque(maxlen=HEADS_KEPT)
         self._head_file = data / f"{facts.name}.head"
         self._reserved = int(self._head_file.read_text()) if self._head_file.exists() else 0
-        self._waiting: list[str] = []
+        self._waiting: dict[str, int] = {}
+        """The raw transactions that are not recorded yet, and the head at which the node took each."""
         self._ledger = token_owners.Ownership()
         # When a reset removes a collection, its tokens are burnt first, in logs that must still be read.
         self._ever_listed: set[str] = set()
@@ -112,12 +113,12 @@ class Chain:
     def forget_node(self) -> None:
         """Forget what was read from a node that ended, and what only its pool had."""
         self.forget_owners()
-        self._waiting = []
+        self._waiting = {}
 
     async def drop_waiting(self) -> None:
         """Drop the transactions that wait for one with an earlier nonce."""
         await self.node.call("anvil_dropAllTransactions")
-        self._waiting = []
+        self._waiting = {}
 
     # Heads
 
@@ -255,26 +256,26 @@ class Chain:
             answer = await self.node.post(request)
             parsed = orjson.loads(answer)
             if "result" in parsed:
-                self._waiting.append(raw)
-                await self._keep_mined(parsed["result"])
+                self._waiting[raw] = self.head
+                await self._keep_mined(parsed["result"], self.head)
         return answer
 
-    async def _keep_mined(self, newest: str) -> None:
+    async def _keep_mined(self, newest: str, head: int) -> None:
         """Record the raw transactions that were mined.
 
         The node mines a moment after it answers, and a transaction that fills a nonce gap releases earlier ones too.
         """
         deadline = time.monotonic() + 1.0
-        while await self.node.call("eth_getTransactionReceipt", newest) is None and time.monotonic() < deadline:
+        while await self._receipt(newest, head) is None and time.monotonic() < deadline:
             if await self._is_queued(newest):
                 break
             await asyncio.sleep(0.005)
-        still: list[str] = []
-        for raw in self._waiting:
+        still: dict[str, int] = {}
+        for raw, taken in self._waiting.items():
             named = await self.node.call("web3_sha3", raw)
-            receipt = await self.node.call("eth_getTransactionReceipt", named)
+            receipt = await self._receipt(named, taken)
             if receipt is None:
-                still.append(raw)
+                still[raw] = taken
                 continue
             record: Record = {"kind": "raw", "raw": raw, "from": receipt["from"].lower(), "to": receipt["to"]}
             if receipt["contractAddress"]:
@@ -286,6 +287,14 @@ class Chain:
             self.keep(record)
         self._waiting = still
         await self.note_head()
+
+    async def _receipt(self, named: str, head: int) -> dict[str, Any] | None:
+        """Return the receipt of a transaction that was mined after this head; the same one may be there from before.
+
+        A reset takes nonces back, so a client may send the very bytes again that it sent before it.
+        """
+        receipt = await self.node.call("eth_getTransactionReceipt", named)
+        return receipt if receipt and int(receipt["blockNumber"], 16) > head else None
 
     async def _is_queued(self, named: str) -> bool:
         """Return whether a transaction waits for one with an earlier nonce."""

@@ -319,6 +319,35 @@ async def test_a_payment_is_recorded_at_once_where_another_waits_for_its_turn(
     chain.journal.close()
 
 
+class Again(Slow):
+    """A node that has the same transaction from before a reset, and mines it again in block 6."""
+
+    def __init__(self, queued: bool) -> None:
+        self.queued = queued
+
+    async def call(self, method: str, *params: Any) -> Any:
+        answer = await super().call(method, *params)
+        if method == "eth_getTransactionReceipt":
+            answer = {"from": STRANGER, "to": PAUPER, "contractAddress": None, "blockNumber": "0x1"}
+            return {**answer, "blockNumber": "0x6"} if self.looked > 2 and not self.queued else answer
+        if method == "txpool_content" and self.queued:
+            return {"pending": {}, "queued": {STRANGER: {"5": {"hash": "0xnew"}}}}
+        return "0x5" if method == "eth_blockNumber" else answer
+
+
+@pytest.mark.parametrize("queued", [False, True])
+async def test_a_payment_of_before_a_reset_is_recorded_when_it_is_mined_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, queued: bool
+):
+    """A reset takes nonces back, so a client may send the very bytes that it sent before; they have the same hash."""
+    chain, node = Chain(CHAINS["base"], "http://localhost", tmp_path, Path("anvil")), Again(queued)
+    monkeypatch.setattr(chain, "node", node)
+    await chain.note_head()
+    await chain.send_raw(b"{}", "0x01")
+    assert [record["block"] for record in chain.journal.records()] == ([] if queued else [6])
+    chain.journal.close()
+
+
 def test_an_old_payment_of_a_client_is_repeated_after_a_kill(tmp_path: Path):
     with running(tmp_path / "sandbox") as nodes:
         erin = nodes.wallet("erin")
