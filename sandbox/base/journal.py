@@ -41,11 +41,18 @@ class Journal:
             pending = pending[os.write(self._fd, pending) :]
 
     def rewrite(self, records: list[Record]) -> None:
-        """Replace everything with `records`; after a kill, either the old file or the new one is there."""
+        """Replace everything with `records`; after a kill, either the old file or the new one is there.
+
+        Raises OSError where the disk has no room for the new one; then the old one stays.
+        """
         fresh = self.path.with_suffix(".fresh")
-        fresh.write_bytes(b"".join(_line(record) for record in records))
-        fresh.chmod(0o600)
-        os.replace(fresh, self.path)
+        try:
+            fresh.write_bytes(b"".join(_line(record) for record in records))
+            fresh.chmod(0o600)
+            os.replace(fresh, self.path)
+        except OSError:
+            fresh.unlink(missing_ok=True)
+            raise
         os.close(self._fd)
         self._fd = self._open()
 

@@ -88,7 +88,11 @@ class World:
             self._journal.extend(records)
             self._lines += len(records)
             if self._lines > self._room:
-                self.compact()
+                try:
+                    self.compact()
+                except OSError:
+                    # The disk has no room for a second file. The records are in the first; later there may be room.
+                    self._room += SPARE
 
     def entities(self) -> Iterator[Entity]:
         """Yield all entities, in an order in which they can be replayed."""

@@ -1,5 +1,6 @@
 """The sandbox's Discord after a kill, and the situations in which it refuses to run."""
 
+from errno import ENOSPC
 from pathlib import Path
 
 import httpx
@@ -120,4 +121,25 @@ def test_a_journal_does_not_grow_with_what_is_history(tmp_path: Path, monkeypatc
     again.open(journal)
     assert (again.users, again.grants) == (first.users, {})
     again.close()
+    first.close()
+
+
+def test_a_journal_grows_on_where_the_disk_has_no_room_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(_: Path, __: int) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(world, "SPARE", 10)
+    first, again = World(), World()
+    first.open(tmp_path / "discord.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "chmod", full)
+        for number in range(100):
+            first.save(User("1", f"name{number}", None, None))
+    assert [one.name for one in tmp_path.iterdir()] == ["discord.jsonl"], "half a file would take the room that is left"
+    again.open(tmp_path / "discord.jsonl")
+    assert again.users["1"].username == "name99"
+    again.close()
+    for number in range(200):
+        first.save(User("1", f"name{number}", None, None))
+    assert len((tmp_path / "discord.jsonl").read_text().splitlines()) < 20
     first.close()
