@@ -70,12 +70,18 @@ def test_of_two_that_start_at_once_one_builds(
     assert built == [1]
 
 
-def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.MonkeyPatch, short_dir: Path) -> None:
+@pytest.fixture
+def index(monkeypatch: pytest.MonkeyPatch, short_dir: Path) -> Path:
+    """The first page of screens that a build writes, which are not there yet."""
     index = short_dir / "index.html"
     monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
     monkeypatch.setattr(build, "INDEX", index)
     monkeypatch.setattr(build, "LOCK", short_dir / "lock")
     monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
+    return index
+
+
+def test_a_build_that_somebody_else_replaced_is_made_again(index: Path) -> None:
     assert build.ensure_built(print)
     assert not build.ensure_built(print)
     index.write_text("<html hot reload>")
@@ -83,14 +89,9 @@ def test_a_build_that_somebody_else_replaced_is_made_again(monkeypatch: pytest.M
 
 
 def test_nothing_is_built_under_a_product_that_serves_the_screens(
-    monkeypatch: pytest.MonkeyPatch, short_dir: Path
+    monkeypatch: pytest.MonkeyPatch, short_dir: Path, index: Path
 ) -> None:
     """`make test`, `make bench` and `make wheel` replaced the screens of the product that ran in the same folder."""
-    index = short_dir / "index.html"
-    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
-    monkeypatch.setattr(build, "INDEX", index)
-    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
-    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
     monkeypatch.setattr(build, "settings", lambda: settings().model_copy(update={"data_dir": short_dir}))
     lock = Lock(short_dir)
     lock.take(Running(os.getpid(), "an update"))
@@ -107,15 +108,11 @@ def test_nothing_is_built_under_a_product_that_serves_the_screens(
     lock.release()
 
 
+@pytest.mark.usefixtures("index")
 def test_screens_are_built_beside_a_product_without_a_web_process(
     monkeypatch: pytest.MonkeyPatch, short_dir: Path
 ) -> None:
     """Beside `python -m app --without-web`, the web alone and `python -m app.build` build them."""
-    index = short_dir / "index.html"
-    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
-    monkeypatch.setattr(build, "INDEX", index)
-    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
-    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
     monkeypatch.setattr(build, "settings", lambda: settings().model_copy(update={"data_dir": short_dir}))
     lock = Lock(short_dir)
     lock.take(Running(os.getpid(), "http://localhost:3000", has_web=False))
@@ -123,20 +120,16 @@ def test_screens_are_built_beside_a_product_without_a_web_process(
     lock.release()
 
 
+@pytest.mark.usefixtures("index")
 @pytest.mark.parametrize("fault", [PermissionError, OSError], ids=["of another account", "unreadable"])
 def test_a_data_directory_that_cannot_be_opened_keeps_nobody_from_building(
-    fault: type[OSError], monkeypatch: pytest.MonkeyPatch, short_dir: Path
+    fault: type[OSError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`make wheel` needs no data, and `DATA_DIR` may belong to the account of the service."""
 
     def refuse(_: Path) -> None:
         raise fault
 
-    index = short_dir / "index.html"
-    monkeypatch.setattr(build, "STAMP", short_dir / "stamp")
-    monkeypatch.setattr(build, "INDEX", index)
-    monkeypatch.setattr(build, "LOCK", short_dir / "lock")
-    monkeypatch.setattr(build, "_build", lambda say: index.write_text("<html>"))
     monkeypatch.setattr(build, "running", refuse)
     assert build.ensure_built(print)
 

@@ -190,12 +190,17 @@ class FirstSaysNone(SecondInPart):
     node, shows = 0, 0
 
 
+async def read_by(reader: type[SecondInPart]) -> None:
+    """Read the chains by this reader from now on."""
+    await close_gateways()
+    use_gateways(replace(gateways(), chains=reader(NodePool(settings().rpc))))
+
+
 async def test_a_role_in_anothers_place_is_not_taken_by_the_word_of_one_node(town: Town, engine: Engine) -> None:
     await town.buys("carol")
     rule_id = await town.rule("Holder")
     await earned(town, engine)
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await read_by(FirstSaysNone)
     await town.change(rule_id, role_id=await town.role("Collector"), role_name="Collector")
     await looked_at(town)
     assert set(await states(town)) == {"held"}
@@ -207,8 +212,7 @@ async def test_a_second_node_that_always_answers_in_part_keeps_no_loss_unconfirm
     token = await town.buys("carol")
     await town.rule("Holder")
     await earned(town, engine)
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await read_by(SecondInPart)
     await town.sells(token)
     await looked_at(town)
     await town.call("chains/base/mine", blocks=5)
@@ -227,8 +231,7 @@ async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_th
     await earned(town, engine)
     monkeypatch.setattr(SecondInPart, "shows", 1)
     monkeypatch.setattr(confirmation, "OTHERS_SILENT", timedelta(0))
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=SecondInPart(NodePool(settings().rpc))))
+    await read_by(SecondInPart)
     await town.sells(token)
     for _ in range(3):
         await looked_at(town)
@@ -251,8 +254,7 @@ async def test_a_purchase_that_is_not_settled_yet_is_not_undone_by_the_word_of_o
     await town.buys("carol")
     await town.rule("Holder")
     await earned(town, engine)
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await read_by(FirstSaysNone)
     await looked_at(town)
     assert await states(town) == ["held"]
     assert any("not settled yet" in (reason or "") for reason in await reasons(town))
@@ -281,8 +283,7 @@ async def test_a_token_that_is_bought_back_counts_as_a_purchase(
     await looked_at(town)
     (row,) = await grants(town)
     assert (row.state, row.first_no) == ("held", None)
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await read_by(FirstSaysNone)
     await looked_at(town)
     assert await states(town) == ["held"]
 
@@ -305,8 +306,7 @@ async def test_a_token_that_is_bought_back_before_its_sale_is_settled_counts_as_
     await town.buys("carol")
     await looked_at(town)
     await town.call("chains/base/mine", blocks=25)
-    await close_gateways()
-    use_gateways(replace(gateways(), chains=FirstSaysNone(NodePool(settings().rpc))))
+    await read_by(FirstSaysNone)
     await looked_at(town)
     assert await states(town) == ["held"]
 
