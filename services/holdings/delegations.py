@@ -295,10 +295,13 @@ async def _accepted(db: AsyncSession, reads: Mapping[DelegateKey, Mapping[str, o
     # A fixed order, so that overlapping calls wait for each other instead of deadlocking.
     asked = sorted(reads)
     columns = {name: [reads[pair][name] for pair in asked] for name in _OF_A_READ}
-    keys = {"chains": [chain for chain, _ in asked], "delegates": [delegate for _, delegate in asked]}
-    stored = await db.execute(_STORE_READS, {**keys, **columns})
+    stored = await db.execute(_STORE_READS, {**_in_columns(asked), **columns})
     told = ((str(chain), str(delegate)) for chain, delegate in stored.all())
     return [pair for pair in told if reads[pair]["fault"] is None]
+
+
+def _in_columns(pairs: Sequence[DelegateKey]) -> dict[str, list[str]]:
+    return {"chains": [chain for chain, _ in pairs], "delegates": [delegate for _, delegate in pairs]}
 
 
 async def _without_removed(
@@ -311,8 +314,7 @@ async def _without_removed(
     asked = sorted(reads)
     if not asked:
         return []
-    values = {"chains": [chain for chain, _ in asked], "delegates": [delegate for _, delegate in asked]}
-    found = await db.execute(_REMOVED, values)
+    found = await db.execute(_REMOVED, _in_columns(asked))
     gone = {(str(chain), str(delegate)) for chain, delegate in found.all()}
     for table in (models.Delegation, models.EndedDelegation, models.DelegationRead) if gone else ():
         for some in chunks(sorted(gone), PAIRS_A_STATEMENT):
