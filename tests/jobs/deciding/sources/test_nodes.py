@@ -239,6 +239,31 @@ async def test_a_second_node_that_shows_the_token_keeps_the_role_however_long_th
     assert await states(town) == ["held"]
 
 
+SETTLING = 30
+"""Blocks after which a block counts as settled in the tests about purchases."""
+
+
+async def bought_just_now(town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let carol buy a token and earn the role by it before the purchase is settled; return the token."""
+    settles_after(monkeypatch, SETTLING)
+    await town.call("chains/base/mine", blocks=SETTLING)
+    token = await town.buys("carol")
+    await town.rule("Holder")
+    await earned(town, engine)
+    return token
+
+
+async def bought_long_ago(town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Let carol have the role by a purchase that has been settled for long; return the token."""
+    settles_after(monkeypatch, SETTLING)
+    token = await town.buys("carol")
+    await town.call("chains/base/mine", blocks=SETTLING)
+    await town.rule("Holder")
+    await earned(town, engine)
+    await two_hours_pass()
+    return token
+
+
 async def two_hours_pass() -> None:
     """Let two hours pass since the roles were given or kept."""
     async with transaction() as db:
@@ -249,11 +274,7 @@ async def test_a_purchase_that_is_not_settled_yet_is_not_undone_by_the_word_of_o
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other node's settled block is from before the purchase, so it says nothing about it."""
-    settles_after(monkeypatch, 30)
-    await town.call("chains/base/mine", blocks=30)
-    await town.buys("carol")
-    await town.rule("Holder")
-    await earned(town, engine)
+    await bought_just_now(town, engine, monkeypatch)
     await read_by(FirstSaysNone)
     await looked_at(town)
     assert await states(town) == ["held"]
@@ -266,12 +287,7 @@ async def test_a_purchase_that_is_not_settled_yet_is_not_undone_by_the_word_of_o
 async def test_a_token_that_is_bought_back_counts_as_a_purchase(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settles_after(monkeypatch, 30)
-    token = await town.buys("carol")
-    await town.call("chains/base/mine", blocks=30)
-    await town.rule("Holder")
-    await earned(town, engine)
-    await two_hours_pass()
+    token = await bought_long_ago(town, engine, monkeypatch)
     await town.break_("down", BOTH[1])
     await town.sells(token)
     await looked_at(town)
@@ -292,12 +308,7 @@ async def test_a_token_that_is_bought_back_before_its_sale_is_settled_counts_as_
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other node's settled block is from between the sale and the new purchase."""
-    settles_after(monkeypatch, 30)
-    token = await town.buys("carol")
-    await town.call("chains/base/mine", blocks=30)
-    await town.rule("Holder")
-    await earned(town, engine)
-    await two_hours_pass()
+    token = await bought_long_ago(town, engine, monkeypatch)
     await town.call("chains/base/mine", blocks=30)
     await town.sells(token)
     await looked_at(town)
@@ -314,11 +325,7 @@ async def test_a_token_that_is_bought_back_before_its_sale_is_settled_counts_as_
 async def test_who_sells_soon_after_the_purchase_loses_the_role_when_the_purchase_is_settled(
     town: Town, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settles_after(monkeypatch, 30)
-    await town.call("chains/base/mine", blocks=30)
-    token = await town.buys("carol")
-    await town.rule("Holder")
-    await earned(town, engine)
+    token = await bought_just_now(town, engine, monkeypatch)
     await town.sells(token)
     await looked_at(town)
     assert await states(town) == ["held"]
