@@ -35,6 +35,8 @@ async def test_the_field_that_was_refused_gets_the_focus(product: Product, visit
 
     # The fault is in a condition that is closed: it is opened first.
     await page.get_by_role("button", name="Add another condition").click()
+    # Until then the fields are those of the first condition.
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
     await page.get_by_label("Blockchain").select_option("polygon")
     await contract.fill(product.world()["chains"]["polygon"]["collections"][0]["contract"])
     await expect(contract).not_to_have_attribute("aria-invalid", "true")

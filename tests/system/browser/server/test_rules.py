@@ -238,6 +238,8 @@ async def test_what_is_typed_while_the_server_has_not_answered_stays_as_typed(vi
     await expect(trait).to_have_value("Background colour at night")
     # Another condition has a text of its own.
     await page.get_by_role("button", name="Add another condition").click()
+    # Until then the fields are those of the first condition.
+    await expect(page.get_by_role("heading", name="Condition 2")).to_be_visible()
     await page.get_by_label("Rule Type").select_option("trait")
     await expect(trait).to_have_value("")
 
