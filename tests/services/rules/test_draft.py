@@ -74,6 +74,12 @@ def test_a_rules_name_is_one_line_without_what_is_invisible(given: str, kept: st
         check(replace(GOOD, rule_name="Cats" + "\u200b" * 4 * LONGEST_NAME))
 
 
+@pytest.mark.parametrize("name", ["\u3164", "\uffa0\u115f\u1160", "\u2800 \u3164", "\ufe0f \u034f"])
+def test_a_rules_name_is_more_than_characters_that_nobody_sees(name: str) -> None:
+    with pytest.raises(FieldRefused, match="Rule name is required"):
+        check(replace(GOOD, rule_name=name))
+
+
 def test_a_trait_has_nothing_invisible_as_those_that_it_is_compared_with() -> None:
     draft = replace(GOOD, verification_type="trait", trait_type="Fu\u200br", trait_value="\u202eGold")
     assert expression_of(check(draft)) == Requirement("trait", "base", LOWER, 1, (("Fur", "Gold"),))
