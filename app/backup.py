@@ -405,8 +405,9 @@ def _on(url: str, program: str, major: str | None = None) -> tuple[list[str | Pa
 
 
 def _plain() -> dict[str, str]:
-    """Return an environment without PG… variables, which would influence PostgreSQL's programs."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
+    """Return an environment without PG… variables but the password, because they influence PostgreSQL's programs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PGPASSWORD"}
+    return kept | {"LC_ALL": "C"}
 
 
 def _stamp() -> str:

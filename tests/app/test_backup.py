@@ -385,7 +385,11 @@ def test_an_update_itself_restores_the_backup_that_it_was_given(cut_short: Path)
     assert mark_in(cut_short) == "old"
 
 
-def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("url_password", "in_environment"), [(":s3cret", "another"), ("", "s3cret")])
+def test_a_password_is_on_no_command_line(
+    url_password: str, in_environment: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", in_environment)
     seen: list[tuple[list[str], dict[str, str]]] = []
 
     def run(command: list[object], *, env: dict[str, str], **_: object) -> Any:
@@ -394,7 +398,7 @@ def test_a_password_is_on_no_command_line(monkeypatch: pytest.MonkeyPatch, tmp_p
 
     monkeypatch.setattr(backup.subprocess, "run", run)
     with pytest.raises(BackupFailed, match="seen"):
-        backup.dump("postgresql://me:s3cret@db.example:5433/x", tmp_path / "x.dump")
+        backup.dump(f"postgresql://me{url_password}@db.example:5433/x", tmp_path / "x.dump")
     ((command, environment),) = seen
     assert "s3cret" not in " ".join(command)
     assert environment["PGPASSWORD"] == "s3cret"

@@ -77,6 +77,14 @@ def test_a_password_that_redis_or_an_address_reads_otherwise_is_refused_in_a_sen
     assert not (tmp_path / "configuration").exists()
 
 
+def test_every_password_of_postgresql_is_the_same_for_all_because_no_address_has_it() -> None:
+    services = yaml_of(FILES[1])["services"]
+    given = services.pop("postgres")["environment"]["POSTGRES_PASSWORD"]
+    using = [one["environment"] for one in services.values() if "DATABASE_URL" in one["environment"]]
+    assert len(using) == 4
+    assert all("$" not in one["DATABASE_URL"] and one["PGPASSWORD"] == given for one in using)
+
+
 def test_postgresql_takes_the_connections_of_all_processes() -> None:
     """Two web workers, a bot and two jobs, as the file's head starts them; each pool holds up to 40, and a few wait."""
     services = yaml_of(FILES[1])["services"]
