@@ -3,11 +3,19 @@
 from contextlib import nullcontext
 
 import pytest
+import reflex as rx
 
 from services.core.errors import HoldfastError, NotConnected, NotSignedIn, ProviderUnavailable
-from state.core import retry
+from services.runtime import rate_limits
+from services.servers import servers
+from state.core import gate, retry
 from state.core.retry import ask
 from state.core.timing import QUERY_ATTEMPTS
+from state.core.toasts import ToastState
+from state.dashboard import server_form
+from state.dashboard.server_form import ServerFormState
+from tests.state.conftest import Tab
+from tests.state.rule_form.filling import somebody
 
 
 class Asked:
@@ -16,7 +24,7 @@ class Asked:
     def __init__(self, *faults: Exception) -> None:
         self.faults, self.times = list(faults), 0
 
-    async def read(self, db: object) -> str:
+    async def read(self, *_: object) -> str:
         self.times += 1
         if self.faults:
             raise self.faults.pop(0)
@@ -50,4 +58,16 @@ async def test_unauthorized_and_other_answers_are_not_asked_for_again(answer: Ho
     asked = Asked(answer)
     with pytest.raises(type(answer)):
         await ask(asked.read)
+    assert asked.times == 1
+
+
+async def test_a_change_that_fails_is_not_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked(ProviderUnavailable("Discord does not answer"))
+    monkeypatch.setattr(gate, "actor_of", somebody)
+    monkeypatch.setattr(rate_limits, "spend", Asked().read)
+    monkeypatch.setattr(server_form, "transaction", nullcontext)
+    monkeypatch.setattr(servers, "add", asked.read)
+    form = await rx.State().get_state(ServerFormState)
+    await Tab.run(form.create({"discordServerId": "7", "serverName": "Cool Holders Club"}))
+    assert (await form.get_state(ToastState)).text == "Discord does not answer"
     assert asked.times == 1
