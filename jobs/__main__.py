@@ -31,6 +31,7 @@ from jobs.reconciler import Reconciler
 from jobs.role_writer import RoleWriter
 from jobs.webhook_sender import WebhookSender
 from models import transaction, use
+from services.collections.census import census_queue
 from services.core import queue, rollups
 from services.core.queue import CHANNEL
 from services.core.queue.worker_names import worker_name
@@ -54,9 +55,9 @@ Life = Callable[[], Coroutine[Any, Any, None]]
 
 def lives(parts: Collection[str]) -> list[Life]:
     """Return the tasks of these parts. Each runs until it is cancelled, and restarts after an error."""
-    due_called, intent_called = asyncio.Event(), asyncio.Event()
+    due_called, intent_called, census_called = asyncio.Event(), asyncio.Event(), asyncio.Event()
     found: list[Life] = [
-        Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called}).run,
+        Listener({CHANNEL: due_called, INTENT_CHANNEL: intent_called, census_queue.CHANNEL: census_called}).run,
         partial(rate_shares.keep_renewed, rate_shares.JOBS),
         marketplace_limit_sharing.keep,
         node_limit_sharing.run,
@@ -82,7 +83,7 @@ def lives(parts: Collection[str]) -> list[Life]:
             found.append(SolanaFollower(turns).run)
     if "census" in parts:
         # Two, so that a chain with slow nodes does not delay the counts on other chains.
-        found += [CensusTaker(f"{worker_name()}:{place}").run for place in range(2)]
+        found += [CensusTaker(f"{worker_name()}:{place}", census_called).run for place in range(2)]
     if "proofs" in parts:
         found.append(proof_watch.run)
     if "scheduler" in parts:

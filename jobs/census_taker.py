@@ -1,29 +1,39 @@
 """Count the holders of the collections whose numbers were requested."""
 
+import asyncio
 import logging
 
 from gateways import gateways
 from models import transaction
 from services.collections.census import census_queue, count_by_transfers, reach, reach_by_day
 from services.health import backlog
+from services.runtime.postgres_listen import wait
 from services.runtime.retries import own_fault_recorded, repeat_forever
 
 log = logging.getLogger(f"holdfast.{__name__}")
 
 PAUSE_SECONDS = 1.0
-"""Pause when there is nothing to count."""
+"""Pause after a database error."""
+IDLE_SECONDS = 5.0
+"""The longest wait for a notification: a count that failed is due again without one."""
 
 
 class CensusTaker:
     """A worker that advances one count at a time; several share the work, in one process or in many."""
 
-    def __init__(self, holder: str) -> None:
+    def __init__(self, holder: str, called: asyncio.Event | None = None) -> None:
         self._holder = holder
+        self._called = called or asyncio.Event()
         self._counts_first = True
 
     async def run(self) -> None:
         """Count until cancelled."""
-        await repeat_forever(self.once, log, "counts will go on", PAUSE_SECONDS)
+        await repeat_forever(self._once_or_wait, log, "counts will go on", PAUSE_SECONDS)
+
+    async def _once_or_wait(self) -> bool:
+        if not await self.once():
+            await wait(self._called, IDLE_SECONDS)
+        return True
 
     async def once(self) -> bool:
         """Advance one count, or compute one rule's numbers; return False if there is nothing to do.

@@ -70,6 +70,10 @@ def registry_on(chain: str) -> str | None:
 
 async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str, Position]:
     """Take or renew the lease on cursors; return the positions of those obtained."""
+    # A lease with much time left is not written again, so that a quiet second is one read and no write.
+    kept = await _held(db, chains, owner, lease() - RENEWED_EVERY)
+    if len(kept) == len(chains):
+        return kept
     await db.execute(
         """
         INSERT INTO cursor (chain, block, block_hash, updated_at)
@@ -79,8 +83,7 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
         """,
         {"chains": list(chains)},
     )
-    # A lease with much time left is not written again, so that a quiet second writes nothing. The fixed order makes
-    # overlapping claims wait for each other instead of deadlocking.
+    # The fixed order makes overlapping claims wait for each other instead of deadlocking.
     await db.execute(
         """
         UPDATE cursor SET owner = :owner, owned_until = now() + :lease
@@ -91,10 +94,15 @@ async def claim(db: AsyncSession, chains: Sequence[str], owner: str) -> dict[str
         """,
         {"chains": list(chains), "owner": owner, "lease": lease(), "renewed": lease() - RENEWED_EVERY},
     )
+    return await _held(db, chains, owner, timedelta())
+
+
+async def _held(db: AsyncSession, chains: Sequence[str], owner: str, left: timedelta) -> dict[str, Position]:
+    """Return the positions of the cursors whose lease the owner has for longer than `left`."""
     result = await db.execute(
         "SELECT chain, block, block_hash FROM cursor "
-        "WHERE chain = ANY(CAST(:chains AS text[])) AND owner = :owner AND owned_until > now()",
-        {"chains": list(chains), "owner": owner},
+        "WHERE chain = ANY(CAST(:chains AS text[])) AND owner = :owner AND owned_until > now() + :left",
+        {"chains": list(chains), "owner": owner, "left": left},
     )
     return {str(chain): Position(int(block), str(name)) for chain, block, name in result.all()}
 

@@ -112,7 +112,7 @@ async def tick(outside: Gateways, checks: ChainChecks) -> int:
     idle = checks.idle(outside)
     async with transaction() as db:
         soon = await schedules.claim(db, SCHEDULE_SOON, SOON)
-        everything = await schedules.claim(db, SCHEDULE_ALL, SLOWLY)
+        everything = soon and await schedules.claim(db, SCHEDULE_ALL, SLOWLY)
         whole = everything or checks.is_overdue(idle)
         watched = await open_challenges(db, only_at_a_screen=not whole) if soon or whole else []
     checks.begin(outside, idle, watched, everything=everything)

@@ -8,6 +8,8 @@ from models.db.session import AsyncSession
 
 MOST_KEPT, MOST_OF_A_SERVER = 20_000_000, 5_000_000
 """The most pairs of an address and a token in all counts together, and in the running counts for one server."""
+CHANNEL = "holdfast_census"
+"""The channel on which a notification says that numbers of a rule have been requested."""
 LEASE = timedelta(minutes=2)
 """How long a count is leased to the process that advances it; each step renews the lease."""
 

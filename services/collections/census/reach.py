@@ -112,6 +112,7 @@ async def start(db: AsyncSession, server_id: int, tree: Expression, *, daily: bo
                 "INSERT INTO reach_census (reach_id, census_id) VALUES (:reach, :census)",
                 {"reach": row.id, "census": census_id},
             )
+        await db.execute("SELECT pg_notify(:channel, '')", {"channel": census_queue.CHANNEL})
     return cast("int", row.id)
 
 

@@ -15,6 +15,7 @@ from services.engine import reconcile
 from services.runtime.task_cancellation import stop
 from services.triggers import chain_cursor
 from tests.services.core.test_queue import claimed, mark, rows
+from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -48,3 +49,12 @@ async def test_a_follower_that_starts_leaves_the_chains_that_its_process_follows
         await chain_cursor.claim(db, ["base"], owner)
         await chain_cursor.release_leases(db, is_dead)
         assert (await db.execute(text("SELECT owner FROM cursor"))).scalar_one() == owner
+
+
+async def test_a_lease_with_much_time_left_is_read_once_and_not_written() -> None:
+    async with transaction() as db:
+        first = await chain_cursor.claim(db, ["base", "ethereum"], "a")
+        with Statements() as statements:
+            assert await chain_cursor.claim(db, ["base", "ethereum"], "a") == first
+        assert statements.count == 1
+        assert await chain_cursor.claim(db, ["base", "polygon"], "b") == {"polygon": first["base"]}
