@@ -48,7 +48,7 @@ class CensusTaker:
         async with transaction() as db:
             if (row := await reach.next_ended(db)) is None:
                 return False
-            reach_id, ended = row.id or 0, True
+            reach_id = row.id or 0
             server_id, digest = row.server_id, row.digest
 
             async def record(fault: Exception) -> None:
@@ -60,9 +60,9 @@ class CensusTaker:
 
             said = "failed to compute a rule's numbers reach=%s"
             async with own_fault_recorded(log, said, reach_id, record=record), db.begin_nested():
-                if ended := await reach.settle(db, row):
-                    await reach_by_day.note(db, row)
-        return ended
+                await reach.settle(db, row)
+                await reach_by_day.note(db, row)
+        return True
 
     async def _advance(self) -> bool:
         async with transaction() as db:

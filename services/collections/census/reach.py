@@ -182,7 +182,12 @@ _LAST = "SELECT max(d.ended_at) FROM reach d WHERE d.server_id = reach.server_id
 
 
 async def next_ended(db: AsyncSession) -> Reach | None:
-    """Return one rule's numbers whose counts have all ended or exceeded LONGEST, and lock them; None if none has."""
+    """Return one rule's numbers whose counts have all ended or exceeded LONGEST, and lock them; None if none has.
+
+    It comes first in its transaction, which sees the counts as they are now until its end.
+    """
+    # Adding up takes long. A count that begins again meanwhile is not read half done, and need not wait.
+    await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     found = await db.exec(
         select(Reach)
         .where(Reach.state == "counting")
@@ -201,21 +206,9 @@ async def next_ended(db: AsyncSession) -> Reach | None:
     return found.first()
 
 
-async def settle(db: AsyncSession, row: Reach) -> bool:
-    """Compute one rule's numbers, which `next_ended` returned; return False if one of its counts has begun again."""
-    # Locked until the numbers are stored: a count that began again meanwhile would be read half done.
-    await db.execute(
-        "SELECT 1 FROM census c JOIN reach_census n ON n.census_id = c.id WHERE n.reach_id = :reach "
-        'ORDER BY c.chain COLLATE "C", c.contract COLLATE "C" FOR SHARE OF c',
-        {"reach": row.id},
-    )
+async def settle(db: AsyncSession, row: Reach) -> None:
+    """Compute one rule's numbers, which `next_ended` returned."""
     tree, counts = parse_stored(row.expression), await _counts(db, row.id or 0)
-    if any(one.state == "counting" for one in counts.values()):
-        late = await db.execute(
-            "SELECT created_at < now() - :longest FROM reach WHERE id = :reach", {"longest": LONGEST, "reach": row.id}
-        )
-        if not late.scalar_one():
-            return False
     places = reach_numbers.places_of(tree)
     failed = [one.reason for one in counts.values() if one.state == "failed"]
     if (refused := reach_numbers.refusal(tree)) is not None:
@@ -244,7 +237,6 @@ async def settle(db: AsyncSession, row: Reach) -> bool:
         ]
     await db.flush()
     await db.execute("UPDATE reach SET ended_at = now() WHERE id = :reach", {"reach": row.id})
-    return True
 
 
 async def give_up(db: AsyncSession, reach_id: int, reason: str) -> None:
