@@ -9,6 +9,7 @@ from typing import cast
 from sqlalchemy import or_
 from sqlmodel import col, select
 
+from gateways.chains.catalogue import CHAINS
 from locales import _, ngettext
 from models import Farewell, Grant, Rule, Server, User, Wallet, now
 from models.db.session import AsyncSession
@@ -131,8 +132,9 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     ending = await consequences(db, actor)
     places = await _places(db, actor)
     wallets = (await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))).all()
+    known = {"who": actor.discord_id, "wallets": list(wallets), "chains": [*CHAINS]}
     for statement in _BEFORE_THE_QUEUE:
-        await db.execute(statement, {"who": actor.discord_id, "wallets": list(wallets)})
+        await db.execute(statement, known)
     await queue.mark_people(db, [actor.discord_id], wallets, also=places)
     token = await users.drop_discord_grant(db, actor.user_id)
     leaving = {"who": actor.discord_id, "user": actor.user_id, "pseudonym": f"forgotten-{secrets.token_hex(6)}"}
@@ -151,10 +153,17 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
 _BEFORE_THE_QUEUE = (
     "SELECT 1 FROM server WHERE owner_id = :who OR CAST(:who AS text) = ANY(protected_members) ORDER BY id "
     "FOR NO KEY UPDATE",
-    *(
-        f"SELECT 1 FROM {table} WHERE {column} = ANY(CAST(:wallets AS text[])) ORDER BY chain, {column} FOR UPDATE"
-        for table, column in (("delegation_read", "delegate"), ("sighting", "address"))
-    ),
+    # The first read of a wallet has no row that could be locked, so it waits for one that is made here and deleted with
+    # the others.
+    """
+    INSERT INTO delegation_read (chain, delegate, block, endpoint, more)
+    SELECT chain, delegate, 0, 0, false FROM (
+        SELECT chain, delegate FROM delegation_read WHERE delegate = ANY(CAST(:wallets AS text[]))
+        UNION SELECT c.chain, w.address FROM unnest(CAST(:chains AS text[])) AS c (chain),
+            unnest(CAST(:wallets AS text[])) AS w (address) WHERE starts_with(w.address, '0x')) p
+    ORDER BY chain, delegate ON CONFLICT (chain, delegate) DO UPDATE SET delegate = EXCLUDED.delegate
+    """,
+    "SELECT 1 FROM sighting WHERE address = ANY(CAST(:wallets AS text[])) ORDER BY chain, address FOR UPDATE",
 )
 
 

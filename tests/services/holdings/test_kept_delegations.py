@@ -25,7 +25,7 @@ from services.holdings.delegations import Fetched
 from services.holdings.wallet_shares import KnownVaults
 from services.privacy import erasure
 from tests.support.builders import a_member, a_server, snowflake
-from tests.support.statements import until_one_waits
+from tests.support.statements import meet, until_one_waits
 
 pytestmark = pytest.mark.usefixtures("database")
 MANY = 10_000
@@ -266,6 +266,21 @@ async def test_what_was_read_while_a_person_deleted_their_data_is_not_stored(
         await delegations.remember(db, [Fetched("base", (ONE, OTHER), said)])
     assert set((await stored(ONE)).values()) == {0}
     assert (await stored(OTHER))["delegation_read"] == 1
+
+
+async def test_nothing_stays_of_the_first_read_of_a_wallet_that_is_stored_while_its_owner_deletes_their_data() -> None:
+    await owned([ONE])
+    async with models.reading() as db:
+        who = (await db.execute(text('SELECT id, discord_id FROM "user"'))).one()
+
+    async def forget(db: AsyncSession) -> None:
+        await erasure.forget(db, Actor(who[0], who[1], "somebody"))
+
+    async def first_read(db: AsyncSession) -> None:
+        await delegations.remember(db, [Fetched("base", (ONE,), sheet({ONE: (EVERYTHING,)}, {}))])
+
+    await meet(forget, first_read, lambda db: db.now())
+    assert set((await stored(ONE)).values()) == {0}
 
 
 async def test_what_is_known_of_a_wallet_that_its_owner_removed_is_deleted_by_the_next_read() -> None:
