@@ -21,7 +21,7 @@ NO_POSTGRESQL = (
     "DATABASE_URL is not the address of a PostgreSQL: postgresql://user:password@host/database. Write special "
     "characters of the password as in other addresses: % is %25, / is %2F, : is %3A, @ is %40."
 )
-SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:]*)(?::\d*)?")
+SERVER = re.compile(r"(?:\[[^\]]*\]|[^\[\]:@]*)(?::\d*)?")
 """The server in the address of a database: a host, and perhaps its port."""
 REDIS = frozenset({"redis", "rediss", "unix"})
 """What the addresses of a database and of a Redis begin with."""
@@ -72,8 +72,8 @@ def is_postgresql(url: str) -> bool:
     Their errors repeat parts of the URL, and so of a password with characters that are not percent-encoded.
     """
     scheme, _, rest = url.partition("://")
-    server = re.split(r"[/?]", rest, maxsplit=1)[0].rpartition("@")[2]
-    encoded = not re.search(r"%(?![0-9A-Fa-f]{2})", url)
+    server = re.split(r"[/?]", rest, maxsplit=1)[0].split("@", 1)[-1]
+    encoded = not re.search(r"%(?![0-9A-Fa-f]{2})|\s", url)
     return scheme in POSTGRESQL and encoded and bool(SERVER.fullmatch(server))
 
 
