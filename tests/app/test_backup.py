@@ -385,11 +385,9 @@ def test_an_update_itself_restores_the_backup_that_it_was_given(cut_short: Path)
     assert mark_in(cut_short) == "old"
 
 
-@pytest.mark.parametrize(("url_password", "in_environment"), [(":s3cret", "another"), ("", "s3cret")])
-def test_a_password_is_on_no_command_line(
-    url_password: str, in_environment: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PGPASSWORD", in_environment)
+@pytest.mark.parametrize("user", ["me:s3cret", "me"])
+def test_a_password_is_on_no_command_line(user: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PGPASSWORD", "s3cret" if user == "me" else "another")
     seen: list[tuple[list[str], dict[str, str]]] = []
 
     def run(command: list[object], *, env: dict[str, str], **_: object) -> Any:
@@ -398,7 +396,7 @@ def test_a_password_is_on_no_command_line(
 
     monkeypatch.setattr(backup.subprocess, "run", run)
     with pytest.raises(BackupFailed, match="seen"):
-        backup.dump(f"postgresql://me{url_password}@db.example:5433/x", tmp_path / "x.dump")
+        backup.dump(f"postgresql://{user}@db.example:5433/x", tmp_path / "x.dump")
     ((command, environment),) = seen
     assert "s3cret" not in " ".join(command)
     assert environment["PGPASSWORD"] == "s3cret"
