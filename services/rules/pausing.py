@@ -358,6 +358,8 @@ async def retry_refused(db: AsyncSession) -> int:
         """
     )
     due = [(int(server_id), str(role_id)) for server_id, role_id in found.all()]
+    if not due:
+        return 0
     # The rules come before the refusals, as where Discord refuses a change: its next try is later after that.
     await lock_rules_where(db, tuple_(col(Rule.server_id), col(Rule.role_id)).in_(due))
     key = col(RoleRefusal.server_id), col(RoleRefusal.role_id)

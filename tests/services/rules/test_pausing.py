@@ -14,6 +14,7 @@ from services.rules import pausing, views
 from services.triggers import gateway_events
 from services.triggers.gateway_events import GuildFacts, RoleFacts
 from tests.support.builders import a_grant, a_member, a_rule, a_server, address, open_intents
+from tests.support.statements import Statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -37,6 +38,10 @@ async def test_a_member_in_screening_keeps_no_refused_role_paused() -> None:
         resumed = await pausing.retry_refused(db)
     async with transaction() as db:
         assert (resumed, (await db.get_one(Rule, rule.id)).state) == (1, "active")
+    async with transaction() as db:
+        with Statements() as statements:
+            assert await pausing.retry_refused(db) == 0
+        assert statements.count == 1, "nearly all turns find nothing"
 
 
 async def test_a_rule_beyond_the_limits_stays_paused_when_the_bot_leaves_and_comes_back() -> None:
