@@ -7,6 +7,7 @@ from eth_utils.crypto import keccak
 
 from gateways.evm.rpc.errors import RpcRefused, StateMissing
 from gateways.evm.rpc.node import Head, Node, binary
+from gateways.transport.errors import ProviderError
 
 SAMPLES = 8
 """Blocks whose headers are read, evenly spread over the chain's past."""
@@ -31,7 +32,8 @@ class OldLogs:
         """Raise StateMissing if the node gives no logs of old blocks that have some. Raises ProviderError.
 
         The bloom filter in a header names every event of its block (docs/facts.md#logs-of-pruned-nodes). A node cannot
-        be checked where headers have no such filter, or where it wants an address with each request for logs.
+        be checked where headers have no such filter, or where it wants an address with each request for logs. A block
+        that the node lacks counts as one with the event.
         """
         if monotonic() >= self._until:
             self._is_pruned = await self._lacks(head)
@@ -44,7 +46,9 @@ class OldLogs:
         headers = await self._node.batch([("eth_getBlockByNumber", (hex(block), False)) for block in sampled])
         missing = 0
         for block, header in zip(sampled, headers, strict=True):
-            if not self._names_event(header):
+            if isinstance(header, ProviderError):
+                raise header
+            if header is not None and not self._names_event(header):
                 continue
             if await self._has_logs(block):
                 return False

@@ -75,6 +75,18 @@ async def test_who_got_tokens_in_blocks_without_logs_is_not_found_to_hold_nothin
     assert not sheet.trails.get(ANN) or not sheet.trails[ANN].searched
 
 
+@pytest.mark.parametrize("said", [{"result": None}, {"error": {"code": -32005, "message": "too many requests"}}])
+async def test_nor_is_who_got_them_at_a_node_that_does_not_give_its_old_headers(
+    chains: EvmChains, end: Front, said: dict[str, Any]
+) -> None:
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] != "latest"
+        return {"jsonrpc": "2.0", "id": call["id"], **said} if is_old else pruned(20)(call, true)
+
+    end.change = change
+    assert set((await chains.tokens("base", MANY, [ANN, NOBODY])).unsure) == {ANN, NOBODY}
+
+
 async def test_a_node_that_names_its_pruned_blocks_is_asked_for_the_newer_ones(
     chains: EvmChains, end: Front, node: str
 ) -> None:
