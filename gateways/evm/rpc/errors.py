@@ -51,7 +51,7 @@ class StateMissing(ProviderDown):
 
 
 class Pruned(StateMissing):
-    """The node does not have a block so old any more; it may have newer ones."""
+    """The node does not have a block so old any more, or not under this plan; it may have newer ones."""
 
 
 _BUSY = re.compile(
@@ -67,7 +67,9 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 """Of geth, Nethermind, Besu, reth, erigon and ZKsync, for a block that they lack or whose state they have deleted."""
-_PRUNED = re.compile(r"prun(ed|ing)|receipts? not available|data before .{0,40}not available", re.IGNORECASE)
+_PRUNED = re.compile(
+    r"prun(ed|ing)|receipts? not available|data before .{0,40}not available|\barchive\b", re.IGNORECASE
+)
 _REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
 _TOO_MUCH = re.compile(
@@ -106,15 +108,16 @@ def http_fault(provider: str, url: str, status: int, headers: Mapping[str, str],
 def _http_fault(provider: str, url: str, status: int, answer: object) -> ProviderError:
     if status == 429:
         return ProviderBusy(provider, "too many requests")
-    if status == 413:
-        return TooMuch(provider, "the request is too large", status=status)
     first = cast("object", answer[0] if isinstance(answer, list) and answer else answer)
     error = cast("Mapping[str, object]", first).get("error") if isinstance(first, dict) else None
-    if isinstance(error, dict | str):
-        fault = refusal_in(cast("object", error), provider, url)
-        # Alchemy reports a used-up plan with 403, as it does a wrong key.
-        if status not in {401, 402, 403} or isinstance(fault, ProviderBusy):
-            return fault
+    fault = refusal_in(cast("object", error), provider, url) if isinstance(error, dict | str) else None
+    if status == 413:
+        # QuickNode refuses too many blocks of logs in this way, and says how many it gives.
+        said = "the request is too large" if fault is None else str(fault).partition(": ")[2]
+        return TooMuch(provider, said, status=status)
+    # Alchemy reports a used-up plan with 403, and publicnode a block that only its archive has, as they do a wrong key.
+    if fault is not None and (status not in {401, 402, 403} or isinstance(fault, ProviderBusy | Pruned | NeedsAddress)):
+        return fault
     if status == 402:
         return ProviderBusy(provider, "its plan's requests are used up")
     if status in {401, 403}:

@@ -13,6 +13,7 @@ _BLOCKS = tuple(
         r"max(?:imum)? block range(?: is)?:? ?#",
         r"limited to an? # (?:block )?range",
         r"ranges over # blocks",
+        r"range \d+ exceeds limit of #",
         r"maximum(?: allowed)?(?: range)?(?: is|:)? # blocks",
     )
 )

@@ -19,7 +19,7 @@ from gateways.evm.rpc.log_refusals import too_much
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.transport import provider_reports
-from gateways.transport.errors import ProviderBusy, ProviderError
+from gateways.transport.errors import ProviderBusy, ProviderError, Unauthorized
 from tests.gateways.wire import wire
 
 KEY = "8f0l3c0d1e2f4a5b6c7d8e9f0O1I2l47"
@@ -158,6 +158,27 @@ async def test_a_node_that_repeats_its_key_tells_it_to_nobody(place: str, error:
             await node.call("eth_chainId", ())
         await node.close()
     assert KEY not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "kind"),
+    [
+        (-32602, "Archive requests require a personal token. Get one at: https://a.b", Pruned),
+        (-32701, "Please specify an address in your request", NeedsAddress),
+        (-32600, "Must be authenticated!", Unauthorized),
+    ],
+)
+async def test_only_a_refusal_that_names_no_other_cause_is_about_the_key(
+    code: int, message: str, kind: type[Exception]
+) -> None:
+    async with wire() as server:
+        error = {"code": code, "message": message}
+        server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}, status=403))
+        node = Node(CHAINS["base"], 0, server.url, request_seconds=5)
+        with pytest.raises(ProviderError) as told:
+            await node.call("eth_getTransactionCount", ())
+        await node.close()
+    assert type(told.value) is kind
 
 
 async def test_a_node_that_refuses_to_name_its_chain_is_not_shown_as_well() -> None:

@@ -17,8 +17,8 @@ URL, CONTRACT = "https://node.example/v2/secret", "0x" + "77" * 20
 class Plan:
     """A node that gives logs of so many blocks, and accepts batches of so many calls."""
 
-    def __init__(self, server: Wire, blocks: int, calls: int) -> None:
-        self.blocks, self.calls = blocks, calls
+    def __init__(self, server: Wire, blocks: int, calls: int, status: int = 200) -> None:
+        self.blocks, self.calls, self.status = blocks, calls, status
         self.spans, self.sizes, self.refused = list[int](), list[int](), 0
         self._server = server
         server.says(self._answer)
@@ -38,7 +38,7 @@ class Plan:
         if last - first + 1 > self.blocks:
             self.refused += 1
             error = {"code": -32602, "message": f"query exceeds max block range {self.blocks}"}
-            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "error": error})
+            return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "error": error}, status=self.status)
         return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": []})
 
 
@@ -48,6 +48,13 @@ async def used(url: str, blocks: int = 300, calls: int = 20) -> None:
     await TransferLogs(pool).of_contracts("base", [CONTRACT], 1, blocks, 0)
     await pool.all()[0].batch([("eth_chainId", ())] * calls)
     await pool.close()
+
+
+async def test_a_limit_that_comes_with_http_413_is_learnt_from_its_words(server: Wire) -> None:
+    """QuickNode refuses too many blocks in this way: https://github.com/OffchainLabs/arbitrum-sdk/issues/609."""
+    plan = Plan(server, blocks=37, calls=20, status=413)
+    await used(server.url)
+    assert (plan.spans[:2], known(server.url).log_blocks) == ([300, 37], 37)
 
 
 async def test_what_one_reader_was_refused_the_next_one_does_not_ask(server: Wire) -> None:

@@ -18,6 +18,7 @@ from sandbox.chains.plans import PLANS
         ("ranges over 10000 blocks are not supported on freetier", 10_000),
         ("eth_getLogs is limited to a 40 block range", 40),
         ("maximum allowed is 25 blocks", 25),
+        ("range 1000000 exceeds limit of 10000", 10_000),
         ("query returned more than 10000 results", None),
         ("Log response size exceeded.", None),
         ("block range [0xc7, 0x64]", None),
