@@ -1,4 +1,4 @@
-"""A node without the logs of old blocks, which it does not say: nobody is found to hold nothing by its history."""
+"""A node that does not give all logs, which it may not say: nobody is found to hold nothing by its history."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,7 +10,8 @@ import pytest
 from gateways.chains.read_point import ReadPoint
 from gateways.evm.client import EvmChains
 from gateways.evm.rpc.pool import NodePool
-from tests.gateways.evm.tokens.test_received_tokens import Lists
+from gateways.evm.tokens import received_tokens
+from tests.gateways.evm.tokens.test_received_tokens import Lists, limited
 from tests.gateways.evm_lab import Front, address, anvil, front
 from tests.gateways.token_lab import ANVIL, collection, mint
 
@@ -123,3 +124,13 @@ async def test_a_node_with_all_logs_is_believed_whether_or_not_its_headers_show_
 async def test_headers_that_name_everything_show_nothing_to_be_missing(chains: EvmChains, end: Front) -> None:
     end.change = pruned(20, bloom="f")
     assert dict((await chains.tokens("base", MANY, [NOBODY])).unsure) == {}
+
+
+async def test_a_node_that_refused_every_size_for_a_while_is_searched_again(
+    chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(received_tokens, "MOST_PIECES", 20)
+    end.change = limited(0, -32011, "no backend is currently healthy to serve traffic")
+    assert set((await chains.tokens("base", MANY, [ANN, NOBODY])).unsure) == {ANN, NOBODY}
+    end.change = None
+    assert (await chains.tokens("base", MANY, [ANN, NOBODY])).unsure == {}

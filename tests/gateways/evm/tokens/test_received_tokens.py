@@ -309,16 +309,6 @@ async def test_a_history_that_would_take_a_node_for_ever_is_left_alone(
     assert len(spans(end)) == 0
 
 
-async def test_a_node_that_refused_every_size_for_a_while_is_searched_again(
-    chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(received_tokens, "MOST_PIECES", 20)
-    end.change = limited(0, -32011, "no backend is currently healthy to serve traffic")
-    assert set((await chains.tokens("base", MANY, OWNERS)).unsure) == set(OWNERS)
-    end.change = None
-    assert (await chains.tokens("base", MANY, OWNERS)).unsure == {}
-
-
 async def test_a_search_goes_on_where_its_time_was_up(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
