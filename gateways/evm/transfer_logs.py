@@ -13,7 +13,7 @@ from gateways.evm import delegate_registry
 from gateways.evm.log_decoding import THIRD, Log, Transfer, decode_logs, read_logs
 from gateways.evm.rpc import node_limits
 from gateways.evm.rpc.block_ranges import LogSpan
-from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut
+from gateways.evm.rpc.errors import NeedsAddress, NodeTimedOut, Pruned
 from gateways.evm.rpc.log_refusals import about_range, too_much
 from gateways.evm.rpc.node import Head, Node, patiently
 from gateways.evm.rpc.pool import NodePool
@@ -222,8 +222,8 @@ class TransferLogs:
             first = end + 1
 
     def _note_failure(self, reading: _RangeRead, first: int, fault: ProviderError) -> None:
-        """Count reads that fail at one block other than for size, number of requests, a missing address or the key."""
-        if isinstance(fault, ProviderBusy | Unauthorized | NeedsAddress) or too_much(fault):
+        """Count reads that fail at one block other than for size, requests, a missing address, the key or its age."""
+        if isinstance(fault, ProviderBusy | Unauthorized | NeedsAddress | Pruned) or too_much(fault):
             return
         place = reading.node.url, reading.kind
         block, times = self._stuck.get(place, (first, 0))

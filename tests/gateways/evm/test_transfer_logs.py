@@ -13,6 +13,7 @@ from aiohttp import web
 from gateways.evm import transfer_logs
 from gateways.evm.log_decoding import Transfer
 from gateways.evm.rpc import block_ranges
+from gateways.evm.rpc.errors import Pruned
 from gateways.evm.rpc.node import Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.event_topics import CONSECUTIVE, TRANSFER, TRANSFER_BATCH, TRANSFER_SINGLE
@@ -112,6 +113,20 @@ async def test_what_is_not_about_the_size_is_asked_once(server: Wire, said: dict
         await TransferLogs(pool).of_contracts("base", [CONTRACT], 1, 400, 0)
     await pool.close()
     assert len(server.asked) == 1
+
+
+async def test_blocks_that_a_node_has_deleted_are_the_fault_of_no_address(
+    server: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer_logs, "STUCK_AFTER", 1)
+    error = {"code": 4444, "message": "pruned history unavailable"}
+    server.says(web.json_response({"jsonrpc": "2.0", "id": 1, "error": error}))
+    pool = NodePool({"base": [server.url]})
+    transfers = TransferLogs(pool)
+    for _ in range(2):
+        with pytest.raises(Pruned):
+            await transfers.of_contracts("base", [CONTRACT], 5, 5, 0)
+    await pool.close()
 
 
 async def test_what_a_node_refuses_is_not_tried_again_and_again(server: Wire) -> None:
