@@ -19,7 +19,7 @@ Call = tuple[str, Mapping[str, object]]
 
 
 class _RangesIgnored(Exception):
-    """The index returned assets outside the requested range of ids."""
+    """The index returned assets outside the requested range of ids, or none at all."""
 
 
 class _TooManyPages(Exception):
@@ -88,6 +88,8 @@ async def everything(node: SolanaNode, call: Call, most_pages: int) -> list[Asse
     try:
         try:
             read = await together(_part(node, call, bounds, most_pages) for bounds in parts)
+            if len(parts) > 1 and not any(read):
+                raise _RangesIgnored
         except _RangesIgnored:
             read = [await _part(node, call, {"after": last}, most_pages)]
     except _TooManyPages:

@@ -71,13 +71,17 @@ async def test_a_list_goes_on_after_a_short_page(node: StandIn, chains: SolanaCh
     assert sheet.of(OWNER) == dict.fromkeys(TOKENS, 1)
 
 
-@pytest.mark.parametrize("ignores", [(), ("before",), ("before", "after")], ids=["keeps", "no end", "no place"])
+@pytest.mark.parametrize(
+    "ignores", [(), ("before",), ("before", "after"), ("both",)], ids=["keeps", "no end", "no place", "not both"]
+)
 async def test_a_long_collection_is_read_in_ranges(
     node: StandIn, chains: SolanaChains, monkeypatch: pytest.MonkeyPatch, ignores: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(das_lists, "A_PAGE", 10)
     index = Index(node, *(asset(token, OWNER if at % 2 else OTHER) for at, token in enumerate(TOKENS)))
-    index.ignores = ignores
+    index.ignores, page = ignores, node.says["getAssetsByGroup"]
+    if "both" in ignores:
+        node.says["getAssetsByGroup"] = lambda p: {"items": []} if {"before", "after"} <= p.keys() else page(p)
     asking = chains.tokens(SOLANA, COLLECTION, [OWNER, OTHER, *(key(number) for number in range(10))])
     if "after" in ignores:
         with pytest.raises(ProviderConfused, match="repeats itself"):
