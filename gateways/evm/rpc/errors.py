@@ -63,7 +63,7 @@ _NEEDS_ADDRESS = re.compile(r"specify an address|address (is|filter is) (require
 _MISSING = re.compile(
     r"missing trie|header not found|(unknown|missing) block|block.{0,20}(not found|doesn't exist)|could not be found"
     r"|no state available|state ((0x)?[0-9a-f]{8,} )?(is )?(not available|unavailable)"
-    r"|beyond (the )?(current head|latest)",
+    r"|beyond (the )?(current head|latest)|requested data not available",
     re.IGNORECASE,
 )
 """Of geth, Nethermind, Besu, reth, erigon and ZKsync, for a block that they lack or whose state they have deleted."""

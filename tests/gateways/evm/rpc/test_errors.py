@@ -123,6 +123,7 @@ def test_a_plan_that_is_used_up_asks_to_slow_down_and_not_for_less(code: int, me
         (-32602, "block range extends beyond current head block: requested 21000100, head 21000000"),
         (-32000, "requested block range [4096, 8192] is beyond latest executed block 4000 (node is still syncing)"),
         (-32000, "block 50162452 is beyond the latest block 50162448 of this node, retry later"),
+        (-32014, "requested data not available"),
     ],
 )
 def test_a_node_that_lacks_a_block_or_its_state_says_so_in_many_ways(code: int, message: str) -> None:
@@ -138,6 +139,7 @@ def test_a_node_that_lacks_a_block_or_its_state_says_so_in_many_ways(code: int, 
         (-32000, "old data not available due to pruning: requested block 16999999, available from block 22000000"),
         (-32000, "seek with txNum=1962853355 but data before txNum=2662500000 is not available: blockNum=16999999"),
         (-32602, "Block with such an ID is pruned; the first retained block is 5"),
+        (-32002, "Archive, Debug and Trace requests are not available on your current plan."),
     ],
 )
 def test_a_node_that_has_deleted_old_blocks_says_so_in_several_ways(code: int, message: str) -> None:
