@@ -109,6 +109,9 @@ class Node:
         self._asking: dict[bool, _SharedHead] = {}
         self._handed: tuple[Head, float] | None = None
         self._batches = BatchSize(url)
+        self._calls = 0
+        """The number of calls in batches so far. Their ids go on from there, so that an answer that a proxy repeats is
+        not taken for that to another batch."""
         self._http = GatedClient(
             self.name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE, FOR_URGENT), one_server=True
         )
@@ -162,10 +165,12 @@ class Node:
             return fault
 
     async def _batch(self, calls: Sequence[tuple[str, Sequence[object]]]) -> list[object | ProviderError]:
+        numbers = range(self._calls, self._calls + len(calls))
+        self._calls = numbers.stop
         body = orjson.dumps(
             [
                 {"jsonrpc": "2.0", "id": number, "method": method, "params": list(params)}
-                for number, (method, params) in enumerate(calls)
+                for number, (method, params) in zip(numbers, calls, strict=True)
             ]
         )
         try:
@@ -184,7 +189,7 @@ class Node:
             if isinstance(number, int):
                 found[number] = None if number in found else item  # of two answers to a call neither counts
         results: list[object | ProviderError] = []
-        for number in range(len(calls)):
+        for number in numbers:
             try:
                 results.append(self._result(found.get(number), number))
             except ProviderError as fault:

@@ -120,11 +120,11 @@ def words(*values: int | str) -> str:
     return "0x" + "".join(f"{one:064x}" if isinstance(one, int) else one.removeprefix("0x").zfill(64) for one in values)
 
 
-def answering(*answers: Any) -> web.Response:
-    """Return the response to a batch with these results, in which a dictionary is an error."""
+def answering(*answers: Any, first: int = 0) -> web.Response:
+    """Return the response to a batch whose ids begin at `first`: its results, in which a dictionary is an error."""
     items = [
         {"jsonrpc": "2.0", "id": number, ("error" if isinstance(one, dict) else "result"): one}
-        for number, one in enumerate(answers)
+        for number, one in enumerate(answers, first)
     ]
     return web.Response(body=orjson.dumps(items), content_type="application/json")
 
@@ -161,7 +161,7 @@ ALL = words(32, 1, 1, HOT, "0x" + "22" * 20, 0, 0, 0, 0)
     ids=["nothing", "zeros", "too short", "too few", "another delegate", "an unknown kind", "a byte too many"],
 )
 async def test_what_is_no_list_of_the_delegate_is_refused(hand_made: DelegateRegistry, server: Wire, said: str) -> None:
-    server.says(answering(said), answering("0x", "0x"))
+    server.says(answering(said), answering("0x", "0x", first=1))
     with pytest.raises(ProviderError):
         await hand_made.incoming("base", [HOT])
 
@@ -174,7 +174,7 @@ async def test_the_real_registry_says_no_amount_where_there_is_none(hand_made: D
 
 
 async def test_a_chain_without_a_registry_has_no_delegations(hand_made: DelegateRegistry, server: Wire) -> None:
-    server.says(answering("0x"), answering("0x", "0x6001"))
+    server.says(answering("0x"), answering("0x", "0x6001", first=1))
     assert (await hand_made.incoming("base", [HOT])).found[HOT] == ()
 
 
@@ -209,7 +209,7 @@ async def test_an_item_that_is_missing_in_a_batch_is_a_fault_of_that_item_alone(
 
 async def test_an_answer_that_is_too_large_is_asked_for_in_halves(hand_made: DelegateRegistry, server: Wire) -> None:
     too_large = web.Response(status=413)
-    server.says(too_large, too_large, answering(NONE))
+    server.says(too_large, too_large, answering(NONE, first=3))
     other = "0x" + "44" * 20
     sheet = await hand_made.incoming("base", [HOT, other])
     assert (set(sheet.unsure), set(sheet.found)) == ({HOT}, {other})

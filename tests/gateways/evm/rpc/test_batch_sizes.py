@@ -20,6 +20,7 @@ from gateways.evm.rpc.node import Head, Node
 from gateways.evm.rpc.pool import NodePool
 from gateways.evm.tokens.token_records import EvmRecords
 from gateways.transport.errors import ProviderConfused, ProviderDown, ProviderError
+from tests.gateways.wire import Wire
 
 TIER = "Batch of more than 3 requests are not allowed on free tier, to use this feature register paid account"
 NONE = "0x" + (32).to_bytes(32, "big").hex() + bytes(32).hex()
@@ -39,7 +40,7 @@ class Limited:
         calls = body if isinstance(body, list) else [body]
         self.sizes.append(len(body) if isinstance(body, list) else 0)
         if isinstance(body, list) and len(body) > self.most:
-            return self.refuse(len(body))
+            return self.refuse([call["id"] for call in body])
         said = [self.one(call) for call in calls]
         return web.json_response(said if isinstance(body, list) else said[0])
 
@@ -49,17 +50,17 @@ class Limited:
             return {"jsonrpc": "2.0", "id": call["id"], "error": answer}
         return {"jsonrpc": "2.0", "id": call["id"], "result": answer}
 
-    def refuse(self, size: int) -> web.Response:
+    def refuse(self, ids: list[int]) -> web.Response:
         error = {"code": 31, "message": TIER}
         if self.refusal == "an error with HTTP 500":
             return web.json_response({"id": 1, "jsonrpc": "2.0", "error": error}, status=500)
         if self.refusal == "an error":
             return web.json_response({"id": None, "jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}})
         if self.refusal == "an error in each place":
-            return web.json_response([{"id": n, "jsonrpc": "2.0", "error": error} for n in range(size)])
+            return web.json_response([{"id": n, "jsonrpc": "2.0", "error": error} for n in ids])
         if self.refusal == "one error in a list":
             said = {"code": -32600, "message": "batch too large"}
-            return web.json_response([{"id": 0, "jsonrpc": "2.0", "error": said}])
+            return web.json_response([{"id": ids[0], "jsonrpc": "2.0", "error": said}])
         if self.refusal == "one error in a list with HTTP 500":
             return web.json_response([{"id": None, "jsonrpc": "2.0", "error": error}], status=500)
         if self.refusal == "a limit":
@@ -132,6 +133,20 @@ async def test_of_two_answers_with_one_number_neither_counts_for_that_call(
     first, second, third, fourth = await node.batch(echoes(4))
     assert (second, fourth) == ("0x1", "0x3")
     assert all(isinstance(one, ProviderConfused) for one in (first, third))
+
+
+async def test_an_answer_to_one_batch_is_none_to_a_later_one_that_is_as_long(server: Wire) -> None:
+    """A proxy may repeat an answer on the connection, where HTTP takes it for that to the next request."""
+
+    def to_the_first() -> web.Response:
+        asked = orjson.loads(server.asked[0].body)
+        return web.json_response([{"jsonrpc": "2.0", "id": one["id"], "result": "0x0"} for one in asked])
+
+    server.says(to_the_first)
+    node = Node(CHAINS["base"], 0, server.url, request_seconds=10.0)
+    assert await node.batch(echoes(2)) == ["0x0", "0x0"]
+    assert all(isinstance(one, ProviderConfused) for one in await node.batch(echoes(2)))
+    await node.close()
 
 
 async def test_after_an_hour_a_whole_batch_is_tried_again(
