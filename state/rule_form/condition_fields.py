@@ -136,8 +136,11 @@ class ConditionFields(rx.State, mixin=True):
         """React to changed fields."""
         raise TypeError("a form says what depends on its fields")
 
-    def _at(self, number: int) -> bool:
-        """Open the condition that an event is about, and return whether it is there: another may be open by now."""
+    def _at(self, number: int, **chosen: str) -> bool:
+        """Open the condition that an event is about: another may be open by now.
+
+        Return whether it is there, and whether `chosen`, values by field, changes it; otherwise nothing is opened.
+        """
         raise TypeError("a form has a list of conditions")
 
     def _filled_in(self) -> ConditionDraft:
@@ -165,7 +168,7 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def choose_type(self, actor: Actor, number: int, value: str):
         """Choose another type of condition."""
-        if value in rule_draft.TYPES and self._at(number) and value != self.type:
+        if value in rule_draft.TYPES and self._at(number, type=value):
             self.type = value
             # Not every type shows these fields, and a hidden value could neither be seen nor corrected.
             if value not in COUNTING:
@@ -179,7 +182,7 @@ class ConditionFields(rx.State, mixin=True):
     @signed_in
     async def choose_chain(self, actor: Actor, number: int, value: str):
         """Choose another chain and look up the entered address there."""
-        if value not in form_order() or not self._at(number) or value == self.chain:
+        if value not in form_order() or not self._at(number, chain=value):
             return
         self.chain = value
         self._forget()
@@ -336,19 +339,24 @@ class ConditionFields(rx.State, mixin=True):
     async def choose_trait_type(self, actor: Actor, number: int, value: str):
         """Choose or type another trait type, and read its values."""
         kind, late = value[:LONGEST], number != self.open
-        if not self._at(number) or kind == self.trait_type:
+        if not self._at(number, trait_type=kind):
             return
         self.trait_type = kind
+        if late:
+            # The types tell whether the value was chosen from a list; those of another condition were listed until now.
+            async for outcome in self._read_traits(actor):
+                yield outcome
         if self.trait_types:
             self.trait_value, self.trait_compare = "", EXACTLY
         self._changed()
-        async for outcome in self._read_traits(actor) if late else self._read_values(actor):
-            yield outcome
+        if not late:
+            async for outcome in self._read_values(actor):
+                yield outcome
 
     @signed_in
     async def choose_compare(self, actor: Actor, number: int, value: str) -> None:
         """Choose how the value is compared: exactly, as a bound, or as a range."""
-        if value in COMPARISONS and self._at(number):
+        if value in COMPARISONS and self._at(number, trait_compare=value):
             self.trait_compare = value
             self._changed()
 

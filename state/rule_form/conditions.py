@@ -168,11 +168,14 @@ class ConditionList(ConditionFields, mixin=True):
         least = {ALL: len(names), ANY: 1, NONE: 0}.get(join.mode, min(join.least, len(names)))
         return composed_name(names, least)
 
-    def _at(self, number: int) -> bool:
-        if number != self.open and any(slot.number == number for slot in self._slots):
+    def _at(self, number: int, **chosen: str) -> bool:
+        draft = next((slot.draft for slot in self._slots if slot.number == number), None)
+        if draft is None or (chosen and all(getattr(draft, name) == value for name, value in chosen.items())):
+            return False
+        if number != self.open:
             self._show(number)
             self._changed()
-        return number == self.open
+        return True
 
     def _show(self, number: int) -> None:
         slot = next(slot for slot in self._slots if slot.number == number)

@@ -1,5 +1,8 @@
 """What is typed or pasted in a condition that is left at once: it is taken, and for that condition."""
 
+import pytest
+
+from services.collections import collections
 from state.rule_form.condition_draft import ConditionDraft
 from state.rule_form.conditions import ROOT
 from state.rule_form.rule_form import RuleFormState
@@ -83,3 +86,37 @@ async def test_what_is_chosen_in_a_condition_that_is_removed_meanwhile_changes_n
     await form.enter_min_tokens(removed, 4)
     await form.add_tokens(removed, {"tokenEntry": "41"})
     assert form._signature() == before
+
+
+async def test_what_changes_nothing_in_a_condition_that_was_left_does_not_open_it(form: RuleFormState) -> None:
+    fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
+    first = form.open
+    await form.add_condition(ROOT)
+    now_open = form.open
+    await drained(form.choose_type(first, "trait"))
+    await drained(form.choose_chain(first, "base"))
+    await drained(form.choose_trait_type(first, "Fur"))
+    await form.choose_compare(first, "")
+    assert form.open == now_open
+
+
+@pytest.mark.parametrize(("listed", "value"), [(["Fur", "Hat"], ""), ([], "Gold")])
+async def test_another_kind_of_trait_that_is_chosen_late_keeps_only_a_value_that_was_typed(
+    product: None, form: RuleFormState, monkeypatch: pytest.MonkeyPatch, listed: list[str], value: str
+) -> None:
+    async def kinds(*asked: object) -> list[str]:
+        return listed
+
+    async def values(*asked: object) -> list[str]:
+        return ["Top"]
+
+    monkeypatch.setattr(collections, "trait_types", kinds)
+    monkeypatch.setattr(collections, "trait_values", values)
+    fill(form, CATS, type="trait", trait_type="Fur", trait_value="Gold")
+    first = form.open
+    await form.add_condition(ROOT)
+    await drained(form.choose_trait_type(first, "Hat"))
+    assert (form.open, form.trait_type, form.trait_value, form._slots[0].draft.trait_value) == (
+        first, "Hat", value, value,
+    )  # fmt: skip
+    assert form.trait_values == (["Top"] if listed else [])
