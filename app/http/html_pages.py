@@ -6,18 +6,19 @@ import logging
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from errno import ENOENT
 from functools import cached_property
 from pathlib import Path
 from urllib.parse import parse_qs, quote
 
 from starlette.datastructures import Headers
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http import languages
 from app.http.headers import page_policy
 from app.http.static_files import BUILT
-from locales import language
+from locales import _, language
 from models import reading
 from services.accounts import sessions
 from services.runtime.database_faults import NO_ANSWER
@@ -65,7 +66,8 @@ class Documents:
 
     The server writes the audience it read from the cookie into the document (`data-audience`), so that no audience sees
     the other's screen while scripts load, and a failed login into the authentication error page (`data-error`). For an
-    unknown path visitors get the landing page (200) and members the 404 screen (404).
+    unknown path visitors get the landing page (200) and members the 404 screen (404). While the screens are being built
+    every page is a sentence that says so (503).
     """
 
     def __init__(self, app: ASGIApp, routes: Iterable[Route], redirects: dict[str, str], built: Path = BUILT) -> None:
@@ -115,7 +117,13 @@ class Documents:
         lost = route is None or route.visitors_only
         known = route is not None and self._file(f"{path}/index.html") is not None
         name = f"{path}/index.html".lstrip("/") if known else "404.html"
-        document = self._read(languages.page(self._built, language(), name))
+        try:
+            document = self._read(languages.page(self._built, language(), name))
+        except FileNotFoundError as fault:
+            # The screens are being built, which removes the former ones first.
+            _log.warning("page not served missing=%s", fault.filename)
+            said = _("The service restarts. Please try again.")
+            return PlainTextResponse(said, 503, headers={"Cache-Control": "no-store", "Retry-After": "5"})
         wanted = {
             "Cache-Control": "private, no-store",
             "Content-Language": language(),
@@ -141,7 +149,8 @@ class Documents:
         # The page is readable before its scripts run: on a slow line they must not delay styles and fonts.
         text = text.replace('<link rel="modulepreload"', '<link fetchpriority="low" rel="modulepreload"')
         head, found, rest = text.partition("<html")
-        assert found, file
+        if not found:
+            raise FileNotFoundError(ENOENT, "half written", str(file))
         made = _Document(changed, head + found, rest, page_policy(text))
         self._documents[file] = made
         return made

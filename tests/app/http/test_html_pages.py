@@ -39,3 +39,18 @@ async def test_only_the_page_of_a_failed_login_is_told_that_it_failed(documents:
         assert not await told("/oauth-error?error=auth_failed%22")
         assert not await told("/features?error=auth_failed")
         assert await told("/oauth-error?x=1&error=auth_failed")
+
+
+@pytest.mark.parametrize("half_written", ["", None])
+async def test_while_the_screens_are_being_built_a_page_is_a_sentence_and_503(
+    documents: Documents, tmp_path: Path, half_written: str | None
+) -> None:
+    if half_written is None:
+        (tmp_path / "features" / "index.html").unlink()
+    else:
+        (tmp_path / "features" / "index.html").write_text(half_written)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(documents), base_url="http://localhost:3000") as client:
+        answer = await client.get("/features", headers={"Accept-Encoding": "gzip"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text == "The service restarts. Please try again."
