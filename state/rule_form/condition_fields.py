@@ -44,9 +44,7 @@ from state.rule_form.condition_draft import (
 
 CONTRACT_INPUT, TOKEN_INPUT = "contractAddress", "tokenEntry"
 """Names of the inputs that handlers fill or clear."""
-LONGEST = 500
-LONGEST_DETAIL = 5_000
-MOST_OFFERS = 6
+LONGEST, LONGEST_DETAIL, MOST_OFFERS = 500, 5_000, 6
 MOST_UNREAD = 2 * MAX_LEAVES
 """Failed lookups that a form remembers; more than it can show, and somebody may type other addresses all day."""
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
@@ -137,10 +135,7 @@ class ConditionFields(rx.State, mixin=True):
         raise TypeError("a form says what depends on its fields")
 
     def _at(self, number: int, **chosen: str) -> bool:
-        """Open the condition that an event is about: another may be open by now.
-
-        Return whether it is there, and whether `chosen`, values by field, changes it; otherwise nothing is opened.
-        """
+        """Open the condition of an event; return whether it is there and `chosen`, values by field, would change it."""
         raise TypeError("a form has a list of conditions")
 
     def _filled_in(self) -> ConditionDraft:
