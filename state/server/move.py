@@ -369,7 +369,7 @@ def _undone(members: int) -> str:
 def _titles() -> Mapping[str, str]:
     return {
         coverage.RIGHT: _("verified, and right"), coverage.WRONG: _("verified, but no rule says yes"),
-        coverage.UNVERIFIED: _("not verified"), coverage.UNKNOWN: _("unknown"),
+        coverage.UNVERIFIED: _("no wallet counts here"), coverage.UNKNOWN: _("unknown"),
     }  # fmt: skip
 
 
@@ -410,7 +410,7 @@ def _arrived(right: int, total: int) -> str:
 
 
 def _bars(days: Sequence[CoverageDay]) -> list[StandingBarView]:
-    """Return each day as parts on top of each other, from the bottom: right, wrong, not verified, unknown."""
+    """Return each day as parts on top of each other, from the bottom, in the order of STANDINGS."""
     peak = max((sum(_counts(one)) for one in days), default=0)
     if not peak:
         return []

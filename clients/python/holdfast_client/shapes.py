@@ -558,9 +558,10 @@ class MoveView(TypedDict):
 class MovingRole(TypedDict):
     """A handed-over role: its holders by standing, and who else moves it.
 
-    `right`: a rule says yes to their wallets. `wrong`: all rules say no. `unverified`: they have no wallet here.
-    `unknown`: no active rule, or their wallets could not be read. `taken` counts removals since the approval.
-    `decided` is whether an active rule gives the role: without one, every holder with a wallet is unknown.
+    `right`: a rule says yes to their wallets. `wrong`: all rules say no. `unverified`: no wallet of theirs counts
+    here. `unknown`: no active rule, or their wallets could not be read. `taken` counts removals since the
+    approval. `decided` is whether an active rule gives the role: without one, every holder with a wallet is
+    unknown.
     """
 
     roleId: str

@@ -23,7 +23,7 @@ _STANDINGS = (
     # Translators: members who verified a wallet, and whom a rule gives the role that they have.
     ("right", _("Verified, and right"), "bg-success", "fill-success"),
     ("wrong", _("Verified, but no rule says yes"), "bg-error", "fill-error"),
-    ("unverified", _("Not verified"), "bg-warning", "fill-warning"),
+    ("unverified", _("No wallet counts here"), "bg-warning", "fill-warning"),
     ("unknown", _("Unknown"), "bg-base-300", "fill-base-300"),
 )
 """In the order of the services: each standing's name, and its colours in a bar and in the chart."""

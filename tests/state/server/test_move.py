@@ -53,6 +53,7 @@ async def test_a_move_is_begun_watched_changed_ended_and_undone(sign_in: SignIn,
 
     await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
     assert (move.names, move.names_more) == ([town.people["carol"]["username"]], 0)
+    assert move.named_title.endswith(": no wallet counts here"), "some have verified one, and let none count"
     await tab.run(move.show_names(role.id, coverage.UNVERIFIED))
     assert move.named_role == ""
 
