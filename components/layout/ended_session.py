@@ -12,7 +12,7 @@ from locales import _
 
 def ended_session(content: rx.Component) -> rx.Component:
     """Return the screen for a session that ended."""
-    return visitor_frame(content, class_name="tide grid place-items-center px-4 py-16")
+    return visitor_frame(content, class_name="tide grid grid-cols-1 place-items-center px-4 py-16")
 
 
 def log_in_again(icon: str, title: str, text: str, back: rx.Var[str] | None = None) -> rx.Component:

@@ -156,11 +156,18 @@ def _bar(
             rx.el.nav(
                 *[_bar_link(label, href) for label, href in links],
                 *beside,
-                class_name="hidden items-center gap-1 lg:flex",
+                class_name="hidden flex-wrap items-center gap-1 lg:flex",
                 aria_label=_("Main"),
             ),
-            rx.el.div(*actions, _menu(links, below), class_name="flex min-w-0 items-center gap-1"),
-            class_name="mx-auto flex h-16 max-w-6xl items-center justify-between gap-3 px-4 sm:px-6",
+            # With large text the actions go below the name, which would leave them no room.
+            rx.el.div(
+                *actions,
+                _menu(links, below),
+                class_name="flex min-w-0 flex-1 basis-40 items-center justify-end gap-1 lg:flex-none",
+            ),
+            class_name=(
+                "mx-auto flex min-h-16 max-w-6xl flex-wrap items-center justify-between gap-x-3 px-4 py-2 sm:px-6"
+            ),
         ),
         class_name="around-content border-b hairline bg-base-100",
     )

@@ -30,5 +30,5 @@ def login() -> rx.Component:
             ),
             class_name="surface w-full max-w-md p-8 text-center",
         ),
-        class_name="tide grid place-items-center px-4 py-16",
+        class_name="tide grid grid-cols-1 place-items-center px-4 py-16",
     )

@@ -73,9 +73,9 @@ def _profile() -> rx.Component:
                     badge(filled(_("User ID: {id}"), id=AccountState.user_id)),
                     class_name="mt-2 flex flex-wrap gap-2",
                 ),
-                class_name="min-w-0",
+                class_name="min-w-0 flex-1 basis-40",
             ),
-            class_name="flex items-center gap-4",
+            class_name="flex flex-wrap items-center gap-4",
         ),
         rx.el.dl(
             _fact(_("Username"), AccountState.name),

@@ -77,7 +77,7 @@ def _ranges() -> rx.Component:
         ],
         role="group",
         aria_label=_("How far back"),
-        class_name="join",
+        class_name="join flex-wrap",
     )
 
 

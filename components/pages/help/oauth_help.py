@@ -210,9 +210,9 @@ def environment_chapter() -> rx.Component:
     settings_list = rx.el.dl(
         *[
             rx.el.div(
-                rx.el.dt(code(name), class_name="break-words"),
-                rx.el.dd(text, class_name="muted mt-0.5 text-sm sm:mt-0 sm:text-base"),
-                class_name="border-b hairline py-2.5 sm:grid sm:grid-cols-[15rem_1fr] sm:gap-4",
+                rx.el.dt(code(name), class_name="break-words sm:basis-60"),
+                rx.el.dd(text, class_name="muted mt-0.5 text-sm sm:mt-0 sm:flex-1 sm:basis-64 sm:text-base"),
+                class_name="border-b hairline py-2.5 sm:flex sm:flex-wrap sm:gap-x-4",
             )
             for name, text in ENVIRONMENT
         ]

@@ -52,7 +52,7 @@ def oauth_error() -> rx.Component:
             ),
             class_name="surface w-full max-w-lg p-6",
         ),
-        class_name="tide grid place-items-center px-4 py-16",
+        class_name="tide grid grid-cols-1 place-items-center px-4 py-16",
     )
 
 

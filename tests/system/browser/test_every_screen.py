@@ -60,6 +60,15 @@ SQUEEZED = """
 """
 
 
+# The width that the page needs, with text as it is and at 200 % (WCAG 1.4.4).
+NEEDED = """
+() => Math.max(...['200%', ''].map(size => {
+  document.documentElement.style.fontSize = size;
+  return document.documentElement.scrollWidth;
+}))
+"""
+
+
 @dataclass(frozen=True)
 class Found:
     """The faults found on all screens; empty lists when all is well."""
@@ -125,7 +134,7 @@ async def _look(who: Visitor, screens: list[Screen], found: Found) -> None:
             found.unreached[screen.name] = faults
         for width in WIDTHS:
             await who.page.set_viewport_size({"width": width, "height": 900})
-            needed = await who.page.evaluate("document.documentElement.scrollWidth")
+            needed = await who.page.evaluate(NEEDED)
             if needed > width:
                 found.wide.append((screen.name, width, needed))
             if marks := await who.page.evaluate(WORDLESS):
