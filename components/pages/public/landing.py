@@ -129,7 +129,7 @@ def _specimen() -> rx.Component:
                     class_name="flex-1",
                 ),
                 badge(outcome, "info") if kept else badge(outcome),
-                class_name="flex items-center gap-3 pt-4",
+                class_name="flex flex-wrap items-center gap-3 pt-4",
             )
             for name, holding, outcome, kept in people
         ],
@@ -141,7 +141,11 @@ def _specimen() -> rx.Component:
 def _features() -> rx.Component:
     return rx.el.section(
         rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
-        rx.el.p(f"{listed(evm_titles())}.", class_name="muted mt-2"),
+        rx.el.p(
+            # The specification lists seven chains here, and names Solana as the eighth of the rule form.
+            _("{chains}. Rules can ask about Solana too.").format(chains=listed(evm_titles())),
+            class_name="muted mt-2",
+        ),
         rx.el.ul(
             *[claim(rx.el.h3, icon, title, text) for icon, title, text in CARDS],
             class_name="mt-8 grid grid-cols-1 gap-5 sm:grid-cols-2 lg:grid-cols-3",
