@@ -34,12 +34,25 @@ function showPresses() {
   };
 }
 
+/** Closes the menu of narrow screens by Esc, as a dialog closes, and gives its button the focus. */
+function closeMenu() {
+  const close = ({ key }) => {
+    const menu = key === "Escape" && document.activeElement.closest("header details[open]");
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  };
+  document.addEventListener("keydown", close);
+  return () => document.removeEventListener("keydown", close);
+}
+
 export function PageChange(props) {
   const { pathname } = useLocation();
   const before = useRef(pathname);
   const [title, say] = useState("");
   useEffect(keepFocus, []);
   useEffect(showPresses, []);
+  useEffect(closeMenu, []);
   useEffect(() => {
     if (before.current === pathname) return;
     before.current = pathname;

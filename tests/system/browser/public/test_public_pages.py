@@ -117,6 +117,11 @@ async def test_a_members_small_menu_has_verify_wallets(visit: NewVisitor) -> Non
     page = dave.page
     await expect(page.get_by_role("link", name="Verify Wallets")).to_have_count(0)
     await page.get_by_label("Menu").click()
+    await page.get_by_role("link", name="Verify Wallets").focus()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("link", name="Verify Wallets")).to_have_count(0)
+    await expect(page.get_by_label("Menu")).to_be_focused()
+    await page.keyboard.press("Enter")
     await page.get_by_role("link", name="Verify Wallets").click()
     await expect(page.get_by_role("heading", name="Wallet Verification")).to_be_visible()
     await expect(page.get_by_role("link", name="Verify Wallets")).to_have_count(0)
