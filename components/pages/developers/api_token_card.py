@@ -89,7 +89,7 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
 
 
 def _form() -> rx.Component:
-    return rx.el.div(
+    return rx.el.form(
         text_field(
             _("Name of the token"),
             "tokenName",
@@ -115,12 +115,13 @@ def _form() -> rx.Component:
             button(
                 _("Create token"),
                 kind="primary",
+                type="submit",
                 busy=ApiTokensState.working,
                 busy_label=_("Creating..."),
-                on_click=ApiTokensState.create,
             ),
             class_name="flex flex-wrap justify-end gap-3",
         ),
+        on_submit=ApiTokensState.create,
         class_name="mt-5 grid max-w-xl grid-cols-1 gap-5 border-t hairline pt-5",
     )
 

@@ -45,7 +45,7 @@ def _shown_once() -> rx.Component:
 
 
 def _form() -> rx.Component:
-    return rx.el.div(
+    return rx.el.form(
         text_field(
             _("Address of your program"),
             "webhookUrl",
@@ -60,14 +60,11 @@ def _form() -> rx.Component:
         rx.el.div(
             button(_("Cancel"), kind="quiet", on_click=WebhookState.close_form),
             button(
-                _("Save webhook"),
-                kind="primary",
-                busy=WebhookState.saving,
-                busy_label=_("Saving..."),
-                on_click=WebhookState.save,
+                _("Save webhook"), kind="primary", type="submit", busy=WebhookState.saving, busy_label=_("Saving...")
             ),
             class_name="flex flex-wrap justify-end gap-3",
         ),
+        on_submit=WebhookState.save,
         class_name="grid max-w-xl grid-cols-1 gap-5",
     )
 
