@@ -40,7 +40,7 @@ def shown_once(
     return rx.el.div(
         rx.el.p(said, class_name="mb-2 font-medium"),
         copyable(text, copy),
-        button(copied, kind="quiet", class_name="btn-sm mt-2", on_click=on_copied),
+        button(copied, kind="quiet", class_name="btn-sm -ms-3 mt-2", on_click=on_copied),
         class_name="mb-5 rounded-box border border-warning/50 bg-warning/12 p-4",
         role="status",
     )

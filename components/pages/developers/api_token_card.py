@@ -78,7 +78,7 @@ def _token(row: rx.vars.ObjectVar[TokenRowView]) -> rx.Component:
             _("Revoke"),
             kind="quiet",
             icon="trash-2",
-            class_name="btn-sm",
+            class_name="btn-sm max-sm:-ms-3",
             disabled=ApiTokensState.working,
             on_click=ApiTokensState.ask(row.id),
             aria_label=filled(_("Revoke the token {name}"), name=row.name),
