@@ -166,7 +166,8 @@ def _bar(
                 class_name="flex min-w-0 flex-1 basis-40 items-center justify-end gap-1 lg:flex-none",
             ),
             class_name=(
-                "mx-auto flex min-h-16 max-w-6xl flex-wrap items-center justify-between gap-x-3 gap-y-2 px-4 py-2 sm:px-6"
+                "mx-auto flex min-h-16 max-w-6xl flex-wrap items-center justify-between gap-x-3 gap-y-2 "
+                "px-4 py-2 sm:px-6"
             ),
         ),
         class_name="around-content border-b hairline bg-base-100",
