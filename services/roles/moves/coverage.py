@@ -1,4 +1,4 @@
-"""Coverage of a move: how many holders of its roles have verified a wallet, and for how many a rule says yes."""
+"""Coverage of a move: holders of its roles with a wallet that counts, and those for whom a rule says yes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
