@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
-from services.engine.decide import Action, Decision, GrantFacts, MoveTerms, decide
+from services.engine.decide import NEW_ROLE_PAUSE, Action, Decision, GrantFacts, MoveTerms, decide
 from services.rules.expression import AtLeast, Expression, Not, Requirement, evaluate
 from services.rules.rule_terms import RuleTerms
 
@@ -59,6 +59,8 @@ def only(decisions: list[Decision]) -> Decision:
         (UNKNOWN, HELD, True, Action.NONE),
         (UNKNOWN, HELD, False, Action.NONE),
         (UNKNOWN, GrantFacts("role", "taking", (1,)), True, Action.CALL_OFF),
+        (UNKNOWN, GrantFacts("role", "taking", (1,)), False, Action.NONE),
+        (UNKNOWN, GrantFacts("role", "taking", (1,), never_given=True), False, Action.CALL_OFF),
     ],
 )
 def test_one_rule_decides(answer: Answer, grant: GrantFacts | None, has_role: bool, action: Action) -> None:
@@ -147,6 +149,13 @@ def test_a_grace_time_runs_from_the_first_no() -> None:
     assert only(decide(patient, {1: YES}, [waiting], live, NOW + timedelta(hours=24))).action is Action.KEEP
 
 
+@pytest.mark.parametrize(("gave", "hours"), [((1,), 0), ((2,), 24), ((1, 2), 24), ((), 24)])
+def test_the_longest_grace_time_of_the_rules_that_gave_the_role_counts(gave: tuple[int, ...], hours: int) -> None:
+    rules, grant = [rule(1), rule(2, hours=24), rule(3, "paused", hours=72)], GrantFacts("role", "held", gave)
+    decided = only(decide(rules, {1: NO, 2: NO}, [grant], frozenset({"role"}), NOW))
+    assert decided.due_at == (NOW + timedelta(hours=hours) if hours else None)
+
+
 def test_a_role_that_is_being_given_has_a_grace_time_only_if_it_is_there() -> None:
     patient, new = [rule(hours=24)], GrantFacts("role", "giving", (1,))
     assert only(decide(patient, {1: NO}, [new], frozenset(), NOW)).action is Action.TAKE
@@ -190,6 +199,7 @@ def test_a_role_waits_for_the_one_that_its_rule_gives_now(
     live = frozenset({"role", "new role"} if there else {"role"})
     decided = next(one for one in decide(rules, {1: answer}, grants, live, NOW) if one.role_id == "role")
     assert (decided.action, decided.replaced) == (action, action is Action.WAIT)
+    assert decided.due_at == (NOW + NEW_ROLE_PAUSE if decided.replaced else None)
     taking = [replace(HELD, state="taking"), *grants[1:]]
     decided = next(one for one in decide(rules, {1: answer}, taking, live, NOW) if one.role_id == "role")
     assert decided.action is Action.NONE, "what is on its way is not decided again"
@@ -214,6 +224,8 @@ def test_a_role_that_its_rule_no_longer_gives_stays_while_that_rule_rests(state:
     deleted = RuleTerms(1, "another role", LEAF, state, 24, deleted=True)
     waiting = decide([deleted], {}, [HELD], frozenset({"role"}), NOW)[-1]
     assert (waiting.role_id, waiting.action) == ("role", Action.WAIT)
+    at_once = decide([replace(deleted, grace_hours=0)], {}, [HELD], frozenset({"role"}), NOW)[-1]
+    assert at_once.action is Action.TAKE, "nobody waits for a role that a deleted rule would give"
 
 
 def handed_over(number: int = 1, *, hours: int = 0, state: str = "active") -> RuleTerms:
@@ -245,6 +257,9 @@ def test_what_is_unknown_or_does_not_decide_takes_nothing_over() -> None:
     assert only(decide([handed_over(1), rule(2)], {1: NO, 2: YES}, [], live, NOW)).action is Action.ADOPT
     for state in ("paused", "shadow"):
         assert only(decide([handed_over(1, state=state), rule(2)], {2: NO}, [], live, NOW)).action is Action.NONE
+        beside = [handed_over(1), rule(2, state, hours=72), rule(3, hours=24)]
+        adopted = only(decide(beside, {1: NO, 3: NO}, [], live, NOW))
+        assert (adopted.rule_ids, adopted.due_at) == ((1, 3), NOW + timedelta(hours=24))
 
 
 answers = st.sampled_from(list(Answer))
@@ -409,10 +424,11 @@ ADOPTED = GrantFacts("role", "held", (1,), had_before=True)
         (ADOPTED, False, True),
         (HELD, False, True),
         (HELD, True, False),
+        (replace(HELD, state="giving"), False, False),
         (replace(ADOPTED, forgotten=True), False, False),
         (replace(ADOPTED, role_id="another"), False, False),
     ],
-    ids=["others gave it", "others gave it, no wallet", "no wallet", "ours, with a wallet", "forgotten", "not moving"],
+    ids=["others gave it", "theirs, no wallet", "no wallet", "ours", "on its way", "forgotten", "not moving"],
 )
 def test_an_open_move_keeps_what_others_gave_and_what_only_a_wallet_lacks_for(
     grant: GrantFacts, has_wallet: bool, kept: bool
@@ -447,3 +463,5 @@ def test_a_move_hands_its_roles_over_from_its_begin_on() -> None:
     ended = replace(MOVING, ended=True)
     assert only(decide([rule(hours=24)], {1: NO}, [], live, NOW, moving=ended)).due_at == NOW + timedelta(hours=24)
     assert only(decide([rule()], {1: UNKNOWN}, [], live, NOW, moving=MOVING)).action is Action.NONE
+    other = replace(MOVING, roles=frozenset({"another"}))
+    assert only(decide([rule()], {1: NO}, [], live, NOW, moving=other)).action is Action.NONE
