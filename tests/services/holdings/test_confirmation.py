@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gateways.chains.catalogue import CHAINS
+from gateways.chains.indexer import LISTS
 from gateways.evm.rpc.node import LONGEST_PAUSE
 from locales.stored_texts import said
 from services.collections.trait_match import FROM_LINK, OF_INDEX
@@ -20,6 +21,7 @@ from services.holdings.confirmation import (
     Means,
     confirm,
     document,
+    is_partial,
     marked,
     noted,
     opposed_at,
@@ -30,6 +32,7 @@ from services.holdings.confirmation import (
 from services.holdings.evaluate import Reading
 from services.holdings.wallet_shares import WalletShare
 from services.rules.expression import ANY_NFT, Requirement
+from services.rules.types.view_call import ViewCall
 
 YES, NO, UNKNOWN = Answer.YES, Answer.NO, Answer.UNKNOWN
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -87,17 +90,21 @@ def test_what_a_settled_block_does_not_show_yet_is_unknown_until_it_is_settled()
     assert found.wait == 2 * CHAINS["base"].block_seconds + 1
     disagreeing = confirm(reading(NO, 100), reading(YES, 100, 2), None, TWO, NOW)
     assert (disagreeing.reading.answer, disagreeing.wait) == (UNKNOWN, None)
+    assert disagreeing.reading.reason == "two readings disagree"
 
 
 @pytest.mark.parametrize("answers", [(NO, UNKNOWN), (UNKNOWN, NO), (UNKNOWN, UNKNOWN), (YES, NO), (YES, UNKNOWN)])
 def test_nothing_but_the_same_sure_answer_confirms(answers: tuple[Answer, Answer]) -> None:
     first, second = answers
-    assert confirm(reading(first), reading(second, 98, 2), None, TWO, NOW).reading.answer is UNKNOWN
+    found = confirm(reading(first), reading(second, 98, 2), None, TWO, NOW)
+    assert found.reading.answer is UNKNOWN
+    assert found.wait is None or UNKNOWN not in answers, "time alone answers nothing"
 
 
 def test_no_block_from_before_the_answer_that_gave_the_role_confirms_the_opposite() -> None:
     given = [
         reading(YES, 99).document(),
+        reading(YES, 97).document(),
         reading(NO, 150).document(),
         reading(YES, 160, leaf=TRAIT).document(),
         reading(YES, 170, leaf=replace(COUNT, min_tokens=2)).document(),
@@ -160,6 +167,8 @@ def test_what_a_node_said_long_before_it_fell_silent_confirms_nothing() -> None:
     assert own == Earlier(NO, "Base node 1", 300, NOW), "from here on it may confirm itself"
     (kept,) = noted([reading(NO, 300)], [reading(NO, 298, 2)], {question: before}, NOW).values()
     assert kept == before
+    for still in (earlier(node=2), earlier(ago=2 * OTHERS_SILENT)):
+        assert noted([reading(NO, 300)], [reading(NO, 298)], {question: still}, NOW) == {question: still}
 
 
 def test_an_earlier_answer_is_known_by_its_provider_wherever_the_settings_have_its_node() -> None:
@@ -175,6 +184,12 @@ def test_an_earlier_answer_is_known_by_its_provider_wherever_the_settings_have_i
     assert gone.source == without.named_now(gone).source == "Base node 1 before"
     assert turned.named_now(gone).source == "Base node 2", "the settings have the node again"
     assert turned.named_now(earlier()) == earlier(), "an older version did not say whose it was"
+
+
+def test_no_answer_to_one_condition_confirms_another_one() -> None:
+    calls = [ViewCall(f"{name}(address) view returns (uint256)") for name in ("staked", "locked")]
+    leaves = [COUNT, TRAIT, replace(COUNT, max_tokens=3), *(replace(COUNT, type="call", details=one) for one in calls)]
+    assert len({question_of(reading(leaf=leaf)) for leaf in leaves}) == len(leaves)
 
 
 def test_a_first_answer_of_a_block_that_nobody_has_seen_is_replaced() -> None:
@@ -251,13 +266,23 @@ def test_an_index_that_alone_lists_nothing_never_proves_a_no() -> None:
     assert confirm(first, second, earlier(ago=timedelta(hours=2)), means, NOW).reading.answer is UNKNOWN
 
 
+def test_all_lists_together_prove_a_no_when_they_say_so_again_after_some_minutes() -> None:
+    first, second = (reading(NO, block, node, ANY, LISTS) for block, node in ((100, 1), (98, 2)))
+    for ago, answer, wait in ((APART - timedelta(seconds=5), UNKNOWN, 5), (APART, NO, None)):
+        found = confirm(first, second, earlier(ago=ago), TWO, NOW)
+        assert (found.reading.answer, found.wait, found.reading.one_source) == (answer, wait, False)
+
+
 def test_one_nodes_logs_stand_in_for_a_second_list_at_another_node() -> None:
     first, listed = (reading(NO, block, node, ANY) for block, node in ((100, 1), (98, 2)))
     first, listed = (
         replace(one, parts=(WalletShare(WALLET, 0, alone=frozenset({(ANY_NFT, "OpenSea")})),))
         for one in (first, listed)
     )
+    lists = replace(listed, parts=(WalletShare(WALLET, 0, alone=frozenset({(ANY_NFT, LISTS)})),))
     searched = replace(first, block=98, parts=(WalletShare(WALLET, 0),))
+    partial = [is_partial(one) for one in (listed, lists, searched, reading(NO, 98, 2, TRAIT, "OpenSea"))]
+    assert partial == [True, False, False, False], "another node may have the logs"
     elsewhere = replace(searched, parts=(WalletShare("0x" + "b2" * 20, 0),))
     for told, answer in (([listed], UNKNOWN), ([listed, elsewhere], UNKNOWN), ([listed, searched], NO)):
         assert confirm(first, second_of(first, told, None, TWO, NOW), None, TWO, NOW).reading.answer is answer
@@ -272,11 +297,12 @@ def test_the_first_answer_is_kept_until_another_one_contradicts_it() -> None:
     first = reading(NO, 100)
     (question,) = found = noted([first], [reading(UNKNOWN)], {}, NOW)
     assert found[question] == Earlier(NO, "Base node 1", 100, NOW)
+    assert noted([first], [reading(NO, 98, 2)], {}, NOW) == found
     assert parsed("") == {}
     assert parsed(json.dumps(document(found))) == found
     later = NOW + timedelta(minutes=1)
     assert noted([reading(NO, 130)], [reading(YES, 99, 2)], found, later) == found, "not settled yet"
-    assert noted([reading(NO, 130)], [reading(YES, 128, 2)], found, later) == {}, "another node contradicts it"
+    assert noted([reading(NO, 130)], [reading(YES, 100, 2)], found, later) == {}, "another node contradicts it"
     denied = noted([reading(NO, 130)], [reading(YES, 128)], found, later)
     assert denied[question] == Earlier(NO, "Base node 1", 130, later)
     assert noted([reading(YES, 130)], [reading(YES, 128)], found, later)[question].answer is YES
