@@ -320,7 +320,9 @@ def noted(
         if kept is not None and lone and kept.source != reading.source and now - kept.at > OTHERS_SILENT:
             usable = False
         if kept is not None and usable:
-            found[question] = kept
+            # A node whose block is too old to contradict has spoken all the same, so the silence begins again.
+            spoke = denied and not lone and kept.source == reading.source
+            found[question] = replace(kept, at=now) if spoke else kept
         elif not denied or lone:
             provider = means(reading.requirement.chain).providers.get(reading.source, "") if means is not None else ""
             found[question] = Earlier(reading.answer, reading.source, reading.block, now, provider)

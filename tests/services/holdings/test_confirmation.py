@@ -156,6 +156,17 @@ def test_while_another_node_is_silent_the_first_may_confirm_itself_after_minutes
     assert not by_the_other.reading.one_source
 
 
+def test_a_node_that_shows_the_token_at_an_older_block_has_not_been_silent() -> None:
+    """A node may lag for minutes, and it is asked about a block before its newest one."""
+    first, late = reading(NO, 100), OTHERS_SILENT - timedelta(minutes=1)
+    found = noted([first], [reading(UNKNOWN, 98)], {}, NOW)
+    found = noted([reading(NO, 180)], [reading(YES, 99, 2)], found, NOW + late)
+    (kept,) = found.values()
+    for since, expected in ((timedelta(minutes=2), UNKNOWN), (OTHERS_SILENT, NO)):
+        alone = confirm(reading(NO, 300), reading(NO, 298), kept, TWO, NOW + late + since)
+        assert alone.reading.answer is expected, since
+
+
 def test_what_a_node_said_long_before_it_fell_silent_confirms_nothing() -> None:
     """The member may have bought since, and the node that still answers may be wrong."""
     before = earlier(node=2, ago=OTHERS_SILENT + timedelta(seconds=1))
@@ -301,7 +312,8 @@ def test_the_first_answer_is_kept_until_another_one_contradicts_it() -> None:
     assert parsed("") == {}
     assert parsed(json.dumps(document(found))) == found
     later = NOW + timedelta(minutes=1)
-    assert noted([reading(NO, 130)], [reading(YES, 99, 2)], found, later) == found, "not settled yet"
+    (kept,) = noted([reading(NO, 130)], [reading(YES, 99, 2)], found, later).values()
+    assert kept.block == 100, "not settled yet"
     assert noted([reading(NO, 130)], [reading(YES, 100, 2)], found, later) == {}, "another node contradicts it"
     denied = noted([reading(NO, 130)], [reading(YES, 128)], found, later)
     assert denied[question] == Earlier(NO, "Base node 1", 130, later)
