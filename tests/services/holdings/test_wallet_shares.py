@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from services.core.answer import Answer
@@ -63,6 +63,7 @@ def one_by_one(listed: Sequence[tuple[str, Stake]], held: dict[str, int]) -> dic
 
 
 @given(claims, holdings)
+@example([("ann", Stake(False, CATS, "1", 2)), ("ben", Stake(False))], {"1": 5})
 def test_every_token_goes_to_the_oldest_claim_on_it(listed: list[tuple[str, Stake]], held: dict[str, int]) -> None:
     assert shares(listed, held) == one_by_one(listed, held)
 
@@ -113,6 +114,10 @@ def test_the_same_share_has_the_same_mark_and_another_one_does_not() -> None:
     listed = [("ann", Stake(False, CATS, "1")), ("ben", Stake(False))]
     marks = {vault(listed, who).cut(CATS).mark for who in PEOPLE}
     assert len(marks) == 3
+    few, more = (vault([("ann", Stake(False, CATS, "1", amount)), ("ben", Stake(False))], "ben") for amount in (1, 2))
+    assert few.mark != more.mark != ""
+    assert few.cut(CATS).mark != more.cut(CATS).mark
+    assert (few.through, few.named, vault([("ben", Stake(False))], "ben").mark) == ("ben", (CATS,), "")
     assert vault(listed, "ben").cut(CATS).mark == vault([*listed, ("cem", Stake(False))], "ben").cut(CATS).mark
 
 
