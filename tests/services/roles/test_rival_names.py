@@ -1,12 +1,13 @@
 """Moves of rivals whose names are looked up: what another transaction has locked waits for the next turn."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlmodel import select
 
+from gateways.discord.audit_log import RoleEntry
 from gateways.transport.errors import ProviderError
 from models import Farewell, Grant, Member, RivalMove, Truce, now, transaction
 from models.db.session import AsyncSession
@@ -20,6 +21,40 @@ from tests.support.builders import a_grant, a_member, a_rule, a_server, snowflak
 from tests.support.statements import Step, meet, waits_for_a_lock
 
 pytestmark = pytest.mark.usefixtures("database")
+
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def an_open_move(at: int = 0) -> rival_names.OpenMove:
+    """Return a move noticed `at` seconds after AT; our own change before it was 120 seconds before AT."""
+    return rival_names.OpenMove(at, "carol", "7", True, AT + timedelta(seconds=at), AT - timedelta(seconds=120))
+
+
+def entries(*at: int, taken: bool = True) -> list[RoleEntry]:
+    """Return entries of the log, so many seconds after AT, each named by its time."""
+    role, none = frozenset({"7"}), frozenset[str]()
+    changed = (none, role) if taken else (role, none)
+    return [RoleEntry(str(one), AT + timedelta(seconds=one), None, None, False, "carol", *changed) for one in at]
+
+
+@pytest.mark.parametrize(
+    ("at", "named"),
+    [((-20, -10, 5), -10), ((5, 50), 5), ((0, 1), 0), ((60,), 60), ((61,), None), ((-125,), -125), ((-126,), None)],
+)
+def test_a_move_is_named_by_the_newest_entry_before_it_or_else_by_the_next(
+    at: tuple[int, ...], named: int | None
+) -> None:
+    for listed in (at, at[::-1]):
+        found = rival_names.match([an_open_move()], entries(*listed))
+        assert [one.id for one in found.values()] == ([] if named is None else [str(named)])
+    assert rival_names.match([an_open_move()], entries(*at, taken=False)) == {}
+
+
+def test_each_entry_names_one_move_the_newest_first() -> None:
+    moves = [an_open_move(1), an_open_move(2)]
+    assert {at: one.id for at, one in rival_names.match(moves, entries(0, -1)).items()} == {2: "0", 1: "-1"}
+    assert {at: one.id for at, one in rival_names.match(moves, entries(0)).items()} == {2: "0"}
 
 
 async def claimed() -> list[int]:
