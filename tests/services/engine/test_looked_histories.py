@@ -412,3 +412,19 @@ async def test_who_is_right_by_every_view_keeps_the_role_and_who_is_not_loses_it
             assert isinstance(play.grant, Taken), (seed, play.rule, play.grant)
             lost += 1
     assert lost > HISTORIES // 4
+
+
+async def test_what_another_node_of_the_same_provider_said_before_does_not_confirm_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    urls = ("https://a.one.com", "https://b.one.com", "https://two.com")
+    monkeypatch.setattr(node_providers, "settings", lambda: SimpleNamespace(rpc=dict.fromkeys(WALLETS, urls)))
+    monkeypatch.setattr("services.collections.trait_sources.sources_on", lambda *_: 1)
+    world = World(Random(0), nodes=3, sources=1)
+    outside = SimpleNamespace(chains=Nodes(world), delegations=None)
+    play = Play(world, Requirement("basic", CHAIN.key, CONTRACTS[0]), cast(Gateways, cast(object, outside)))
+    for twin, minutes, taken in ((1, 1, False), (0, 1, False), (0, 4, True)):
+        world.goes_on(minutes * 60, frozenset())
+        world.manners = {f"node {node}": HONEST if node == twin else DOWN for node in range(3)}
+        await play.look()
+        assert isinstance(play.grant, Taken) is taken, (twin, minutes)
