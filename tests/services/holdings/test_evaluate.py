@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -266,7 +266,25 @@ def test_a_contract_that_tells_no_balance_is_counted_by_its_tokens() -> None:
     counted = Answers(EVERYBODY, sheet, tokens={(contract, ()): tokens("base", {ann: {ids[0]: 4}})})
     many = leaf("basic", "base", min_tokens=4)
     assert (judge(many, counted, ann), judge(many, counted, ben)) == (YES, NO)
-    assert judge(many, Answers(EVERYBODY, sheet, tokens={(contract, ()): "Base (node 1): HTTP 500"}), ann) is UNKNOWN
+    silent = {(contract, ()): "Base (node 1): HTTP 500"}
+    assert judge(many, Answers(EVERYBODY, sheet, tokens=silent), ann) is UNKNOWN
+    told = Answers(EVERYBODY, balances("base", {ann: 4, ben: 0}), tokens=silent)
+    assert (judge(many, told, ann), judge(many, told, ben)) == (YES, NO), "a balance needs no tokens"
+
+
+def test_a_coin_whose_decimals_are_not_known_is_unknown() -> None:
+    contract, ann, *_ = PLACES["base"]
+    answers = Answers(EVERYBODY, balances("base", {ann: 0}), coins=frozenset({contract}))
+    for decimals, answer in ((2, NO), (None, UNKNOWN)):
+        coin = Requirement("token", "base", contract, details=CoinAmount("1", None, decimals))
+        assert judge(coin, answers, ann) is answer
+
+
+def test_answers_are_as_old_as_the_oldest_block_in_them() -> None:
+    contract, ann, *_ = PLACES["base"]
+    older = replace(tokens("base", {}), block_time=NOW - timedelta(minutes=5))
+    mixed = Answers(EVERYBODY, balances("base", {ann: 0}), tokens={(contract, ()): older}, anything="HTTP 500")
+    assert (mixed.as_of, Answers().as_of) == (older.block_time, None)
 
 
 def test_anything_is_also_what_a_collection_counts_and_one_that_says_nothing_spoils_nothing() -> None:
