@@ -1,6 +1,7 @@
 """Results of role changes after the ledger has changed its mind, or the membership has ended."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -244,6 +245,37 @@ async def test_a_role_that_came_unseen_is_not_taken_where_an_open_move_keeps_it(
     async with transaction() as db:
         (intent,) = await open_intents(db, 1, ())
         assert await write_results.is_still_wanted(db, intent) is not kept
+
+
+TRIP = """
+    INSERT INTO breaker (server_id, role_id, would_lose, holders, tripped_at)
+    SELECT server_id, role_id, 9, 9, now() FROM "grant"
+"""
+EARLIER = """UPDATE "grant" SET intended_at = intended_at - interval '{} seconds'"""
+
+
+@pytest.mark.parametrize(
+    ("since", "age", "wanted"),
+    [
+        ("SELECT 1", 0, True),
+        (EARLIER.format(1), 0, False),
+        (EARLIER.format(61), 61, False),
+        ("UPDATE rule SET state = 'paused'", 0, False),
+        ("UPDATE rule SET state = 'paused', deleted_at = now()", 0, True),
+        (TRIP, 0, False),
+    ],
+    ids=["as it was", "another one", "too old", "paused", "deleted", "tripped"],
+)
+async def test_a_removal_is_sent_only_if_nothing_stops_it_at_the_last_moment(
+    since: str, age: int, wanted: bool
+) -> None:
+    await being_given(snowflake())
+    async with transaction() as db:
+        await db.execute(update(Grant).values(state="taking"))
+        (intent,) = await open_intents(db, 1, ())
+        await db.execute(since)
+        intent = replace(intent, intended_at=intent.intended_at - timedelta(seconds=age))
+        assert await write_results.is_still_wanted(db, intent) is wanted
 
 
 @pytest.mark.parametrize("result", [WriteResult.NO_ROLE, WriteResult.REFUSED])
