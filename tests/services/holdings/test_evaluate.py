@@ -266,9 +266,9 @@ def test_a_contract_that_tells_no_balance_is_counted_by_its_tokens() -> None:
     counted = Answers(EVERYBODY, sheet, tokens={(contract, ()): tokens("base", {ann: {ids[0]: 4}})})
     many = leaf("basic", "base", min_tokens=4)
     assert (judge(many, counted, ann), judge(many, counted, ben)) == (YES, NO)
-    silent = {(contract, ()): "Base (node 1): HTTP 500"}
-    assert judge(many, Answers(EVERYBODY, sheet, tokens=silent), ann) is UNKNOWN
-    told = Answers(EVERYBODY, balances("base", {ann: 4, ben: 0}), tokens=silent)
+    silent = Answers(EVERYBODY, sheet, tokens={(contract, ()): "Base (node 1): HTTP 500"})
+    assert judge(many, silent, ann) is UNKNOWN
+    told = replace(silent, sheet=balances("base", {ann: 4, ben: 0}))
     assert (judge(many, told, ann), judge(many, told, ben)) == (YES, NO), "a balance needs no tokens"
 
 
