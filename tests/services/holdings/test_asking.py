@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
 from gateways import Gateways
 from gateways.chains.token_sheet import TokenSheet
 from services.holdings import fetch
+from services.holdings.evaluate import Answers
 from services.holdings.fetch import AT_ONCE, HoldingsQuestion
 from services.holdings.fetch_plan import Wants
 from services.runtime import time_budget
+from tests.services.holdings.test_evaluate import balances, tokens
 
 MANY = tuple((f"0x{number:040x}", ()) for number in range(1, 25))
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -65,3 +68,9 @@ async def test_what_a_server_has_no_time_left_for_is_unknown_and_the_rest_is_kno
     assert answers.tokens.pop(slow) == fetch.OUT_OF_TIME
     assert len(answers.tokens) == len(MANY) - 1
     assert all(isinstance(one, TokenSheet) for one in answers.tokens.values())
+
+
+def test_answers_are_as_old_as_the_oldest_block_in_them() -> None:
+    older = replace(tokens("base", {}), block_time=NOW - timedelta(minutes=5))
+    mixed = Answers(sheet=balances("base", {}), tokens={(older.contract, ()): older}, anything="HTTP 500")
+    assert (mixed.as_of, Answers().as_of) == (older.block_time, None)

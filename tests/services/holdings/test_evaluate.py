@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
@@ -261,30 +261,13 @@ def test_balances_add_up_and_a_missing_one_is_unknown(
 
 
 def test_a_contract_that_tells_no_balance_is_counted_by_its_tokens() -> None:
-    contract, ann, ben, ids = PLACES["base"]
-    sheet = balances("base", {ann: None, ben: None})
-    counted = Answers(EVERYBODY, sheet, tokens={(contract, ()): tokens("base", {ann: {ids[0]: 4}})})
-    many = leaf("basic", "base", min_tokens=4)
+    _, ann, ben, ids = PLACES["base"]
+    many, nothing = leaf("basic", "base", min_tokens=4), balances("base", {ann: None, ben: None})
+    counted = replace(answers_for(many, tokens("base", {ann: {ids[0]: 4}})), sheet=nothing)
     assert (judge(many, counted, ann), judge(many, counted, ben)) == (YES, NO)
-    silent = Answers(EVERYBODY, sheet, tokens={(contract, ()): "Base (node 1): HTTP 500"})
+    silent = replace(answers_for(many, "Base (node 1): HTTP 500"), sheet=nothing)
     assert judge(many, silent, ann) is UNKNOWN
-    told = replace(silent, sheet=balances("base", {ann: 4, ben: 0}))
-    assert (judge(many, told, ann), judge(many, told, ben)) == (YES, NO), "a balance needs no tokens"
-
-
-def test_a_coin_whose_decimals_are_not_known_is_unknown() -> None:
-    contract, ann, *_ = PLACES["base"]
-    answers = Answers(EVERYBODY, balances("base", {ann: 0}), coins=frozenset({contract}))
-    for decimals, answer in ((2, NO), (None, UNKNOWN)):
-        coin = Requirement("token", "base", contract, details=CoinAmount("1", None, decimals))
-        assert judge(coin, answers, ann) is answer
-
-
-def test_answers_are_as_old_as_the_oldest_block_in_them() -> None:
-    contract, ann, *_ = PLACES["base"]
-    older = replace(tokens("base", {}), block_time=NOW - timedelta(minutes=5))
-    mixed = Answers(EVERYBODY, balances("base", {ann: 0}), tokens={(contract, ()): older}, anything="HTTP 500")
-    assert (mixed.as_of, Answers().as_of) == (older.block_time, None)
+    assert judge(many, replace(silent, sheet=balances("base", {ann: 4})), ann) is YES, "a balance needs no tokens"
 
 
 def test_anything_is_also_what_a_collection_counts_and_one_that_says_nothing_spoils_nothing() -> None:

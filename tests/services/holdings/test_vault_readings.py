@@ -126,6 +126,13 @@ def test_a_vault_of_which_a_coin_is_not_known_leaves_it_unknown() -> None:
     assert (found.held, found.answer) == (2, UNKNOWN)
 
 
+def test_a_coin_whose_decimals_are_not_known_is_unknown() -> None:
+    answers = Answers(OWNERS, sheet=balances("base", {HOT: 0}), coins=frozenset({CATS}))
+    for decimals, answer in ((2, NO), (None, UNKNOWN)):
+        coin = Requirement("token", "base", CATS, details=CoinAmount("1", None, decimals))
+        assert read(coin, [("evm", HOT)], answers).answer is answer
+
+
 COINS = "0x" + "c0" * 20
 """A contract that a stranger's vault names in a claim of the member's. It has coins and not NFTs."""
 ANYTHING = Requirement("any_nft", "base", "any")
