@@ -96,6 +96,14 @@ def test_a_vault_that_was_not_asked_about_is_unknown() -> None:
     assert read(asked, [], answers, delegated).answer is NO, "who has no wallet there has nobody's vault"
 
 
+def test_a_vaults_tokens_count_without_those_of_an_older_claim_if_the_vault_was_asked_about() -> None:
+    leaf, said = Requirement("token_id", "base", CATS, token_ids=("1", "2")), tokens("base", {VAULT: {"1": 1, "2": 1}})
+    for owners, answer, amount in ((OWNERS, YES, 1), (frozenset({HOT}), UNKNOWN, 0)):
+        answers = Answers(owners, tokens={(CATS, leaf.token_ids): said})
+        found = read(leaf, [("evm", HOT)], answers, Delegated((Vault("base", VAULT, THEIRS_FIRST),)))
+        assert (found.answer, found.held) == (answer, amount)
+
+
 WHOLE, OF_CATS = Stake(True, delegate=HOT), Stake(True, CATS, delegate=HOT)
 OTHERS, OTHERS_CATS = Stake(False), Stake(False, CATS)
 
