@@ -10,7 +10,7 @@ from gateways.evm.rpc.node import Head, Node, binary
 from gateways.transport.errors import ProviderError
 
 SAMPLES = 8
-"""Blocks whose headers are read, evenly spread over the chain's past."""
+"""Blocks whose headers are read, evenly spread over the chain's past, beside the first one."""
 ENOUGH = 2
 """Of the oldest blocks, how many without their logs show a node to be pruned: a header may name an event wrongly."""
 REMEMBERED = 600.0
@@ -33,7 +33,8 @@ class OldLogs:
 
         The bloom filter in a header names every event of its block (docs/facts.md#logs-of-pruned-nodes). A node cannot
         be checked where headers have no such filter, or where it wants an address with each request for logs. A block
-        that the node lacks counts as one with the event.
+        that the node lacks counts as one with the event, if it has the chain's first block: a development chain may
+        begin at a later one, with nothing before it.
         """
         if monotonic() >= self._until:
             self._is_pruned = await self._lacks(head)
@@ -42,13 +43,13 @@ class OldLogs:
             raise StateMissing(self._node.name, "it does not have the logs of old blocks any more")
 
     async def _lacks(self, head: Head) -> bool:
-        sampled = sorted({head.block * place // (SAMPLES + 1) for place in range(1, SAMPLES + 1)})
+        sampled = sorted({head.block * place // (SAMPLES + 1) for place in range(SAMPLES + 1)})
         headers = await self._node.batch([("eth_getBlockByNumber", (hex(block), False)) for block in sampled])
         missing = 0
         for block, header in zip(sampled, headers, strict=True):
             if isinstance(header, ProviderError):
                 raise header
-            if header is not None and not self._names_event(header):
+            if not (self._names_event(header) if header is not None else headers[0] is not None):
                 continue
             if await self._has_logs(block):
                 return False

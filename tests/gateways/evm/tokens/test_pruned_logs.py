@@ -81,11 +81,22 @@ async def test_nor_is_who_got_them_at_a_node_that_does_not_give_its_old_headers(
     chains: EvmChains, end: Front, said: dict[str, Any]
 ) -> None:
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] != "latest"
+        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] not in {"0x0", "latest"}
         return {"jsonrpc": "2.0", "id": call["id"], **said} if is_old else pruned(20)(call, true)
 
     end.change = change
     assert set((await chains.tokens("base", MANY, [ANN, NOBODY])).unsure) == {ANN, NOBODY}
+
+
+async def test_nothing_is_missing_before_the_first_block_of_a_chain_that_begins_late(
+    chains: EvmChains, end: Front
+) -> None:
+    def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
+        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] != "latest"
+        return {**true, "result": None} if is_old else true
+
+    end.change = change
+    assert (await chains.tokens("base", MANY, [ANN, NOBODY])).unsure == {}
 
 
 async def test_a_node_that_names_its_pruned_blocks_is_asked_for_the_newer_ones(
