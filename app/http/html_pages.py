@@ -119,9 +119,9 @@ class Documents:
         name = f"{path}/index.html".lstrip("/") if known else "404.html"
         try:
             document = self._read(languages.page(self._built, language(), name))
-        except FileNotFoundError as fault:
+        except (FileNotFoundError, UnicodeDecodeError) as fault:
             # The screens are being built, which removes the former ones first.
-            _log.warning("page not served missing=%s", fault.filename)
+            _log.warning("page not served path=%s fault=%s", name, fault)
             said = _("The service restarts. Please try again.")
             return PlainTextResponse(said, 503, headers={"Cache-Control": "no-store", "Retry-After": "5"})
         wanted = {
@@ -149,7 +149,7 @@ class Documents:
         # The page is readable before its scripts run: on a slow line they must not delay styles and fonts.
         text = text.replace('<link rel="modulepreload"', '<link fetchpriority="low" rel="modulepreload"')
         head, found, rest = text.partition("<html")
-        if not found:
+        if not rest.rstrip().endswith("</html>"):
             raise FileNotFoundError(ENOENT, "half written", str(file))
         made = _Document(changed, head + found, rest, page_policy(text))
         self._documents[file] = made

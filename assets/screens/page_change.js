@@ -37,7 +37,7 @@ function showPresses() {
 /** Closes the menu of narrow screens by Esc, as a dialog closes, and gives its button the focus. */
 function closeMenu() {
   const close = ({ key }) => {
-    const menu = key === "Escape" && document.activeElement.closest("header details[open]");
+    const menu = key === "Escape" && document.activeElement?.closest("header details[open]");
     if (!menu) return;
     menu.open = false;
     menu.querySelector("summary").focus();

@@ -160,11 +160,7 @@ def _bar(
                 aria_label=_("Main"),
             ),
             # With large text the actions go below the name, which would leave them no room.
-            rx.el.div(
-                *actions,
-                _menu(links, below),
-                class_name="flex min-w-0 flex-1 basis-40 items-center justify-end gap-1 lg:flex-none",
-            ),
+            rx.el.div(*actions, _menu(links, below), class_name="ms-auto flex min-w-0 items-center gap-1"),
             class_name=(
                 "mx-auto flex min-h-16 max-w-6xl flex-wrap items-center justify-between gap-x-3 gap-y-2 "
                 "px-4 py-2 sm:px-6"

@@ -336,14 +336,15 @@ class ConditionFields(rx.State, mixin=True):
         kind, late = value[:LONGEST], number != self.open
         if not self._at(number, trait_type=kind):
             return
-        self.trait_type = kind
+        former, self.trait_type = self.trait_type, kind
+        self._changed()
         if late:
             # The types tell whether the value was chosen from a list; those of another condition were listed until now.
             async for outcome in self._read_traits(actor):
                 yield outcome
-        if self.trait_types:
+        if former in self.trait_types if late else self.trait_types:
             self.trait_value, self.trait_compare = "", EXACTLY
-        self._changed()
+            self._changed()
         if not late:
             async for outcome in self._read_values(actor):
                 yield outcome

@@ -20,8 +20,8 @@ def webhook_card() -> rx.Component:
         card_title(
             _("Webhook"),
             _(
-                "Events of this server are posted to your program, each signed with a secret that nobody else knows. "
-                "An event that your program does not accept is sent again for a day."
+                "Events of this server are posted to your program, each signed with a secret that only this server and "
+                "the program know. An event that the program does not accept is retried for a day."
             ),
         ),
         rx.cond(WebhookState.secret != "", _shown_once()),

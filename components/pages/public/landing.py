@@ -143,7 +143,7 @@ def _features() -> rx.Component:
         rx.el.h2(_("What it does for your server"), class_name="text-2xl font-bold sm:text-3xl"),
         rx.el.p(
             # The specification lists seven chains here, and names Solana as the eighth of the rule form.
-            _("{chains}. Rules can ask about Solana too.").format(chains=listed(evm_titles())),
+            _("{chains}. Rules can use Solana collections too.").format(chains=listed(evm_titles())),
             class_name="muted mt-2",
         ),
         rx.el.ul(

@@ -100,7 +100,7 @@ async def test_what_changes_nothing_in_a_condition_that_was_left_does_not_open_i
     assert form.open == now_open
 
 
-@pytest.mark.parametrize(("listed", "value"), [(["Fur", "Hat"], ""), ([], "Gold")])
+@pytest.mark.parametrize(("listed", "value"), [(["Fur", "Hat"], ""), (["Hat"], "Gold"), ([], "Gold")])
 async def test_another_kind_of_trait_that_is_chosen_late_keeps_only_a_value_that_was_typed(
     product: None, form: RuleFormState, monkeypatch: pytest.MonkeyPatch, listed: list[str], value: str
 ) -> None:
