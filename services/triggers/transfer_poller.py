@@ -14,7 +14,6 @@ from zlib import crc32
 from gateways import Gateways
 from gateways.chains.catalogue import CHAINS
 from gateways.evm.log_decoding import Transfer
-from gateways.evm.rpc.errors import Pruned
 from gateways.evm.rpc.node import Head
 from gateways.evm.transfer_logs import COINS, CONTRACTS, NOBODY, WALLETS, LogRead, TransferLogs
 from gateways.transport.errors import ProviderConfused, ProviderError, ProviderRefused
@@ -39,8 +38,6 @@ SKIPPED_LOGGED_EVERY = 600.0
 """Seconds between two lines about logs of a wrong shape, because anybody can write such logs in every block."""
 MOST_BEHIND_SECONDS = 86_400
 """If a chain could not be read for longer than this, the missed blocks are not read: all members are queued once."""
-PRUNED_SECONDS = 600
-"""The same where each of its nodes lately said that it does not have these blocks any more."""
 
 
 def followed_chains(outside: Gateways) -> list[str]:
@@ -109,8 +106,6 @@ class _Memory:
     turn: int = 0
     failing_since: float | None = -inf
     """Since when (loop time) every poll has failed, None after one that succeeded, -inf before the first."""
-    pruned: int = 0
-    """The number of polls in a row for which a node did not have the blocks any more."""
     end: tuple[str, Sequence[str]] | None = None
     """The hash of the newest head up to which everything was read, and the addresses watched then."""
     end_told: list[int] = field(default_factory=list[int])
@@ -162,7 +157,6 @@ class Reader:
         try:
             return await self._look(outside.transfers, stored, addresses)
         except ProviderError as fault:
-            self._memory.pruned = self._memory.pruned + 1 if isinstance(fault, Pruned) else 0
             if self._memory.failing_since is None:
                 self._memory.failing_since = asyncio.get_running_loop().time()
             raise UnreadableTransfers(str(fault)) from fault
@@ -179,7 +173,7 @@ class Reader:
         self._memory.lower.clear()
         head = newest.block
         self._memory.heads[endpoint] = head, asyncio.get_running_loop().time()
-        missed = self._missed(stored, head, len(endpoints))
+        missed = self._missed(stored, head)
         excessive: Mapping[str, str] = {}
         if not missed and self._memory.is_unchanged((newest.block_hash, addresses), endpoint):
             # The same head means the same chain: only the head is read until there is another block.
@@ -212,7 +206,7 @@ class Reader:
                 self._memory.note_reported((newest.block_hash, addresses), endpoint)
             reported = min([last, *(block - 1 for block in doubts.lacking)])
         self._note(endpoint, newest, reported)
-        self._memory.failing_since, self._memory.pruned = None, 0
+        self._memory.failing_since = None
         rights = {one for one in news if one.contract == registry_on(self.chain)}
         given = tuple(sorted((one.receiver, one.block) for one in rights)) if self.kind == CONTRACTS else ()
         return PollResult(position, self._newest_head(), self._moved(news), given, excessive, last < head, missed)
@@ -247,14 +241,13 @@ class Reader:
             )
         )
 
-    def _missed(self, stored: Position, head: int, nodes: int) -> bool:
+    def _missed(self, stored: Position, head: int) -> bool:
         """Return whether so many blocks came while nobody read them that they are skipped."""
         since = self._memory.failing_since
         if since is None or stored.block == 0:
             return False
         behind = (head - stored.block) * CHAINS[self.chain].block_seconds
-        most = PRUNED_SECONDS if self._memory.pruned >= nodes else MOST_BEHIND_SECONDS
-        return min(behind, asyncio.get_running_loop().time() - since) > most
+        return min(behind, asyncio.get_running_loop().time() - since) > MOST_BEHIND_SECONDS
 
     async def _beginning(self, transfers: TransferLogs, head: int, endpoint: int) -> Position:
         """Return the first position, so far behind the head that a rule created since the last poll is covered.

@@ -10,7 +10,6 @@ import pytest
 
 from gateways import Gateways
 from gateways.evm.log_decoding import Transfer
-from gateways.evm.rpc.errors import Pruned
 from gateways.evm.rpc.node import Head
 from gateways.evm.transfer_logs import LogRead
 from gateways.transport.errors import ProviderDown
@@ -37,8 +36,6 @@ class Node:
     gone: set[int] = field(default_factory=set[int])
     reads: int = 10**9
     """The number of blocks whose logs the node returns in one read."""
-    keeps: int = 10**9
-    """The number of blocks before the newest whose logs it still has."""
     refuses_wallets: bool = False
     asked_wallets: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
     excessive: dict[str, str] = field(default_factory=dict[str, str])
@@ -80,8 +77,6 @@ class Node:
 
     async def of_contracts(self, chain: str, contracts: Sequence[str], first: int, last: int, endpoint: int) -> LogRead:
         self._answers("logs")
-        if first < self.block - self.keeps:
-            raise Pruned("the node", "it does not have that block any more")
         last = min(last, first + self.reads - 1)
         found = [
             Transfer(block, hex(block) + self.fork, CONTRACT, SELLER, BUYER)
@@ -325,23 +320,6 @@ async def test_blocks_of_a_long_outage_are_not_read_although_the_process_kept_ru
     look = await reading.look()
     assert not look.missed
     assert bool(look.moved) is missed
-
-
-async def test_blocks_that_no_node_has_any_more_are_not_waited_for_until_the_next_day(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node, loop = reading.node, asyncio.get_running_loop()
-    real, ahead = loop.time, 0
-    monkeypatch.setattr(loop, "time", lambda: real() + ahead)
-    node.keeps, node.block = 127, node.block + 10_000
-    with pytest.raises(UnreadableTransfers):
-        await reading.look()
-    ahead = 300
-    with pytest.raises(UnreadableTransfers):
-        await reading.look()
-    ahead = 900
-    assert (await reading.look()).missed
-    assert not (await reading.look()).missed
 
 
 async def test_a_follower_with_a_very_slow_pace_skips_no_block(
