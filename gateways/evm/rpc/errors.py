@@ -68,7 +68,9 @@ _MISSING = re.compile(
 )
 """Of geth, Nethermind, Besu, reth, erigon and ZKsync, for a block that they lack or whose state they have deleted."""
 _PRUNED = re.compile(
-    r"prun(ed|ing)|receipts? not available|data before .{0,40}not available|\barchive\b", re.IGNORECASE
+    r"prun(ed|ing)|receipts? not available|data before .{0,40}not available"
+    r"|archive,? (requests|state|data|nodes?|debug)",
+    re.IGNORECASE,
 )
 _REVERTED = re.compile("revert", re.IGNORECASE)
 _HALTED = re.compile(r"(invalid|bad).?jump|invalid.{0,8}opcode|bad instruction|stack.?(under|over)flow", re.IGNORECASE)
@@ -115,8 +117,9 @@ def _http_fault(provider: str, url: str, status: int, answer: object) -> Provide
         # QuickNode refuses too many blocks of logs in this way, and says how many it gives.
         said = "the request is too large" if fault is None else str(fault).partition(": ")[2]
         return TooMuch(provider, said, status=status)
-    # Alchemy reports a used-up plan with 403, and publicnode a block that only its archive has, as they do a wrong key.
-    if fault is not None and (status not in {401, 402, 403} or isinstance(fault, ProviderBusy | Pruned | NeedsAddress)):
+    # Alchemy sends 403 for a used-up plan, publicnode for a block that only its archive has, and both for a wrong key.
+    is_about_key = status in {401, 402} or (status == 403 and not isinstance(fault, Pruned | NeedsAddress))
+    if fault is not None and (not is_about_key or isinstance(fault, ProviderBusy)):
         return fault
     if status == 402:
         return ProviderBusy(provider, "its plan's requests are used up")

@@ -110,8 +110,8 @@ class Node:
         self._handed: tuple[Head, float] | None = None
         self._batches = BatchSize(url)
         self._calls = 0
-        """The number of calls in batches so far. Their ids go on from there, so that an answer that a proxy repeats is
-        not taken for that to another batch."""
+        """The number of calls in batches so far. Their ids go on from there, so that a repeated answer is not accepted
+        for another batch."""
         self._http = GatedClient(
             self.name, self._client, FairGate(CONNECTIONS, MOST_FOR_ONE, FOR_URGENT), one_server=True
         )

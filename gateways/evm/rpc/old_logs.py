@@ -6,16 +6,18 @@ from typing import cast
 from eth_utils.crypto import keccak
 
 from gateways.evm.rpc.errors import RpcRefused, StateMissing
-from gateways.evm.rpc.node import Head, Node, binary
+from gateways.evm.rpc.node import Head, Node, binary, quantity
 from gateways.transport.errors import ProviderError
 
 SAMPLES = 8
-"""Blocks whose headers are read, evenly spread over the chain's past, beside the first one."""
+"""Blocks whose headers are read, evenly spread over the chain's past."""
 ENOUGH = 2
 """Of the oldest blocks, how many without their logs show a node to be pruned: a header may name an event wrongly."""
 REMEMBERED = 600.0
 """Seconds for which a result counts; not long, since behind one address only some machines may be pruned."""
 BLOOM_BYTES = 256
+ROOT = "0x" + "0" * 64
+"""The parent that the first block of a chain names."""
 
 
 class OldLogs:
@@ -33,8 +35,7 @@ class OldLogs:
 
         The bloom filter in a header names every event of its block (docs/facts.md#logs-of-pruned-nodes). A node cannot
         be checked where headers have no such filter, or where it wants an address with each request for logs. A block
-        that the node lacks counts as one with the event, if it has the chain's first block: a development chain may
-        begin at a later one, with nothing before it.
+        that the node lacks counts as one with the event, unless the chain begins after it: a development chain may.
         """
         if monotonic() >= self._until:
             self._is_pruned = await self._lacks(head)
@@ -43,28 +44,34 @@ class OldLogs:
             raise StateMissing(self._node.name, "it does not have the logs of old blocks any more")
 
     async def _lacks(self, head: Head) -> bool:
-        sampled = sorted({head.block * place // (SAMPLES + 1) for place in range(SAMPLES + 1)})
+        sampled = sorted({head.block * place // (SAMPLES + 1) for place in range(1, SAMPLES + 1)})
         headers = await self._node.batch([("eth_getBlockByNumber", (hex(block), False)) for block in sampled])
-        missing = 0
+        missing, first = 0, await self._first_block() if None in headers else 0
         for block, header in zip(sampled, headers, strict=True):
             if isinstance(header, ProviderError):
                 raise header
-            if not (self._names_event(header) if header is not None else headers[0] is not None):
+            if block < first if header is None else not self._names_event(header):
                 continue
-            if await self._has_logs(block):
+            if await self._has_logs(block, refused=header is not None):
                 return False
             missing += 1
             if missing >= ENOUGH:
                 return True
         return False
 
-    async def _has_logs(self, block: int) -> bool:
-        """Return whether the node gives logs of the block, or refuses to say."""
+    async def _first_block(self) -> int:
+        """Return the block with which the whole chain begins: one without a parent."""
+        earliest = cast("object", await self._node.call("eth_getBlockByNumber", ("earliest", False)))
+        header = cast("dict[str, object]", earliest) if isinstance(earliest, dict) else {}
+        return quantity(self._node.name, header.get("number")) if header.get("parentHash") == ROOT else 0
+
+    async def _has_logs(self, block: int, *, refused: bool) -> bool:
+        """Return whether the node gives logs of the block, and `refused` if it refuses to say."""
         where = {"fromBlock": hex(block), "toBlock": hex(block), "topics": [self._topic]}
         try:
             return bool(await self._node.call("eth_getLogs", (where,)))
         except RpcRefused:
-            return True
+            return refused
 
     def _names_event(self, header: object) -> bool:
         said = cast("dict[str, object]", header).get("logsBloom") if isinstance(header, dict) else None

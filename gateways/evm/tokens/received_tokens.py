@@ -115,8 +115,9 @@ class LogReader:
         self._gone, self._there, self._gone_until = -1, UNTRIED, 0.0
         """The newest block found pruned, the oldest found there, and until when (monotonic seconds) both count."""
         self._until = 0.0
-        """Until when (monotonic seconds) no larger pieces are tried, because the node refused the number of blocks, or
-        every size was tried again."""
+        """Until when (monotonic seconds) no larger pieces are tried, because the node refused the number of blocks."""
+        self._tried_until = 0.0
+        """Until when (monotonic seconds) it counts that every size was tried again."""
 
     async def search(
         self,
@@ -133,10 +134,10 @@ class LogReader:
         `many` is true for ERC-1155. An empty `contract` stands for every contract. Returns the owners whose history is
         complete, and the reason why that of the others is not.
         """
-        if monotonic() >= self._until and head.block // self._most > MOST_PIECES:
+        if monotonic() >= max(self._until, self._tried_until) and head.block // self._most > MOST_PIECES:
             # The node may have refused every size only because it failed for a while.
             self._most = self._ceiling = UNTRIED
-            self._until = monotonic() + REMEMBERED
+            self._tried_until = monotonic() + REMEMBERED
         if self._most == UNTRIED and (known := node_limits.known(self.node.url).log_blocks):
             self._most = self._ceiling = known
             self._until = monotonic() + RANGE_REMEMBERED
@@ -249,11 +250,9 @@ class LogReader:
             stated = stated_blocks(str(fault))
             fewer = max(1, size // (8 if isinstance(fault, NodeTimedOut) else 2))
             self._most = self._ceiling = stated if stated is not None and stated < size else fewer
-            self._in_a_row = 0
-            if about_range(fault):
-                self._until = monotonic() + RANGE_REMEMBERED
-                if self._most == stated and search.contract:
-                    node_limits.note(self.node.url, log_blocks=stated)
+            self._in_a_row, self._until = 0, monotonic() + RANGE_REMEMBERED if about_range(fault) else 0.0
+            if about_range(fault) and self._most == stated and search.contract:
+                node_limits.note(self.node.url, log_blocks=stated)
             return False
         for answer in logs:
             self._read(search, answer, set(owners), start, end)

@@ -81,7 +81,7 @@ async def test_nor_is_who_got_them_at_a_node_that_does_not_give_its_old_headers(
     chains: EvmChains, end: Front, said: dict[str, Any]
 ) -> None:
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] not in {"0x0", "latest"}
+        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] != "latest"
         return {"jsonrpc": "2.0", "id": call["id"], **said} if is_old else pruned(20)(call, true)
 
     end.change = change
@@ -92,8 +92,10 @@ async def test_nothing_is_missing_before_the_first_block_of_a_chain_that_begins_
     chains: EvmChains, end: Front
 ) -> None:
     def change(call: dict[str, Any], true: dict[str, Any]) -> dict[str, Any]:
-        is_old = call["method"] == "eth_getBlockByNumber" and call["params"][0] != "latest"
-        return {**true, "result": None} if is_old else true
+        if call["method"] != "eth_getBlockByNumber" or call["params"][0] == "latest":
+            return true
+        first = {"number": hex(10**9), "parentHash": "0x" + "0" * 64}
+        return {**true, "result": first if call["params"][0] == "earliest" else None}
 
     end.change = change
     assert (await chains.tokens("base", MANY, [ANN, NOBODY])).unsure == {}
@@ -141,7 +143,12 @@ async def test_a_node_that_refused_every_size_for_a_while_is_searched_again(
     chains: EvmChains, end: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(received_tokens, "MOST_PIECES", 20)
-    end.change = limited(0, -32011, "no backend is currently healthy to serve traffic")
+    failing = end.change = limited(0, -32011, "no backend is currently healthy to serve traffic")
     assert set((await chains.tokens("base", MANY, [ANN, NOBODY])).unsure) == {ANN, NOBODY}
     end.change = None
     assert (await chains.tokens("base", MANY, [ANN, NOBODY])).unsure == {}
+    end.change = failing
+    for _ in range(2):
+        end.calls.clear()
+        assert set((await chains.tokens("base", MANY, [ANN, NOBODY])).unsure) == {ANN, NOBODY}
+    assert "eth_getLogs" not in end.methods(), "every size is tried once in ten minutes"
