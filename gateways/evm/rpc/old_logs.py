@@ -61,7 +61,7 @@ class OldLogs:
 
     async def _first_block(self) -> int:
         """Return the block with which the whole chain begins: one without a parent."""
-        earliest = cast("object", await self._node.call("eth_getBlockByNumber", ("earliest", False)))
+        earliest = await self._node.call("eth_getBlockByNumber", ("earliest", False))
         header = cast("dict[str, object]", earliest) if isinstance(earliest, dict) else {}
         return quantity(self._node.name, header.get("number")) if header.get("parentHash") == ROOT else 0
 

@@ -37,6 +37,7 @@ async def ada(
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     monkeypatch.setenv("SANDBOX_PORT", str(urlsplit(sandbox_url).port))
     settings.cache_clear()
+    await close_gateways()  # a test without a sandbox may have left gateways that lead nowhere
     await models.use(database_url)
     async with transaction() as db:
         address = await sign_in.begin(db, gateways(), purpose=sign_in.SIGN_IN, return_path=None, login_cookie="cookie")

@@ -66,6 +66,7 @@ async def test_a_change_that_fails_is_not_sent_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gate, "actor_of", somebody)
     monkeypatch.setattr(rate_limits, "spend", Asked().read)
     monkeypatch.setattr(server_form, "transaction", nullcontext)
+    monkeypatch.setattr(server_form, "gateways", lambda: None)
     monkeypatch.setattr(servers, "add", asked.read)
     form = await rx.State().get_state(ServerFormState)
     await Tab.run(form.create({"discordServerId": "7", "serverName": "Cool Holders Club"}))
