@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 from typing import Any, cast
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 from sqlalchemy import CursorResult
 from sqlalchemy.dialects.postgresql import insert
@@ -29,10 +29,6 @@ _PATIENCE = 2.0
 """Seconds that reading one's own account may wait for Discord."""
 _EARLY = timedelta(minutes=10)
 """How long before its expiry a token is refreshed."""
-AT_ONCE = 8
-"""People whose tokens one process exchanges at a time: each exchange holds a connection while Discord answers."""
-_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
-"""The turns of each event loop: a semaphore belongs to one."""
 _refreshing: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 """By user, the lock of the one call in this process that may wait for the user's row with a connection."""
 _exchanges: set[asyncio.Task[str]] = set()
@@ -224,8 +220,7 @@ async def _refreshed(outside: Gateways, user_id: int) -> str:
     Runs in its own transaction and task: Discord replaces the refresh token at once, so the new one must be stored even
     if the calling use case rolls back or is cancelled.
     """
-    turns = _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE))
-    async with turns, transaction() as db:
+    async with transaction() as db:
         user = await _row(db, user_id, lock=True)
         if user is None or not user.connected:
             raise NotConnected

@@ -4,9 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from weakref import WeakKeyDictionary
 
 import pytest
 from sqlalchemy.pool import QueuePool
@@ -15,7 +13,6 @@ from sqlmodel import select, update
 import models
 from gateways import close_gateways, gateways
 from gateways.discord.oauth import GrantRefused, TokenSet
-from gateways.discord.types import OAuthUser
 from gateways.transport.errors import ProviderRefused, Unauthorized
 from models import Session, User, now, transaction
 from models.db import database
@@ -118,38 +115,6 @@ async def test_only_the_call_that_exchanges_a_token_keeps_a_connection(ada: Acto
     monkeypatch.setattr(users, "_row", counted)
     monkeypatch.setattr(oauth, "refresh", once_the_others_wait)
     assert len({*await asyncio.gather(*(token(ada) for _ in range(5)))}) == 1
-
-
-@pytest.mark.usefixtures("database")
-async def test_the_exchanges_of_many_people_leave_connections_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "AT_ONCE", 1)
-    monkeypatch.setattr(users, "_turns", WeakKeyDictionary[Any, Any]())
-    give_back, given_back, running = users.release, list[AsyncSession](), list[str]()
-    async with transaction() as db:
-        people = [
-            await users.keep(db, OAuthUser(who, who, None, None, "0"), TokenSet("old", who, now(), ""))
-            for who in ("1", "2")
-        ]
-
-    async def release(db: AsyncSession) -> None:
-        await give_back(db)
-        given_back.append(db)
-
-    async def once_the_other_had_time(old: TokenSet) -> TokenSet:
-        running.append(old.refresh_token)
-        async with asyncio.timeout(20):
-            while len(given_back) < 2:
-                await asyncio.sleep(0.01)
-        for _ in range(5):
-            async with transaction() as db:
-                await db.now()
-        assert running == [old.refresh_token], "the other one waits without a connection"
-        running.clear()
-        return TokenSet("new", old.refresh_token, now() + timedelta(days=7), "")
-
-    monkeypatch.setattr(users, "release", release)
-    monkeypatch.setattr(gateways().oauth, "refresh", once_the_other_had_time)
-    assert await asyncio.gather(*(token(Actor(person, "", "")) for person in people)) == ["new", "new"]
 
 
 async def test_an_exchange_is_kept_even_if_what_needed_it_is_undone(ada: Actor):
