@@ -405,7 +405,7 @@ def _on(url: str, program: str, major: str | None = None) -> tuple[list[str | Pa
 
 
 def _plain() -> dict[str, str]:
-    """Return an environment without PG… variables but the password, because they influence PostgreSQL's programs."""
+    """Return an environment without PG… variables, except the password: the others influence PostgreSQL's programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG") or name == "PGPASSWORD"}
     return kept | {"LC_ALL": "C"}
 

@@ -195,7 +195,11 @@ def _doubts(
     doubts: dict[str, str] = {}
     for pair in sorted(mine):
         row = reads.get(pair)
-        reason = N_("not read yet") if row is None else row.fault or (TOO_MANY if row.more else None)
+        # An erasure makes rows for which nothing was read.
+        if row is None or (row.read_at is None and row.fault is None):
+            reason = N_("not read yet")
+        else:
+            reason = row.fault or (TOO_MANY if row.more else None)
         if any(len(claims.get((who[0], pair[0], one[0]), ())) > MOST_CLAIMS for one in said.get(pair, ())):
             reason = reason or N_("too many wallets may speak for one vault")
         if reason is not None:

@@ -132,7 +132,11 @@ async def forget(db: AsyncSession, actor: Actor) -> Forgotten:
     ending = await consequences(db, actor)
     places = await _places(db, actor)
     wallets = (await db.exec(select(Wallet.address).where(Wallet.user_id == actor.user_id))).all()
-    known = {"who": actor.discord_id, "wallets": list(wallets), "chains": [*CHAINS]}
+    known = {
+        "who": actor.discord_id,
+        "wallets": list(wallets),
+        "chains": [name for name, one in CHAINS.items() if one.delegates],
+    }
     for statement in _BEFORE_THE_QUEUE:
         await db.execute(statement, known)
     await queue.mark_people(db, [actor.discord_id], wallets, also=places)

@@ -150,10 +150,9 @@ class ConditionFields(rx.State, mixin=True):
         self.max_tokens, self.details = draft.max_tokens, dict.fromkeys(DETAIL_FIELDS, "") | dict(draft.details)
         self.more_traits = [TraitView(kind, value) for kind, value in draft.more_traits]
         self.contract = self.given = draft.contract
-        self.collection = draft.collection
+        self.collection, self.offers = draft.collection, []
         self.trait_type, self.trait_compare, self.trait_value = draft.trait_type, draft.trait_compare, draft.trait_value
         self.token_ids, self.token_fault, self.looking = list(draft.token_ids), "", False
-        self.offers = []
         self._forget_traits()
 
     def _forget_traits(self) -> None:

@@ -184,7 +184,7 @@ _LAST = "SELECT max(d.ended_at) FROM reach d WHERE d.server_id = reach.server_id
 async def next_ended(db: AsyncSession) -> Reach | None:
     """Return one rule's numbers whose counts have all ended or exceeded LONGEST, and lock them; None if none has.
 
-    It comes first in its transaction, which sees the counts as they are now until its end.
+    Call it first in a transaction. The transaction then sees one snapshot of the counts.
     """
     # Adding up takes long. A count that begins again meanwhile is not read half done, and need not wait.
     await db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

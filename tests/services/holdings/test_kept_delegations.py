@@ -268,7 +268,10 @@ async def test_what_was_read_while_a_person_deleted_their_data_is_not_stored(
     assert (await stored(OTHER))["delegation_read"] == 1
 
 
-async def test_nothing_stays_of_the_first_read_of_a_wallet_that_is_stored_while_its_owner_deletes_their_data() -> None:
+@pytest.mark.parametrize("is_read_first", [True, False])
+async def test_nothing_stays_of_the_first_read_of_a_wallet_that_is_stored_while_its_owner_deletes_their_data(
+    is_read_first: bool,
+) -> None:
     await owned([ONE])
     async with models.reading() as db:
         who = (await db.execute(text('SELECT id, discord_id FROM "user"'))).one()
@@ -279,7 +282,8 @@ async def test_nothing_stays_of_the_first_read_of_a_wallet_that_is_stored_while_
     async def first_read(db: AsyncSession) -> None:
         await delegations.remember(db, [Fetched("base", (ONE,), sheet({ONE: (EVERYTHING,)}, {}))])
 
-    await meet(forget, first_read, lambda db: db.now())
+    first, second = (first_read, forget) if is_read_first else (forget, first_read)
+    await meet(second, first, lambda db: db.now())
     assert set((await stored(ONE)).values()) == {0}
 
 
@@ -370,6 +374,17 @@ async def test_of_a_member_with_very_many_vaults_some_are_read_and_the_rest_is_u
     assert (sum(each.values()), set(each)) == (read, set(mine))
     assert max(each.values()) - min(each.values()) <= 1
     assert set(found.doubts) == ({"base"} if read < wallets * delegations.MOST_KEPT else set())
+
+
+async def test_a_row_for_which_nothing_was_read_says_nothing() -> None:
+    """The erasure of one owner makes such a row, and another owner of the address on another chain has it then too."""
+    async with models.transaction() as db:
+        member = await a_member(db, await a_server(db), wallet=ONE)
+        db.add(models.DelegationRead(chain="base", delegate=ONE, block=0, endpoint=0))
+    who = member.server_id, member.discord_id
+    async with models.transaction() as db:
+        found = await delegated_vaults.load(db, {member.server_id: frozenset({"base"})}, {who: [("evm", ONE)]})
+    assert set(found[who].doubts) == {"base"}
 
 
 async def test_older_claims_on_a_vault_with_too_many_of_them_are_not_read_for_each_of_its_claimants() -> None:
