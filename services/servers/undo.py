@@ -54,8 +54,8 @@ async def give_back(db: AsyncSession, found: Rights, _actor: Actor, event: Event
         nobody = _("Nobody is left to give {role} back to: they have it again, or they have left the server.")
         raise Conflict(nobody.format(role=name))
     back = ngettext(
-        "{count} member gets {role} back. It stays although no rule says yes, until one does again.",
-        "{count} members get {role} back. It stays although no rule says yes, until one does again.",
+        "{count} member gets {role} back and keeps it although no rule says yes, until one says yes again.",
+        "{count} members get {role} back and keep it although no rule says yes, until one says yes again.",
         len(people),
     ).format(count=len(people), role=name)
     if (rest := taken - len(people)) <= 0:
