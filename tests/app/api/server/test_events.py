@@ -376,7 +376,7 @@ async def test_a_batch_of_removals_gives_the_role_back_to_those_who_are_still_th
     )  # fmt: skip
     said = await undo(browser, made, batch)
     assert said["members"] == 3
-    assert said["text"].startswith("3 members get Holder back.")
+    assert said["text"].startswith("3 members get Holder back and keep it")
     found = {grant.discord_id: grant for grant in await grants(made)}
     assert found.keys() == {carol.discord_id, dave.discord_id, going.discord_id}
     for grant in found.values():

@@ -154,7 +154,7 @@ async def test_the_log_is_filtered_downloaded_and_a_batch_of_removals_undone(
     await expect(lost.get_by_text("and 1 more like this")).to_be_visible()
     await lost.get_by_role("button", name="Undo").click()
     question = page.get_by_role("dialog")
-    await expect(question.get_by_text("2 members get Whale back.", exact=False)).to_be_visible()
+    await expect(question.get_by_text("2 members get Whale back and keep it", exact=False)).to_be_visible()
     await question.get_by_role("button", name="Leave it").click()
     await expect(question).to_be_hidden()
     await lost.get_by_role("button", name="Undo").click()
