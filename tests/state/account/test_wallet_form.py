@@ -25,6 +25,13 @@ from tests.state.conftest import Beside, SignIn, Tab
 ADDRESS = "0x" + "12" * 20
 
 
+async def opened(sign_in: SignIn) -> tuple[Tab, WalletProofState]:
+    """Open the form as dave."""
+    tab, _ = await sign_in("dave")
+    tab.go("/wallet-verification")
+    return tab, await tab.state(WalletProofState)
+
+
 @pytest.mark.parametrize(
     ("address", "outcome", "toast"),
     [
@@ -44,9 +51,7 @@ async def test_each_outcome_has_its_toast(
         return outcome
 
     monkeypatch.setattr(wallets, "verify", verify)
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     assert state.method == BIO
     state.address, state.method = address, TRANSACTION
     await tab.run(state.verify())
@@ -62,9 +67,7 @@ async def test_why_no_proof_could_be_looked_for_stays_after_the_toast(
 ) -> None:
     monkeypatch.setenv("LIMIT_PROOFS", "1")
     settings.cache_clear()
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     state.address = ADDRESS
     for _ in range(2):
         await tab.run(state.verify())
@@ -77,9 +80,7 @@ async def test_a_second_press_is_not_answered_with_an_error(sign_in: SignIn, mon
         return Verdict(success=True, message="")
 
     monkeypatch.setattr(wallets, "verify", verify)
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     state.address = ADDRESS
     for _ in range(2):
         await tab.run(state.verify())
@@ -107,9 +108,7 @@ async def form(
         return True
 
     monkeypatch.setattr(watchers, "is_open", is_open)
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     await tab.run(state.enter_address("0x" + secrets.token_hex(20)))
     assert state.code
     return tab, state
@@ -124,9 +123,7 @@ async def test_nothing_is_said_or_spent_before_an_address_is_whole(
         spent.append(limit)
 
     monkeypatch.setattr(rate_limits, "spend", spend)
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     for end in range(1, len(ADDRESS)):
         await tab.run(state.enter_address(ADDRESS[:end]))
     assert (spent, state.address_fault, state.note, state.code) == ([], "", "", "")
@@ -145,9 +142,7 @@ async def test_a_name_that_is_not_confirmed_is_asked_for_in_the_words_of_the_scr
         return Verdict(success=False, message="for programs", resolved=("dave.eth", ADDRESS))
 
     monkeypatch.setattr(wallets, "verify", verify)
-    tab, _ = await sign_in("dave")
-    tab.go("/wallet-verification")
-    state = await tab.state(WalletProofState)
+    tab, state = await opened(sign_in)
     state.address = "dave.eth"
     await tab.run(state.verify())
     assert await tab.toast() == "Verification Failed: Confirm the address above first."
