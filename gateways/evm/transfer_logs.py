@@ -275,7 +275,7 @@ class TransferLogs:
             if not too_much(fault):
                 if self._is_stuck(reading, first):
                     # Some nodes fail on a request that is too much, and say so in words of all kinds.
-                    raise NodeTimedOut(reading.node.name, str(fault).partition(": ")[2]) from fault
+                    raise NodeTimedOut(reading.node.name, fault.reason) from fault
                 raise
             if len(addresses) == 1:
                 await self._leave_out(reading, addresses[0], first, fault)

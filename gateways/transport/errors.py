@@ -19,16 +19,17 @@ SHORTEST_KEY = 12
 class ProviderError(Exception):
     """A provider gave no usable answer. The result is unknown, never "no".
 
-    `provider` is a name for people ("Discord", "Base (node 1)"). `retry_after` is the number of seconds that the
-    provider asked us to wait, if it did. The text never contains a URL, because URLs of nodes contain keys, and no
-    account's address, because a node may quote the wallet that it was asked about.
+    `provider` is a name for people ("Discord", "Base (node 1)"); `reason` follows it in the text. `retry_after` is the
+    number of seconds that the provider asked us to wait, if it did. The text never contains a URL, because URLs of
+    nodes contain keys, and no account's address, because a node may quote the wallet that it was asked about.
     `host` is the provider where a token's own link leads to it; its contract may choose another one for each token.
     """
 
     host: str = ""
 
     def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
-        super().__init__(f"{provider}: {without_links(reason)}")
+        self.reason = without_links(reason)
+        super().__init__(f"{provider}: {self.reason}")
         self.provider = provider
         self.retry_after = retry_after
 

@@ -115,7 +115,7 @@ def _http_fault(provider: str, url: str, status: int, answer: object) -> Provide
     fault = refusal_in(cast("object", error), provider, url) if isinstance(error, dict | str) else None
     if status == 413:
         # QuickNode refuses too many blocks of logs in this way, and says how many it gives.
-        said = "the request is too large" if fault is None else str(fault).partition(": ")[2]
+        said = "the request is too large" if fault is None else fault.reason
         return TooMuch(provider, said, status=status)
     # Alchemy sends 403 for a used-up plan, publicnode for a block that only its archive has, and both for a wrong key.
     is_about_key = status in {401, 402} or (status == 403 and not isinstance(fault, Pruned | NeedsAddress))
